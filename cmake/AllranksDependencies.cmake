@@ -1,0 +1,44 @@
+# The libraries AllRanks uses, all from Debian's packages (docs/dependencies.md gives the reasons).
+#
+# Targets to link:
+#   fmt::fmt  nlohmann_json::nlohmann_json  CLI11::CLI11  tl::expected  tomlplusplus::tomlplusplus
+#   allranks_zstd  allranks_lz4  Threads::Threads
+#   GTest::gtest_main  rapidcheck  benchmark::benchmark      (tests and bench only)
+# Variables: ALLRANKS_HAVE_CUDA, and with it ALLRANKS_NVCC and CUDAToolkit_INCLUDE_DIRS.
+
+find_package(Threads REQUIRED)
+find_package(fmt 9 REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(CLI11 2 REQUIRED)
+find_package(tl-expected REQUIRED)
+find_package(tomlplusplus 3 REQUIRED)
+
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(ALLRANKS_ZSTD REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(ALLRANKS_LZ4 REQUIRED IMPORTED_TARGET liblz4)
+add_library(allranks_zstd INTERFACE)
+target_link_libraries(allranks_zstd INTERFACE PkgConfig::ALLRANKS_ZSTD)
+add_library(allranks_lz4 INTERFACE)
+target_link_libraries(allranks_lz4 INTERFACE PkgConfig::ALLRANKS_LZ4)
+
+if(NOT ALLRANKS_FUZZ)
+  find_package(GTest 1.12 REQUIRED)
+  find_package(benchmark REQUIRED)
+  find_package(rapidcheck REQUIRED)
+endif()
+
+# nvcc is optional: the node, the PTX front end and the harness build without it, and tests on stored
+# PTX run. What needs it is registered with allranks_skipped_test() so that it shows as skipped.
+set(ALLRANKS_HAVE_CUDA OFF)
+if(ALLRANKS_CUDA AND NOT ALLRANKS_FUZZ)
+  find_package(CUDAToolkit 13.0 QUIET)
+  if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
+    set(ALLRANKS_HAVE_CUDA ON)
+    set(ALLRANKS_NVCC "${CUDAToolkit_NVCC_EXECUTABLE}")
+  endif()
+endif()
+if(ALLRANKS_HAVE_CUDA)
+  message(STATUS "nvcc ${CUDAToolkit_VERSION}: ${ALLRANKS_NVCC}")
+else()
+  message(STATUS "nvcc: not found or not wanted; what needs it is skipped")
+endif()

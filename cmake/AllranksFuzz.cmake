@@ -1,0 +1,12 @@
+# How libFuzzer targets are registered (preset `fuzz` only).
+#
+#   allranks_fuzz(name [LIBS target...])
+#     Builds fuzz/<name>.cpp as fuzz_<name> at the top of the build folder. .ci/run finds it there and
+#     starts it on the seeds in fuzz/corpus/<name>.
+function(allranks_fuzz name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBS")
+  add_executable(fuzz_${name} ${name}.cpp)
+  target_link_libraries(fuzz_${name} PRIVATE ${arg_LIBS})
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(fuzz_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+endfunction()

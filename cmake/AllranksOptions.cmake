@@ -1,0 +1,53 @@
+# Compiler options that hold for every target, with the reason for each that is not a plain warning.
+
+# Adds those of the named folders that describe themselves (have a CMakeLists.txt).
+function(allranks_add_folders)
+  foreach(folder IN LISTS ARGN)
+    if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt")
+      add_subdirectory(${folder})
+    endif()
+  endforeach()
+endfunction()
+
+find_program(ALLRANKS_CCACHE ccache)
+if(ALLRANKS_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER "${ALLRANKS_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${ALLRANKS_CCACHE}")
+endif()
+
+add_compile_options(
+  -Wall
+  -Wextra
+  -Wpedantic
+  -Wshadow
+  -Wcast-qual
+  -Wimplicit-fallthrough
+  -Wformat=2
+  -Wundef
+  -Wvla
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+  $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wextra-semi>)
+if(ALLRANKS_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+# A virtual GPU rounds every float operation on its own, and the same on every machine: the compiler
+# must not fuse a multiplication and an addition that the PTX kept apart.
+add_compile_options(-ffp-contract=off)
+add_compile_options(-march=${ALLRANKS_MARCH} -fno-omit-frame-pointer)
+# Position-independent code that nobody interposes may still be inlined.
+add_compile_options(-fno-semantic-interposition)
+
+if(ALLRANKS_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+if(ALLRANKS_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "ALLRANKS_FUZZ needs clang: configure with `cmake --preset fuzz`")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link,address)
+  add_link_options(-fsanitize=address)
+endif()

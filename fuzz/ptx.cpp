@@ -1,0 +1,82 @@
+// Everything that src/ptx reads is hostile: PTX text, fat binaries and cubins. The first byte of an
+// input picks the reader, so that one corpus serves all three:
+//   'F' fat binary (every image is extracted, and read on as what it claims to be), 'C' cubin,
+//   anything else: PTX text, from that byte on.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/check.h"
+#include "ptx/cubin.h"
+#include "ptx/fatbin.h"
+#include "ptx/parser.h"
+
+namespace {
+
+using allranks::ptx::Function;
+using allranks::ptx::Operand;
+
+constexpr std::size_t kMaxInput = 65536;
+// Far above what the seeds need; real images are bounded by kMaxImageBytes.
+constexpr std::uint64_t kMaxExtracted = 65536;
+
+// What parser.h promises about operands.
+void CheckOperand(const Function& function, const Operand& operand) {
+  if (operand.kind == Operand::Kind::kReg) {
+    CHECK(operand.reg >= 0 && static_cast<std::size_t>(operand.reg) < function.registers.size());
+  }
+  if (operand.kind == Operand::Kind::kSymbol) CHECK(!operand.name.empty());
+  for (const Operand& element : operand.elements) CheckOperand(function, element);
+}
+
+void ReadPtx(std::string text) {
+  const allranks::Result<allranks::ptx::Module> module = allranks::ptx::Parse(std::move(text));
+  if (!module) {
+    CHECK(module.error().message.starts_with("ptx:"));
+    return;
+  }
+  for (const Function& function : module->functions) {
+    CHECK(module->FindFunction(function.name) != nullptr);
+    for (const auto& [name, at] : function.labels) CHECK(at <= function.code.size());
+    for (const auto& instruction : function.code) {
+      CHECK(instruction.guard < static_cast<std::int64_t>(function.registers.size()));
+      CHECK(instruction.loc.file < static_cast<std::int64_t>(module->files.size()));
+      for (const Operand& operand : instruction.operands) CheckOperand(function, operand);
+      if (instruction.opcode == "bra" && !instruction.operands.empty() &&
+          instruction.operands[0].kind == Operand::Kind::kSymbol) {
+        CHECK(function.labels.contains(instruction.operands[0].name));
+      }
+    }
+  }
+}
+
+void ReadFatbin(std::span<const std::byte> bytes) {
+  const allranks::Result<allranks::ptx::Fatbin> fatbin = allranks::ptx::Fatbin::Open(bytes);
+  if (!fatbin) return;
+  fatbin->PickPtx(90);
+  fatbin->PickCubin(90);
+  for (std::size_t i = 0; i < fatbin->images().size(); ++i) {
+    const allranks::Result<std::string> image = fatbin->Extract(i, kMaxExtracted);
+    if (!image) continue;
+    if (fatbin->images()[i].kind == allranks::ptx::ImageKind::kPtx) ReadPtx(*image);
+    if (fatbin->images()[i].kind == allranks::ptx::ImageKind::kCubin) {
+      (void)allranks::ptx::ReadCubin(std::as_bytes(std::span(*image)));
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0 || size > kMaxInput) return 0;
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(data, size));
+  if (data[0] == 'F') {
+    ReadFatbin(bytes.subspan(1));
+  } else if (data[0] == 'C') {
+    (void)allranks::ptx::ReadCubin(bytes.subspan(1));
+  } else {
+    ReadPtx(std::string(reinterpret_cast<const char*>(data), size));
+  }
+  return 0;
+}

@@ -1,0 +1,30 @@
+// `allranks exec`: runs a program on a virtual node and cleans up behind it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace allranks::cli {
+
+struct ExecOptions {
+  std::string profile = "h100x8";  // name or path
+  int devices = 0;
+  bool stats = false;
+  std::string stats_json;
+  std::string observer = "none";
+  double patience_s = 3;
+  std::vector<std::string> command;
+};
+
+// Exit codes of its own; all others are the program's.
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInternal = 70;   // the node failed
+inline constexpr int kExitDeadlock = 86;
+inline constexpr int kExitCannotRun = 126;
+inline constexpr int kExitNotFound = 127;
+
+// Returns the exit code for main().
+int Exec(const ExecOptions& options);
+
+}  // namespace allranks::cli

@@ -1,0 +1,143 @@
+// `allranks`: the command line. Its --help is the manual; docs/cli.md is generated from it by the hidden
+// command `docs`, and tests/cli compares the two.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/exec.h"
+#include "server/node_process.h"
+
+namespace {
+
+using allranks::cli::ExecOptions;
+
+constexpr const char* kExecHelp =
+    R"(Runs PROGRAM on a virtual node: its CUDA calls go to simulated devices instead of real ones.
+
+The program must be built with `nvcc -cudart shared` and carry PTX (nvcc's default). Threads and child
+processes become ranks of the same node; what they read as time is virtual. If they wait in ways that
+the node cannot see for longer than the patience, the run goes on but is no longer deterministic.
+When PROGRAM has ended, whatever it left running is ended too.
+
+Exit codes: the program's own (128 + N if signal N killed it), or
+  2    wrong usage
+  70   the node itself failed
+  86   deadlock; who waits where is printed to stderr
+  126  PROGRAM could not be started
+  127  PROGRAM was not found
+
+Environment:
+  ALLRANKS_PROFILES  a folder to look for profiles in first
+
+The JSON of --stats-json has the members
+  version, profile, deterministic, nondeterministic_because[], virtual_ns, processes,
+  thread_instructions, warp_instructions, copies{count, bytes}, observer{accesses, bytes},
+  kernels[]: name, device, rank, grid[3], block[3], start_ns, end_ns (null: did not end),
+             warp_instructions, thread_instructions, bytes_read, bytes_written, remote_bytes
+  faults[]:  rank, device, status (a CUresult), message
+  deadlock:  virtual_ns, waiters[] (rank, device, kernel, block[3], warp, lanes, file, line, what,
+             object, offset, seen, resident, others), hosts[] (rank, thread, call, state, since_ns))";
+
+// CLI11 knows nothing of what follows `--`.
+class ExecFormatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "Usage: allranks exec [OPTIONS] -- PROGRAM [ARGS...]\n";
+  }
+};
+
+struct Commands {
+  CLI::App app{"AllRanks: a virtual multi-GPU node for CUDA programs.", "allranks"};
+  CLI::App* exec = nullptr;
+  CLI::App* node = nullptr;
+  CLI::App* docs = nullptr;
+  ExecOptions exec_options;
+  allranks::server::NodeOptions node_options;
+
+  Commands() {
+    app.set_version_flag("--version", std::string("allranks ") + ALLRANKS_VERSION,
+                         "Print the version and exit");
+    app.set_help_flag("-h,--help", "Print this help and exit");
+    app.require_subcommand(1);
+
+    exec = app.add_subcommand("exec", "Run a CUDA program on a virtual node");
+    exec->footer(kExecHelp);
+    exec->formatter(std::make_shared<ExecFormatter>());
+    exec->add_option("--profile", exec_options.profile,
+                     "The simulated hardware: the name of a profile, or a path")
+        ->option_text("PROFILE [h100x8]");
+    exec->add_option("--devices", exec_options.devices,
+                     "Show the program only the first N devices of its host")
+        ->option_text("N")
+        ->check(CLI::Range(1, 1024));
+    exec->add_flag("--stats", exec_options.stats, "Print a table of what ran to stderr at the end");
+    exec->add_option("--stats-json", exec_options.stats_json, "Write it to FILE as JSON")
+        ->option_text("FILE");
+    exec->add_option("--patience", exec_options.patience_s,
+                     "Wall time for which a silent thread may hold up others")
+        ->option_text("SECONDS [3]")
+        ->check(CLI::Range(0.01, 1e6));
+    exec->add_option("--observer", exec_options.observer)
+        ->check(CLI::IsMember({"none", "count", "stale"}))
+        ->group("");
+
+    node = app.add_subcommand("node")->group("");
+    node->add_option("--listen", node_options.listen_fd)->required();
+    node->add_option("--control", node_options.control_fd)->required();
+    node->add_option("--profile", node_options.profile)->required();
+    node->add_option("--devices", node_options.machine.devices);
+    node->add_option("--observer", node_options.machine.observer);
+    node->add_option("--patience-ms", node_options.patience_ms);
+
+    docs = app.add_subcommand("docs")->group("");
+  }
+};
+
+void PrintDocs() {
+  Commands commands;  // one that has parsed nothing: help depends on that
+  fmt::print("# The command line\n\n"
+             "This page is printed by `allranks docs` from the program's own help.\n\n"
+             "## allranks --help\n\n```text\n{}```\n\n"
+             "## allranks exec --help\n\n```text\n{}```\n",
+             commands.app.help(), commands.exec->help());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Commands commands;
+  // Everything after `--` is the program's, whatever it looks like.
+  std::vector<std::string> own;
+  bool separated = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (!separated && argument == "--") {
+      separated = true;
+    } else if (separated) {
+      commands.exec_options.command.push_back(argument);
+    } else {
+      own.push_back(argument);
+    }
+  }
+  try {
+    std::vector<std::string> reversed(own.rbegin(), own.rend());
+    commands.app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    return commands.app.exit(error) == 0 ? 0 : allranks::cli::kExitUsage;
+  }
+  if (commands.exec->parsed()) {
+    if (commands.exec_options.command.empty()) {
+      fmt::print(stderr, "allranks: no program to run; usage: allranks exec [OPTIONS] -- PROGRAM "
+                         "[ARGS...]\n");
+      return allranks::cli::kExitUsage;
+    }
+    return allranks::cli::Exec(commands.exec_options);
+  }
+  if (commands.node->parsed()) return allranks::server::RunNode(commands.node_options);
+  PrintDocs();
+  return 0;
+}

@@ -1,0 +1,20 @@
+// Where the parts of AllRanks are: beside this executable when installed, in the build and source trees
+// otherwise.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace allranks::cli {
+
+// This executable.
+std::string OwnPath();
+
+// The file of a profile given by name or by path. The message lists where it was looked for.
+Result<std::string> FindProfile(const std::string& name);
+
+// The folder with liballranks_host.so, libcuda.so.1 and libcudart.so.13.
+Result<std::string> FindShim();
+
+}  // namespace allranks::cli

@@ -1,0 +1,414 @@
+// The Machine: processes, the passing of time, host watches and reports.
+#include "node/machine.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/check.h"
+#include "node/machine_impl.h"
+#include "node/wait.h"
+
+namespace allranks::node {
+namespace {
+
+constexpr std::uint64_t kDefaultMemoryLimit = std::uint64_t{16} << 30;
+// Path runs between two looks at the interrupt flag.
+constexpr int kInterruptPeriod = 64;
+// Nothing but timers for this long, and this many of them, is no progress.
+constexpr Time kStuckSpan = Ms(1000);
+constexpr std::uint64_t kStuckWakes = 16;
+
+}  // namespace
+
+Result<std::unique_ptr<Machine>> Machine::Create(const Profile& profile, const MachineOptions& options) {
+  auto devices = static_cast<int>(profile.DeviceCount());
+  if (options.devices < 0 || options.devices > devices) {
+    return Fail("profile {} has {} devices, not {}", profile.name, devices, options.devices);
+  }
+  if (options.devices != 0) devices = options.devices;
+  if (profile.machine.devices_per_host > 64) return Fail("more than 64 devices in one host");
+  auto machine = std::make_unique<MachineImpl>(profile, options, devices);
+  return std::unique_ptr<Machine>(std::move(machine));
+}
+
+MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, int devices)
+    : world_(profile, devices, options.memory_limit != 0 ? options.memory_limit : kDefaultMemoryLimit),
+      options_(options) {
+  engine_ = MakeEngine(world_, options.observer);
+  CHECK(engine_ != nullptr);
+  world_.fuel = options.fuel;
+  world_.on_launch_done = [this](struct Launch& launch, Time at) { FinishLaunch(launch, at); };
+  world_.on_fault = [this](struct Launch& launch, Status status, std::string message) {
+    OnFault(launch, status, std::move(message));
+  };
+  world_.on_host_watch = [this](std::uint64_t host, Time visible) {
+    const auto it = host_watches_.find(host);
+    if (it == host_watches_.end() || it->second.fired) return;
+    it->second.fired = true;
+    At(visible, [this, host] {
+      const auto watch = host_watches_.find(host);
+      if (watch == host_watches_.end()) return;
+      auto changed = std::move(watch->second.changed);
+      Unwatch(host);
+      changed(world_.now);
+    });
+  };
+}
+
+MachineImpl::~MachineImpl() {
+  for (auto& process : world_.processes) {
+    if (process->alive) RemoveProcess(process->id);
+  }
+}
+
+void MachineImpl::At(Time time, std::function<void()> run) {
+  time = std::max(time, world_.now);
+  timed_.push({time, ++order_, std::move(run)});
+  world_.Expect(nullptr, time);
+}
+
+const Process* MachineImpl::Find(ProcessId process) const {
+  if (process == 0 || process > world_.processes.size()) return nullptr;
+  const Process* found = world_.processes[process - 1].get();
+  return found->alive ? found : nullptr;
+}
+
+Device* MachineImpl::DeviceOf(const Process& process, int device) {
+  if (device < 0 || device >= DeviceCount(process.id)) return nullptr;
+  return &world_.devices[static_cast<std::size_t>(world_.FirstDevice(process) + device)];
+}
+
+Stream* MachineImpl::FindStream(ProcessId process, StreamId stream) {
+  const auto it = streams_.find(stream);
+  return it == streams_.end() || it->second.process != process ? nullptr : &it->second;
+}
+
+Event* MachineImpl::FindEvent(ProcessId process, EventId event) {
+  const auto it = events_.find(event);
+  return it == events_.end() || it->second.process != process ? nullptr : &it->second;
+}
+
+Status& MachineImpl::Sticky(ProcessId id, int device_number) {
+  Process& process = world_.ProcessOf(id);
+  return process.sticky[static_cast<std::size_t>(device_number - world_.FirstDevice(process))];
+}
+
+ProcessId MachineImpl::AddProcess(int rank, int host) {
+  auto process = std::make_unique<Process>();
+  process->id = static_cast<ProcessId>(world_.processes.size() + 1);
+  process->rank = rank;
+  process->host = host;
+  process->alive = true;
+  const ProcessId id = process->id;
+  world_.processes.push_back(std::move(process));
+  Process& made = *world_.processes.back();
+  const int count = DeviceCount(id);
+  const auto slot = static_cast<std::uint64_t>(rank % kPinnedArenas);
+  made.pinned = Arena(kPinnedArena + slot * kPinnedStride, kPinnedStride);
+  for (int d = 0; d < count; ++d) {
+    const auto arena = static_cast<std::uint64_t>((rank * count + d) % kDeviceArenas);
+    made.device_arenas.emplace_back(kDeviceArena + arena * kDeviceStride, kDeviceStride);
+  }
+  made.peers.resize(static_cast<std::size_t>(count));
+  made.sticky.resize(static_cast<std::size_t>(count), Status::kSuccess);
+  return id;
+}
+
+void MachineImpl::RemoveProcess(ProcessId id) {
+  if (Find(id) == nullptr) return;
+  Process& process = world_.ProcessOf(id);
+  const int first = world_.FirstDevice(process);
+  for (int d = 0; d < DeviceCount(id); ++d) EndContext(id, first + d);
+  // Nobody is left to be told.
+  for (auto it = operations_.begin(); it != operations_.end();) {
+    if (it->second.process == id) {
+      it = operations_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  std::erase_if(streams_, [id](const auto& entry) { return entry.second.process == id; });
+  std::erase_if(default_streams_, [id](const auto& entry) { return entry.first.first == id; });
+  std::erase_if(events_, [id](const auto& entry) { return entry.second.process == id; });
+  std::vector<ModuleId> modules;
+  for (const auto& [number, module] : modules_) {
+    if (module.process == id) modules.push_back(number);
+  }
+  for (const ModuleId module : modules) UnloadModule(id, module);
+  while (!process.table.all().empty()) Unmap(process, process.table.all().begin()->first);
+  process.alive = false;
+}
+
+int MachineImpl::DeviceCount(ProcessId id) const {
+  const Process* process = Find(id);
+  if (process == nullptr) return 0;
+  const int per_host = static_cast<int>(world_.profile.machine.devices_per_host);
+  const int rest = static_cast<int>(world_.devices.size()) - world_.FirstDevice(*process);
+  return std::clamp(rest, 0, per_host);
+}
+
+std::uint64_t MachineImpl::FreeMemory(ProcessId id, int device) const {
+  const Process* process = Find(id);
+  if (process == nullptr || device < 0 || device >= DeviceCount(id)) return 0;
+  const auto number = static_cast<std::size_t>(world_.FirstDevice(*process) + device);
+  return static_cast<std::uint64_t>(world_.profile.device.memory_bytes) - world_.devices[number].allocated;
+}
+
+Status MachineImpl::StickyError(ProcessId id, int device) const {
+  const Process* process = Find(id);
+  if (process == nullptr || device < 0 || device >= DeviceCount(id)) return Status::kInvalidDevice;
+  return process->sticky[static_cast<std::size_t>(device)];
+}
+
+void MachineImpl::ResetDevice(ProcessId id, int device) {
+  const Process* found = Find(id);
+  if (found == nullptr || DeviceOf(*found, device) == nullptr) return;
+  Process& process = world_.ProcessOf(id);
+  const int number = world_.FirstDevice(process) + device;
+  EndContext(id, number);
+  process.sticky[static_cast<std::size_t>(device)] = Status::kSuccess;
+  std::vector<Address> mapped;
+  for (const auto& [base, mapping] : process.table.all()) {
+    if (mapping.object->device == number && !mapping.ipc && mapping.object->kind == Object::Kind::kDevice) {
+      mapped.push_back(base);
+    }
+  }
+  for (const Address base : mapped) Unmap(process, base);
+}
+
+// --- time ---------------------------------------------------------------------------------------
+
+bool MachineImpl::RunUntil(Time limit) {
+  stop_ = false;
+  int runs = 0;
+  const auto finish = [&](Time at) {
+    world_.now = std::max(world_.now, at);
+    world_.order_limit = 0;
+  };
+  while (true) {
+    ended_.clear();
+    if (stop_) return finish(world_.now), true;
+    if (interrupt_ != nullptr && ++runs >= kInterruptPeriod) {
+      runs = 0;
+      if (interrupt_->load(std::memory_order_relaxed)) return finish(world_.now), true;
+    }
+    // The earliest of the timed things and of all devices' queues; at equal times in this order.
+    Device* next = nullptr;
+    Time earliest = timed_.empty() ? kTimeNever : timed_.top().time;
+    Time others = kTimeNever;
+    bool any = !timed_.empty();
+    for (Device& device : world_.devices) {
+      // Entries of paths that have been queued anew, or are gone, are void.
+      while (!device.queue.empty() && device.queue.top().path->ticket != device.queue.top().ticket) {
+        device.queue.pop();
+      }
+      if (device.queue.empty()) continue;
+      any = true;
+      const Time at = device.queue.top().time;
+      if (at < earliest) {
+        others = earliest;
+        earliest = at;
+        next = &device;
+      } else {
+        others = std::min(others, at);
+      }
+    }
+    if (!any) {
+      if (limit != kTimeNever) {
+        finish(limit);
+      } else {
+        finish(world_.now);
+      }
+      return false;
+    }
+    if (earliest > limit) return finish(limit), true;
+    if (Stuck()) return finish(world_.now), false;
+    if (next == nullptr) {
+      world_.now = std::max(world_.now, earliest);
+      world_.order_limit = 0;
+      auto run = std::move(const_cast<Timed&>(timed_.top()).run);
+      timed_.pop();
+      run();
+      continue;
+    }
+    // This device may go on by itself until another one's turn comes.
+    world_.running = next;
+    world_.other_limit = std::min(others, limit == kTimeNever ? limit : limit + 1);
+    while (!next->queue.empty() && !stop_) {
+      const QueuedPath entry = next->queue.top();
+      if (entry.path->ticket != entry.ticket) {
+        next->queue.pop();
+        continue;
+      }
+      if (entry.time >= world_.other_limit && entry.time != earliest) break;
+      next->queue.pop();
+      earliest = kTimeNever;       // only the first may stand at the limit itself
+      world_.now = std::max(world_.now, entry.time);
+      while (!next->queue.empty() && next->queue.top().path->ticket != next->queue.top().ticket) {
+        next->queue.pop();
+      }
+      world_.order_limit = world_.other_limit;
+      if (!next->queue.empty()) world_.order_limit = std::min(world_.order_limit, next->queue.top().time);
+      Path& path = *entry.path;
+      path.ticket = 0;
+      if (path.state == Path::State::kParked) world_.Wake(path);
+      engine_->Run(path, entry.time);
+      ended_.clear();
+      if (++runs >= kInterruptPeriod) break;
+    }
+  }
+}
+
+std::optional<Time> MachineImpl::NextEvent() const {
+  Time earliest = timed_.empty() ? kTimeNever : timed_.top().time;
+  for (Device& device : world_.devices) {
+    while (!device.queue.empty() && device.queue.top().path->ticket != device.queue.top().ticket) {
+      device.queue.pop();
+    }
+    if (!device.queue.empty()) earliest = std::min(earliest, device.queue.top().time);
+  }
+  if (earliest == kTimeNever) return std::nullopt;
+  return earliest;
+}
+
+bool MachineImpl::Stuck() const {
+  if (operations_.empty()) return false;
+  if (!timed_.empty()) return false;
+  const bool quiet = world_.timer_wakes >= kStuckWakes && world_.now - world_.last_change > kStuckSpan;
+  for (const Device& device : world_.devices) {
+    if (!device.queue.empty() && !quiet) return false;
+  }
+  return true;
+}
+
+// --- host watches -------------------------------------------------------------------------------
+
+void MachineImpl::HostWrote(ProcessId id, Time at) {
+  if (Find(id) == nullptr) return;
+  const Process& process = world_.ProcessOf(id);
+  at = std::max(at, world_.now);
+  for (const auto& [base, mapping] : process.table.all()) {
+    if (mapping.object->kind != Object::Kind::kPinned) continue;
+    Object& object = *mapping.object;
+    for (std::size_t i = 0; i < object.watches.size(); ++i) {
+      const Watch watch = object.watches[i];
+      if (watch.path == nullptr) continue;
+      if (!watch.path->parked->reads[watch.index].Current()) {
+        world_.NotifyWrite(object, watch.offset, watch.size, at, at + world_.costs.pcie);
+      }
+    }
+  }
+}
+
+std::uint64_t MachineImpl::WatchHost(ProcessId id, std::span<const HostWatch> watches, Time at,
+                                     std::function<void(Time)> changed) {
+  if (Find(id) == nullptr) return 0;
+  const Process& process = world_.ProcessOf(id);
+  const std::uint64_t number = next_id_++;
+  HostWatching watching;
+  watching.changed = std::move(changed);
+  bool now_different = false;
+  for (const HostWatch& watch : watches) {
+    const Mapping* mapping = process.table.Find(watch.address);
+    const std::uint32_t size = std::min<std::uint32_t>(watch.size, 8);
+    if (mapping == nullptr || watch.address - mapping->base + size > mapping->object->mapped) continue;
+    Object& object = *mapping->object;
+    const std::uint64_t offset = watch.address - mapping->base;
+    std::uint64_t value = 0;
+    std::memcpy(&value, object.data + offset, size);
+    std::uint64_t seen = 0;
+    std::memcpy(&seen, &watch.seen, size);
+    now_different |= value != seen;
+    object.watches.push_back({offset, size, nullptr, number, 0});
+    watching.objects.push_back(mapping->object);
+  }
+  host_watches_.emplace(number, std::move(watching));
+  if (now_different) world_.on_host_watch(number, std::max(at, world_.now));
+  return number;
+}
+
+void MachineImpl::Unwatch(std::uint64_t number) {
+  const auto it = host_watches_.find(number);
+  if (it == host_watches_.end()) return;
+  for (const auto& object : it->second.objects) {
+    std::erase_if(object->watches, [number](const Watch& watch) {
+      return watch.path == nullptr && watch.host == number;
+    });
+  }
+  host_watches_.erase(it);
+}
+
+// --- reports ------------------------------------------------------------------------------------
+
+std::vector<Waiter> MachineImpl::Waiters() const {
+  std::vector<Waiter> waiters;
+  const auto add = [&](Waiter waiter) {
+    for (Waiter& known : waiters) {
+      if (known.device == waiter.device && known.process == waiter.process &&
+          known.kernel == waiter.kernel && known.line == waiter.line && known.file == waiter.file &&
+          known.inlined_at == waiter.inlined_at && known.what == waiter.what && known.object == waiter.object && known.offset == waiter.offset &&
+          known.resident == waiter.resident) {
+        ++known.others;
+        return;
+      }
+    }
+    waiters.push_back(std::move(waiter));
+  };
+  for (const Device& device : world_.devices) {
+    for (const struct Launch& launch : device.launches) {
+      Waiter base;
+      base.device = device.number;
+      base.process = launch.process;
+      base.kernel = launch.code->name;
+      for (const Cta* cta : launch.ctas) {
+        for (const Warp& warp : cta->warps) {
+          for (const Path* path : warp.paths) {
+            Waiter waiter = base;
+            waiter.block_index = cta->index;
+            waiter.warp = warp.id;
+            waiter.lanes = path->mask;
+            std::uint32_t pc = path->pc;
+            if (path->parked != nullptr && !path->parked->reads.empty()) {
+              const SpinRead& read = path->parked->reads.front();
+              pc = read.pc;
+              waiter.has_object = true;
+              waiter.object = read.object->name;
+              waiter.offset = read.offset;
+              waiter.seen = read.value[0];
+            } else if (path->parked != nullptr) {
+              pc = path->parked->loop->branch;
+            }
+            waiter.what = launch.code->forms[pc];
+            waiter.file = launch.code->lines[pc].file;
+            waiter.line = launch.code->lines[pc].line;
+            waiter.inlined_at = launch.code->lines[pc].inlined_at;
+            add(std::move(waiter));
+          }
+        }
+      }
+      if (launch.next_cta < launch.total_ctas) {
+        Waiter waiter = base;
+        const Dim3& grid = launch.request.grid;
+        waiter.block_index = {static_cast<std::uint32_t>(launch.next_cta % grid.x),
+                              static_cast<std::uint32_t>(launch.next_cta / grid.x % grid.y),
+                              static_cast<std::uint32_t>(launch.next_cta / grid.x / grid.y)};
+        waiter.resident = false;
+        waiter.what = "not resident";
+        waiter.others = static_cast<int>(std::min<std::uint64_t>(
+            launch.total_ctas - launch.next_cta - 1, 1u << 30));
+        waiters.push_back(std::move(waiter));
+      }
+    }
+  }
+  return waiters;
+}
+
+std::vector<struct Fault> MachineImpl::TakeFaults() { return std::exchange(faults_, {}); }
+
+const Stats& MachineImpl::stats() const {
+  engine_->Report(&world_.stats);
+  return world_.stats;
+}
+
+}  // namespace allranks::node

@@ -1,0 +1,244 @@
+// The Machine's state beside the World: operations, streams, events, modules, and what hosts wait
+// for. Split over machine.cpp (time), machine_memory.cpp, machine_modules.cpp and machine_work.cpp.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <queue>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "node/machine.h"
+#include "node/world.h"
+#include "ptx/cubin.h"
+#include "ptx/module.h"
+
+namespace allranks::node {
+
+// A PTX image after parsing; shared by every process and device that loads the same bytes.
+struct ParsedImage {
+  ptx::Module module;
+  std::map<std::string, ptx::KernelResources> resources;
+  std::map<std::string, std::shared_ptr<const Code>> code;    // decoded kernels
+};
+
+struct LoadedModule {
+  ProcessId process = 0;
+  int device = 0;                                  // machine-wide
+  std::shared_ptr<ParsedImage> image;
+  std::map<std::string, GlobalInfo> globals;
+  std::map<std::string, KernelId> kernels;
+};
+
+struct Kernel {
+  ModuleId module = 0;
+  std::string name;
+  std::shared_ptr<const Code> code;                // null until first needed
+  std::uint32_t dynamic_shared_limit = 0;
+};
+
+struct Stream {
+  ProcessId process = 0;
+  int device = 0;                                  // machine-wide
+  bool non_blocking = false;
+  bool legacy = false;
+  OpId tail = 0;
+};
+
+struct Event {
+  ProcessId process = 0;
+  int device = 0;
+  bool timing = true;
+  bool recorded = false;
+  OpId op = 0;
+  Time time = 0;
+};
+
+// A place in memory that a copy or memset has resolved.
+struct Place {
+  std::shared_ptr<Object> object;                  // null: bytes of the request
+  std::uint64_t offset = 0;
+};
+
+struct Operation {
+  enum class What : std::uint8_t { kKernel, kCopy, kMemset, kRecord };
+  OpId id = 0;
+  What what = What::kRecord;
+  ProcessId process = 0;
+  int device = 0;
+  int missing = 0;                                 // dependences not complete
+  Time ready = 0;                                  // not before
+  bool chained = false;                            // became ready by the end of another operation
+  bool started = false;
+  std::vector<OpId> next;
+  std::vector<std::uint64_t> waiters;
+  // kKernel
+  std::shared_ptr<const Code> code;
+  LaunchRequest launch;
+  ModuleId module = 0;
+  // kCopy, kMemset
+  std::shared_ptr<CopyRequest> copy;
+  Place src, dst;
+  std::uint64_t size = 0, done = 0;
+  std::uint32_t value = 0;
+  int width = 1;
+  std::size_t record = 0;
+  // kRecord
+  EventId event = 0;
+};
+
+class MachineImpl final : public Machine {
+ public:
+  MachineImpl(const Profile& profile, const MachineOptions& options, int devices);
+  ~MachineImpl() override;
+
+  const Profile& profile() const override { return world_.profile; }
+  Time now() const override { return world_.now; }
+
+  ProcessId AddProcess(int rank, int host) override;
+  void RemoveProcess(ProcessId process) override;
+  int DeviceCount(ProcessId process) const override;
+  std::uint64_t FreeMemory(ProcessId process, int device) const override;
+  Status StickyError(ProcessId process, int device) const override;
+  void ResetDevice(ProcessId process, int device) override;
+
+  Result<ModuleId> LoadModule(ProcessId process, int device, std::span<const std::byte> image,
+                              Status* status) override;
+  Status UnloadModule(ProcessId process, ModuleId module) override;
+  Status GetKernel(ModuleId module, const std::string& name, KernelInfo* info) override;
+  Status GetGlobal(ModuleId module, const std::string& name, GlobalInfo* info) override;
+  Status SetMaxDynamicShared(KernelId kernel, std::uint32_t bytes) override;
+  Status Occupancy(KernelId kernel, std::uint32_t threads, std::uint32_t dynamic_shared,
+                   int* ctas_per_sm) override;
+
+  Status Allocate(ProcessId process, int device, std::uint64_t size, Address* address) override;
+  Status Free(ProcessId process, Address address) override;
+  Status AllocatePinned(ProcessId process, std::uint64_t size, PinnedMemory* memory) override;
+  Status FreePinned(ProcessId process, Address address) override;
+  PointerInfo Describe(ProcessId process, Address address) const override;
+  Status IpcExport(ProcessId process, Address address, IpcHandle* handle) override;
+  Status IpcOpen(ProcessId process, int device, const IpcHandle& handle, Address* address) override;
+  Status IpcClose(ProcessId process, Address address) override;
+  bool CanAccessPeer(ProcessId process, int device, int peer) const override;
+  Status EnablePeer(ProcessId process, int device, int peer) override;
+  Status DisablePeer(ProcessId process, int device, int peer) override;
+  void HostWrote(ProcessId process, Time at) override;
+  std::uint64_t WatchHost(ProcessId process, std::span<const HostWatch> watches, Time at,
+                          std::function<void(Time)> changed) override;
+  void Unwatch(std::uint64_t watch) override;
+
+  StreamId DefaultStream(ProcessId process, int device) override;
+  Status CreateStream(ProcessId process, int device, bool non_blocking, int priority,
+                      StreamId* stream) override;
+  Status DestroyStream(ProcessId process, StreamId stream) override;
+  Status CreateEvent(ProcessId process, int device, bool timing, EventId* event) override;
+  Status DestroyEvent(ProcessId process, EventId event) override;
+
+  Status Launch(ProcessId process, StreamId stream, const LaunchRequest& launch, Time at,
+                OpId* op) override;
+  Status Copy(ProcessId process, StreamId stream, std::shared_ptr<CopyRequest> copy, Time at,
+              OpId* op) override;
+  Status Memset(ProcessId process, StreamId stream, Address dst, std::uint32_t value, int width,
+                std::uint64_t count, Time at, OpId* op) override;
+  Status RecordEvent(ProcessId process, StreamId stream, EventId event, Time at) override;
+  Status WaitEvent(ProcessId process, StreamId stream, EventId event, Time at) override;
+  Status StreamTail(ProcessId process, StreamId stream, std::vector<OpId>* ops) override;
+  Status EventTail(ProcessId process, EventId event, std::vector<OpId>* ops) override;
+  Status DeviceTail(ProcessId process, int device, std::vector<OpId>* ops) override;
+  bool Done(std::span<const OpId> ops) const override;
+  Status EventTime(ProcessId process, EventId event, Time* time) override;
+  std::uint64_t WhenDone(std::vector<OpId> ops, std::function<void(Time)> done) override;
+  void CancelWhenDone(std::uint64_t id) override;
+
+  bool RunUntil(Time limit) override;
+  void Stop() override { stop_ = true; }
+  void SetInterrupt(const std::atomic<bool>* flag) override { interrupt_ = flag; }
+  std::optional<Time> NextEvent() const override;
+  bool Busy() const override { return !operations_.empty(); }
+  bool Stuck() const override;
+  std::vector<Waiter> Waiters() const override;
+  std::vector<struct Fault> TakeFaults() override;
+  const Stats& stats() const override;
+
+ private:
+  struct Timed {
+    Time time;
+    std::uint64_t order;
+    std::function<void()> run;
+    bool operator<(const Timed& other) const {
+      return time != other.time ? time > other.time : order > other.order;
+    }
+  };
+  struct Waiting {
+    std::size_t missing = 0;
+    Time latest = 0;
+    std::function<void(Time)> done;
+  };
+  struct HostWatching {
+    std::vector<std::shared_ptr<Object>> objects;
+    std::function<void(Time)> changed;
+    bool fired = false;
+  };
+
+  void At(Time time, std::function<void()> run);
+  const Process* Find(ProcessId process) const;
+  // The machine-wide device that `device` means for the process; nullptr if it has none such.
+  Device* DeviceOf(const Process& process, int device);
+  Stream* FindStream(ProcessId process, StreamId stream);
+  Event* FindEvent(ProcessId process, EventId event);
+  Status& Sticky(ProcessId process, int device);
+
+  // Work.
+  Operation& NewOperation(Operation::What what, ProcessId process, int device);
+  void Enqueue(Stream& stream, Operation& op, Time at);
+  void Depend(Operation& op, OpId on);
+  void Ready(Operation& op);
+  void Start(OpId id);
+  void StartKernel(Operation& op);
+  void StepCopy(OpId id);
+  void Complete(OpId id, Time at);
+  bool Resolve(ProcessId process, Address address, std::uint64_t size, bool write, Place* place) const;
+  void OnFault(struct Launch& launch, Status status, std::string message);
+  void EndContext(ProcessId process, int device);     // kills and drops its work
+  void FinishLaunch(struct Launch& launch, Time at);
+
+  // Modules.
+  Result<std::shared_ptr<ParsedImage>> ParseImage(std::span<const std::byte> image, Status* status);
+  Status PlaceGlobals(LoadedModule& module);
+  Status DecodeKernel(Kernel& kernel);
+  Bank BuildConstants(const Code& code, const LoadedModule& module,
+                      const std::vector<std::byte>& params) const;
+
+  // Memory.
+  Status MapNew(Process& process, int visible_device, Object::Kind kind, std::uint64_t size,
+                const std::string& name, Mapping* out);
+  void Unmap(Process& process, Address base);
+  Mapping* FindBase(Process& process, Address address);
+
+  mutable World world_;
+  std::unique_ptr<Engine> engine_;
+  MachineOptions options_;
+  std::priority_queue<Timed> timed_;
+  std::uint64_t order_ = 0;
+  std::uint64_t next_id_ = 1;
+  bool stop_ = false;
+  const std::atomic<bool>* interrupt_ = nullptr;
+  std::map<OpId, Operation> operations_;               // not complete
+  std::map<StreamId, Stream> streams_;
+  std::map<std::pair<ProcessId, int>, StreamId> default_streams_;
+  std::map<EventId, Event> events_;
+  std::map<ModuleId, LoadedModule> modules_;
+  std::map<KernelId, Kernel> kernels_;
+  std::unordered_map<std::string, std::shared_ptr<ParsedImage>> images_;    // by content
+  std::map<std::uint64_t, Waiting> waiting_;
+  std::map<std::uint64_t, HostWatching> host_watches_;
+  std::map<std::uint32_t, std::weak_ptr<Object>> exported_;
+  std::list<struct Launch> ended_;                     // kept until no engine frame refers to them
+  std::vector<struct Fault> faults_;
+  std::map<std::pair<ProcessId, int>, int> names_;     // allocations so far, for their names
+};
+
+}  // namespace allranks::node

@@ -1,0 +1,212 @@
+// Allocation, pinned memory, IPC and peer access.
+#include <cstring>
+
+#include "base/check.h"
+#include "node/machine_impl.h"
+
+namespace allranks::node {
+namespace {
+
+constexpr std::uint64_t kDeviceGranule = 512;
+constexpr std::uint64_t kPinnedGranule = 4096;
+constexpr std::uint64_t kIpcMagic = 0x3143'5049'4b4e'5241;   // "ARNKIPC1"
+
+// Mixes an id so that a handle made up by a program does not happen to name an object.
+std::uint64_t Mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+Status MachineImpl::MapNew(Process& process, int visible_device, Object::Kind kind, std::uint64_t size,
+                           const std::string& name, Mapping* out) {
+  const bool pinned = kind == Object::Kind::kPinned;
+  const int device = pinned ? -1 : world_.FirstDevice(process) + visible_device;
+  Arena& arena = pinned ? process.pinned : process.device_arenas[static_cast<std::size_t>(visible_device)];
+  const std::uint64_t granule = pinned ? kPinnedGranule : kDeviceGranule;
+  if (!pinned) {
+    const Device& d = world_.devices[static_cast<std::size_t>(device)];
+    const auto capacity = static_cast<std::uint64_t>(profile().device.memory_bytes);
+    if (size > capacity || d.allocated > capacity - size) return Status::kOutOfMemory;
+  }
+  std::shared_ptr<Object> object = world_.backing.Create(kind, device, process.id, size);
+  if (object == nullptr) return Status::kOutOfMemory;
+  const Address base = arena.Take(size, granule);
+  if (base == 0) return Status::kOutOfMemory;
+  object->name = name;
+  if (!pinned) world_.devices[static_cast<std::size_t>(device)].allocated += size;
+  Mapping mapping;
+  mapping.base = base;
+  mapping.size = pinned ? object->mapped : size;
+  mapping.object = std::move(object);
+  mapping.read_only = kind == Object::Kind::kConst;
+  if (out != nullptr) *out = mapping;
+  process.table.Insert(std::move(mapping));
+  return Status::kSuccess;
+}
+
+void MachineImpl::Unmap(Process& process, Address base) {
+  const Mapping* found = process.table.Find(base);
+  CHECK(found != nullptr && found->base == base);
+  const Mapping mapping = *found;
+  Object& object = *mapping.object;
+  world_.WakeAll(object);          // whoever waits for it will find it gone
+  process.table.Erase(base);
+  if (object.device < 0) {
+    process.pinned.Return(base);
+  } else {
+    const int visible = object.device - world_.FirstDevice(process);
+    process.device_arenas[static_cast<std::size_t>(visible)].Return(base);
+    if (object.mappings == 0) world_.devices[static_cast<std::size_t>(object.device)].allocated -= object.size;
+  }
+}
+
+Status MachineImpl::Allocate(ProcessId id, int device, std::uint64_t size, Address* address) {
+  const Process* found = Find(id);
+  if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidDevice;
+  if (size == 0) return Status::kInvalidValue;
+  Process& process = world_.ProcessOf(id);
+  const std::string name = fmt::format("rank {} device {} allocation #{}", process.rank, device,
+                                       ++names_[{id, device}]);
+  Mapping mapping;
+  const Status status = MapNew(process, device, Object::Kind::kDevice, size, name, &mapping);
+  if (status == Status::kSuccess) *address = mapping.base;
+  return status;
+}
+
+Status MachineImpl::Free(ProcessId id, Address address) {
+  if (Find(id) == nullptr) return Status::kInvalidContext;
+  Process& process = world_.ProcessOf(id);
+  const Mapping* mapping = process.table.Find(address);
+  if (mapping == nullptr || mapping->base != address || mapping->ipc ||
+      mapping->object->kind != Object::Kind::kDevice) {
+    return Status::kInvalidValue;
+  }
+  Unmap(process, address);
+  return Status::kSuccess;
+}
+
+Status MachineImpl::AllocatePinned(ProcessId id, std::uint64_t size, PinnedMemory* memory) {
+  if (Find(id) == nullptr) return Status::kInvalidContext;
+  if (size == 0) return Status::kInvalidValue;
+  Process& process = world_.ProcessOf(id);
+  const std::string name = fmt::format("rank {} pinned #{}", process.rank, ++names_[{id, -1}]);
+  Mapping mapping;
+  const Status status = MapNew(process, 0, Object::Kind::kPinned, size, name, &mapping);
+  if (status != Status::kSuccess) return status;
+  memory->address = mapping.base;
+  memory->size = mapping.object->mapped;
+  memory->fd = mapping.object->fd;
+  return Status::kSuccess;
+}
+
+Status MachineImpl::FreePinned(ProcessId id, Address address) {
+  if (Find(id) == nullptr) return Status::kInvalidContext;
+  Process& process = world_.ProcessOf(id);
+  const Mapping* mapping = process.table.Find(address);
+  if (mapping == nullptr || mapping->base != address || mapping->object->kind != Object::Kind::kPinned) {
+    return Status::kInvalidValue;
+  }
+  Unmap(process, address);
+  return Status::kSuccess;
+}
+
+PointerInfo MachineImpl::Describe(ProcessId id, Address address) const {
+  PointerInfo info;
+  const Process* process = Find(id);
+  if (process == nullptr) return info;
+  const Mapping* mapping = process->table.Find(address);
+  if (mapping == nullptr) return info;
+  const Object& object = *mapping->object;
+  info.kind = object.kind == Object::Kind::kPinned ? PointerInfo::Kind::kPinned : PointerInfo::Kind::kDevice;
+  info.device = object.device < 0 ? 0 : object.device - world_.FirstDevice(*process);
+  info.base = mapping->base;
+  info.size = mapping->size;
+  return info;
+}
+
+Status MachineImpl::IpcExport(ProcessId id, Address address, IpcHandle* handle) {
+  const Process* process = Find(id);
+  if (process == nullptr) return Status::kInvalidContext;
+  const Mapping* mapping = process->table.Find(address);
+  if (mapping == nullptr || mapping->ipc || mapping->object->kind != Object::Kind::kDevice) {
+    return Status::kInvalidValue;
+  }
+  const std::uint64_t object = mapping->object->id;
+  const std::uint64_t words[] = {kIpcMagic, object, Mix(object), Mix(Mix(object))};
+  *handle = {};
+  std::memcpy(handle->bytes, words, sizeof(words));
+  exported_[mapping->object->id] = mapping->object;
+  return Status::kSuccess;
+}
+
+Status MachineImpl::IpcOpen(ProcessId id, int device, const IpcHandle& handle, Address* address) {
+  const Process* found = Find(id);
+  if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidContext;
+  Process& process = world_.ProcessOf(id);
+  std::uint64_t words[4];
+  std::memcpy(words, handle.bytes, sizeof(words));
+  if (words[0] != kIpcMagic || words[2] != Mix(words[1]) || words[3] != Mix(Mix(words[1]))) {
+    return Status::kInvalidValue;
+  }
+  const auto it = exported_.find(static_cast<std::uint32_t>(words[1]));
+  std::shared_ptr<Object> object = it == exported_.end() ? nullptr : it->second.lock();
+  if (object == nullptr || object->mappings == 0) return Status::kInvalidValue;
+  // A handle means nothing on another simulated host, nor in the process it comes from.
+  const int visible = object->device - world_.FirstDevice(process);
+  if (visible < 0 || visible >= DeviceCount(id)) return Status::kInvalidValue;
+  if (object->owner == id) return Status::kInvalidContext;
+  for (const auto& [base, mapping] : process.table.all()) {
+    if (mapping.object == object) return Status::kAlreadyMapped;
+  }
+  const Address base =
+      process.device_arenas[static_cast<std::size_t>(visible)].Take(object->size, kDeviceGranule);
+  if (base == 0) return Status::kOutOfMemory;
+  Mapping mapping;
+  mapping.base = base;
+  mapping.size = object->size;
+  mapping.object = std::move(object);
+  mapping.ipc = true;
+  process.table.Insert(std::move(mapping));
+  *address = base;
+  return Status::kSuccess;
+}
+
+Status MachineImpl::IpcClose(ProcessId id, Address address) {
+  if (Find(id) == nullptr) return Status::kInvalidContext;
+  Process& process = world_.ProcessOf(id);
+  const Mapping* mapping = process.table.Find(address);
+  if (mapping == nullptr || mapping->base != address || !mapping->ipc) return Status::kInvalidValue;
+  Unmap(process, address);
+  return Status::kSuccess;
+}
+
+bool MachineImpl::CanAccessPeer(ProcessId id, int device, int peer) const {
+  const int count = DeviceCount(id);
+  return device != peer && device >= 0 && peer >= 0 && device < count && peer < count;
+}
+
+Status MachineImpl::EnablePeer(ProcessId id, int device, int peer) {
+  if (Find(id) == nullptr) return Status::kInvalidContext;
+  if (!CanAccessPeer(id, device, peer)) return Status::kInvalidDevice;
+  std::uint64_t& peers = world_.ProcessOf(id).peers[static_cast<std::size_t>(device)];
+  const std::uint64_t bit = std::uint64_t{1} << peer;
+  if ((peers & bit) != 0) return Status::kPeerAccessAlreadyEnabled;
+  peers |= bit;
+  return Status::kSuccess;
+}
+
+Status MachineImpl::DisablePeer(ProcessId id, int device, int peer) {
+  if (Find(id) == nullptr) return Status::kInvalidContext;
+  if (!CanAccessPeer(id, device, peer)) return Status::kInvalidDevice;
+  std::uint64_t& peers = world_.ProcessOf(id).peers[static_cast<std::size_t>(device)];
+  const std::uint64_t bit = std::uint64_t{1} << peer;
+  if ((peers & bit) == 0) return Status::kPeerAccessNotEnabled;
+  peers &= ~bit;
+  return Status::kSuccess;
+}
+
+}  // namespace allranks::node

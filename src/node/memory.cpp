@@ -1,0 +1,111 @@
+// Objects and address tables; see memory.h.
+#include "node/memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+namespace allranks::node {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+std::uint64_t RoundUp(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
+
+}  // namespace
+
+const Mapping* AddressTable::Find(Address address) const {
+  auto it = mappings_.upper_bound(address);
+  if (it == mappings_.begin()) return nullptr;
+  --it;
+  return address - it->second.base < it->second.size ? &it->second : nullptr;
+}
+
+const Mapping* AddressTable::Nearest(Address address) const {
+  auto above = mappings_.lower_bound(address);
+  const Mapping* best = above == mappings_.end() ? nullptr : &above->second;
+  if (above != mappings_.begin()) {
+    const Mapping& below = std::prev(above)->second;
+    if (best == nullptr || address - (below.base + below.size) < best->base - address) best = &below;
+  }
+  return best;
+}
+
+void AddressTable::Insert(Mapping mapping) {
+  ++mapping.object->mappings;
+  ++version_;
+  const Address base = mapping.base;
+  const bool fresh = mappings_.emplace(base, std::move(mapping)).second;
+  CHECK(fresh);
+}
+
+bool AddressTable::Erase(Address base) {
+  auto it = mappings_.find(base);
+  if (it == mappings_.end()) return false;
+  --it->second.object->mappings;
+  ++version_;
+  mappings_.erase(it);
+  return true;
+}
+
+Address Arena::Take(std::uint64_t size, std::uint64_t granule) {
+  const std::uint64_t whole = RoundUp(size == 0 ? 1 : size, granule) + granule;
+  if (whole > size_) return 0;
+  Address at = base_;
+  for (const auto& [start, length] : taken_) {
+    if (start - at >= whole) break;
+    at = start + length;
+  }
+  if (at - base_ > size_ - whole) return 0;
+  taken_[at] = whole;
+  return at;
+}
+
+void Arena::Return(Address address) { taken_.erase(address); }
+
+std::shared_ptr<Object> Backing::Create(Object::Kind kind, int device, ProcessId owner,
+                                        std::uint64_t size) {
+  const std::uint64_t mapped = RoundUp(size == 0 ? 1 : size, kPage);
+  if (size > limit_ || *used_ > limit_ - mapped) return nullptr;
+  int fd = -1;
+  void* data = MAP_FAILED;
+  if (kind == Object::Kind::kPinned) {
+    fd = memfd_create("allranks-pinned", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) return nullptr;
+    // Sealed against shrinking before anybody else has it: a rank that could truncate it would
+    // kill the node with SIGBUS.
+    if (ftruncate(fd, static_cast<off_t>(mapped)) != 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+      close(fd);
+      return nullptr;
+    }
+    data = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  } else {
+    data = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                -1, 0);
+  }
+  if (data == MAP_FAILED) {
+    if (fd >= 0) close(fd);
+    return nullptr;
+  }
+  *used_ += mapped;
+  auto* object = new Object;
+  object->id = next_id_++;
+  object->kind = kind;
+  object->device = device;
+  object->owner = owner;
+  object->size = size;
+  object->mapped = mapped;
+  object->data = static_cast<std::byte*>(data);
+  object->fd = fd;
+  return {object, [used = used_](Object* gone) {
+            munmap(gone->data, gone->mapped);
+            if (gone->fd >= 0) close(gone->fd);
+            *used -= gone->mapped;
+            delete gone;
+          }};
+}
+
+}  // namespace allranks::node

@@ -1,0 +1,224 @@
+// Loads, stores and atomics on bytes; see memory_ops.h.
+#include "node/memory_ops.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace allranks::node {
+namespace {
+
+using ptx::Type;
+
+template <class F>
+void ForLanes(std::uint32_t mask, F f) {
+  for (; mask != 0; mask &= mask - 1) f(std::countr_zero(mask));
+}
+
+const std::byte* Source(const std::byte* registers, const std::byte* constants, Slot slot) {
+  return (slot & kConstant) != 0 ? constants + (slot & ~kConstant) * kSlotBytes
+                                 : registers + slot * kSlotBytes;
+}
+
+bool IsSigned(Type type) {
+  return type == Type::kS8 || type == Type::kS16 || type == Type::kS32 || type == Type::kS64;
+}
+
+std::uint64_t Extend(const MemoryOp& op, std::uint64_t raw) {
+  if (IsSigned(op.type) && op.bytes < 8) {
+    const int shift = 64 - op.bytes * 8;
+    raw = static_cast<std::uint64_t>(static_cast<std::int64_t>(raw << shift) >> shift);
+  }
+  return op.register_bytes == 2 ? raw & 0xffff : raw;
+}
+
+void LoadElement(const MemoryOp& op, std::byte* registers, Slot d, int lane, const std::byte* value) {
+  if (op.bytes == 16) {
+    std::memcpy(registers + d * kSlotBytes + lane * 8, value, 8);
+    std::memcpy(registers + (d + 2) * kSlotBytes + lane * 8, value + 8, 8);
+    return;
+  }
+  std::uint64_t raw = 0;
+  std::memcpy(&raw, value, op.bytes);
+  raw = Extend(op, raw);
+  if (op.register_bytes == 8) {
+    std::memcpy(registers + d * kSlotBytes + lane * 8, &raw, 8);
+  } else {
+    const auto narrow = static_cast<std::uint32_t>(raw);
+    std::memcpy(registers + d * kSlotBytes + lane * 4, &narrow, 4);
+  }
+}
+
+// One behind the other, element width equal to register width: a transposition of T[32][count].
+template <class T, int kCount>
+void LoadDense(const MemoryOp& op, std::byte* registers, const std::byte* from) {
+  const auto* s = reinterpret_cast<const T*>(from);
+  for (int e = 0; e < kCount; ++e) {
+    if (op.data[e] == kNoSlot) continue;
+    auto* d = reinterpret_cast<T*>(registers + op.data[e] * kSlotBytes);
+    for (int l = 0; l < kLanes; ++l) d[l] = s[l * kCount + e];
+  }
+}
+
+template <class T, int kCount>
+void StoreDense(const MemoryOp& op, const std::byte* registers, const std::byte* constants,
+                std::byte* to) {
+  auto* d = reinterpret_cast<T*>(to);
+  for (int e = 0; e < kCount; ++e) {
+    const auto* s = reinterpret_cast<const T*>(Source(registers, constants, op.data[e]));
+    for (int l = 0; l < kLanes; ++l) d[l * kCount + e] = s[l];
+  }
+}
+
+template <class T>
+T AtomicResult(AtomicOp op, T old, T value, T compare) {
+  switch (op) {
+    case AtomicOp::kExch: return value;
+    case AtomicOp::kCas: return old == compare ? value : old;
+    case AtomicOp::kAdd: return static_cast<T>(old + value);
+    case AtomicOp::kMin: return std::min(old, value);
+    case AtomicOp::kMax: return std::max(old, value);
+    case AtomicOp::kInc: return old >= value ? T{0} : static_cast<T>(old + T{1});
+    case AtomicOp::kDec: return old == T{0} || old > value ? value : static_cast<T>(old - T{1});
+    default: return old;
+  }
+}
+
+template <class T>
+T BitResult(AtomicOp op, T old, T value) {
+  switch (op) {
+    case AtomicOp::kAnd: return old & value;
+    case AtomicOp::kOr: return old | value;
+    default: return old ^ value;
+  }
+}
+
+// T: the type the operation is done in; U: unsigned integer of its width.
+template <class T, class U>
+bool AtomicLanesT(const MemoryOp& op, std::byte* registers, const std::byte* constants,
+                  std::uint32_t lanes, std::byte* base, const std::uint64_t* offset) {
+  bool changed = false;
+  const std::byte* operand = Source(registers, constants, op.operand);
+  const std::byte* compare = op.compare == kNoSlot ? nullptr : Source(registers, constants, op.compare);
+  ForLanes(lanes, [&](int l) {
+    T old{}, value{}, expected{};
+    std::memcpy(&old, base + offset[l], sizeof(T));
+    std::memcpy(&value, operand + static_cast<std::size_t>(l) * sizeof(T), sizeof(T));
+    if (compare != nullptr) std::memcpy(&expected, compare + static_cast<std::size_t>(l) * sizeof(T), sizeof(T));
+    T result{};
+    if (op.atomic == AtomicOp::kAnd || op.atomic == AtomicOp::kOr || op.atomic == AtomicOp::kXor) {
+      result = std::bit_cast<T>(BitResult(op.atomic, std::bit_cast<U>(old), std::bit_cast<U>(value)));
+    } else {
+      result = AtomicResult(op.atomic, old, value, expected);
+    }
+    changed |= std::bit_cast<U>(result) != std::bit_cast<U>(old);
+    std::memcpy(base + offset[l], &result, sizeof(T));
+    if (op.data[0] != kNoSlot) {
+      std::memcpy(registers + op.data[0] * kSlotBytes + static_cast<std::size_t>(l) * sizeof(T), &old, sizeof(T));
+    }
+  });
+  return changed;
+}
+
+}  // namespace
+
+void LoadLane(const MemoryOp& op, std::byte* registers, int lane, const std::byte* value) {
+  for (int e = 0; e < op.count; ++e) {
+    if (op.data[e] != kNoSlot) LoadElement(op, registers, op.data[e], lane, value + e * op.bytes);
+  }
+}
+
+void LoadLanes(const MemoryOp& op, std::byte* registers, std::uint32_t lanes, const std::byte* base,
+               const std::uint64_t* offset, bool dense) {
+  if (dense && op.bytes == 4 && op.register_bytes == 4) {
+    const std::byte* from = base + offset[0];
+    switch (op.count) {
+      case 1: LoadDense<std::uint32_t, 1>(op, registers, from); return;
+      case 2: LoadDense<std::uint32_t, 2>(op, registers, from); return;
+      case 4: LoadDense<std::uint32_t, 4>(op, registers, from); return;
+      default: break;
+    }
+  }
+  if (dense && op.bytes == 8 && op.register_bytes == 8) {
+    const std::byte* from = base + offset[0];
+    switch (op.count) {
+      case 1: LoadDense<std::uint64_t, 1>(op, registers, from); return;
+      case 2: LoadDense<std::uint64_t, 2>(op, registers, from); return;
+      default: break;
+    }
+  }
+  ForLanes(lanes, [&](int l) { LoadLane(op, registers, l, base + offset[l]); });
+}
+
+bool StoreLanes(const MemoryOp& op, const std::byte* registers, const std::byte* constants,
+                std::uint32_t lanes, std::byte* base, const std::uint64_t* offset, bool dense, bool look) {
+  if (dense && !look && op.register_bytes == op.bytes) {
+    std::byte* to = base + offset[0];
+    if (op.bytes == 4 && op.count == 1) return StoreDense<std::uint32_t, 1>(op, registers, constants, to), true;
+    if (op.bytes == 4 && op.count == 2) return StoreDense<std::uint32_t, 2>(op, registers, constants, to), true;
+    if (op.bytes == 4 && op.count == 4) return StoreDense<std::uint32_t, 4>(op, registers, constants, to), true;
+    if (op.bytes == 8 && op.count == 1) return StoreDense<std::uint64_t, 1>(op, registers, constants, to), true;
+    if (op.bytes == 8 && op.count == 2) return StoreDense<std::uint64_t, 2>(op, registers, constants, to), true;
+  }
+  bool changed = !look;
+  ForLanes(lanes, [&](int l) {
+    std::byte* to = base + offset[l];
+    for (int e = 0; e < op.count; ++e, to += op.bytes) {
+      const std::byte* from = Source(registers, constants, op.data[e]);
+      std::byte value[16];
+      if (op.bytes == 16) {
+        std::memcpy(value, from + l * 8, 8);
+        std::memcpy(value + 8, from + 2 * kSlotBytes + l * 8, 8);
+      } else {
+        std::memcpy(value, from + static_cast<std::size_t>(l) * (op.register_bytes == 8 ? 8 : 4),
+                    std::min<std::size_t>(op.bytes, 8));
+      }
+      if (look) changed |= std::memcmp(to, value, op.bytes) != 0;
+      std::memcpy(to, value, op.bytes);
+    }
+  });
+  return changed;
+}
+
+bool AtomicLanes(const MemoryOp& op, std::byte* registers, const std::byte* constants,
+                 std::uint32_t lanes, std::byte* base, const std::uint64_t* offset) {
+  using U32 = std::uint32_t;
+  using U64 = std::uint64_t;
+  switch (op.type) {
+    case Type::kF32: return AtomicLanesT<float, U32>(op, registers, constants, lanes, base, offset);
+    case Type::kF64: return AtomicLanesT<double, U64>(op, registers, constants, lanes, base, offset);
+    case Type::kS32: return AtomicLanesT<std::int32_t, U32>(op, registers, constants, lanes, base, offset);
+    case Type::kS64: return AtomicLanesT<std::int64_t, U64>(op, registers, constants, lanes, base, offset);
+    case Type::kU64:
+    case Type::kB64: return AtomicLanesT<U64, U64>(op, registers, constants, lanes, base, offset);
+    default: return AtomicLanesT<U32, U32>(op, registers, constants, lanes, base, offset);
+  }
+}
+
+void AddLateWrite(Object& object, std::uint64_t offset, std::uint32_t size, const std::byte* old,
+                  std::uint64_t writer) {
+  LateWrite late;
+  late.offset = offset;
+  late.size = static_cast<std::uint8_t>(size);
+  std::memcpy(late.old, old, size);
+  late.visible = kTimeNever;
+  late.writer = writer;
+  object.late.push_back(late);
+}
+
+void PruneLateWrites(Object& object, Time now) {
+  std::erase_if(object.late, [now](const LateWrite& late) { return late.visible <= now; });
+}
+
+void HideLateWrites(const Object& object, std::uint64_t offset, std::uint32_t size, std::byte* value,
+                    Time sampled, std::uint64_t reader) {
+  for (auto late = object.late.rbegin(); late != object.late.rend(); ++late) {
+    const std::uint64_t begin = std::max(offset, late->offset);
+    const std::uint64_t end = std::min(offset + size, late->offset + late->size);
+    if (begin >= end) continue;
+    if (late->visible <= sampled || late->writer == reader) return;
+    std::memcpy(value + (begin - offset), late->old + (begin - late->offset), end - begin);
+  }
+}
+
+}  // namespace allranks::node

@@ -1,0 +1,102 @@
+// Observers see every memory access, synchronisation and lifetime event of the engine, one call per
+// warp access, and may choose what a strong load returns. They are a template parameter of the
+// engine: kNone costs nothing, because nothing is compiled in.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "node/code.h"
+#include "node/memory.h"
+#include "node/world.h"
+
+namespace allranks::node {
+
+// One warp-wide access. For global memory `object` is set and offset[] counts from its start; for
+// shared and local memory it is null and offset[] is the window offset.
+struct Access {
+  const Path* path = nullptr;
+  const MemoryOp* op = nullptr;
+  Object* object = nullptr;
+  std::uint32_t lanes = 0;             // lanes of this access that are in `object`
+  const std::uint64_t* offset = nullptr;   // [kLanes]
+  std::uint32_t bytes = 0;             // per lane, all elements
+  Time time = 0;
+};
+
+// The default: sees nothing.
+struct NoObserver {
+  static constexpr bool kActive = false;
+  static constexpr bool kChooses = false;
+};
+
+// Counts accesses and bytes.
+class CountingObserver {
+ public:
+  static constexpr bool kActive = true;
+  static constexpr bool kChooses = false;
+  void OnAccess(const Access& access) {
+    ++accesses;
+    bytes += static_cast<std::uint64_t>(__builtin_popcount(access.lanes)) * access.bytes;
+  }
+  void OnFence(const Path&, const MemoryOp&) { ++synchronisations; }
+  void OnBarrier(const Path&) { ++synchronisations; }
+  void OnKernel(const Launch&, bool /*begins*/) { ++lifetimes; }
+  std::uint64_t accesses = 0, bytes = 0, synchronisations = 0, lifetimes = 0;
+};
+
+// Lets each strong load of a CTA return the value before the newest write of another CTA for the
+// first `kReluctance` times it could see that write: permitted, since nothing orders the load
+// after the write yet, and eventually the newest is returned. Exists to test that the engine
+// keeps what an observer chooses, and that protocols which retry survive it.
+class StaleObserver {
+ public:
+  static constexpr bool kActive = true;
+  static constexpr bool kChooses = true;
+  static constexpr int kReluctance = 3;
+
+  void OnAccess(const Access& access) {
+    ++accesses;
+    bytes += static_cast<std::uint64_t>(__builtin_popcount(access.lanes)) * access.bytes;
+  }
+  void OnFence(const Path&, const MemoryOp&) {}
+  void OnBarrier(const Path&) {}
+  void OnKernel(const Launch&, bool) {}
+
+  // A strong write of `size` bytes (at most 16) is about to replace `old`.
+  void OnStrongWrite(const Object& object, std::uint64_t offset, std::uint32_t size,
+                     const std::byte* old, std::uint64_t writer) {
+    History& history = histories_[{object.id, offset}];
+    history.size = size;
+    history.writer = writer;
+    std::memcpy(history.old, old, size);
+    history.seen.clear();
+  }
+  // May replace the value a strong load of `reader` is about to return. True if it did.
+  bool Choose(const Object& object, std::uint64_t offset, std::uint32_t size, std::byte* value,
+              std::uint64_t reader) {
+    const auto it = histories_.find({object.id, offset});
+    if (it == histories_.end() || it->second.size != size || it->second.writer == reader) return false;
+    int& seen = it->second.seen[reader];
+    if (seen >= kReluctance) return false;
+    ++seen;
+    ++chosen;
+    std::memcpy(value, it->second.old, size);
+    return true;
+  }
+  std::uint64_t accesses = 0, bytes = 0, chosen = 0;
+
+ private:
+  struct History {
+    std::byte old[16];
+    std::uint32_t size = 0;
+    std::uint64_t writer = 0;
+    std::map<std::uint64_t, int> seen;     // by reading CTA
+  };
+  std::map<std::pair<std::uint32_t, std::uint64_t>, History> histories_;
+};
+
+}  // namespace allranks::node

@@ -1,0 +1,381 @@
+// Reading profiles/*.toml into a Profile. Every key is read by exactly one line of ParseProfile
+// below; Section notes which keys were asked for, so that what is left over can be rejected, and
+// gathers all faults of a file, so that its author sees them at once.
+#include "node/profile.h"
+
+#include <toml++/toml.h>
+#include <cmath>
+#include <concepts>
+#include <fstream>
+#include <limits>
+#include <set>
+#include <sstream>
+
+namespace allranks::node {
+namespace {
+
+class Faults {
+ public:
+  explicit Faults(std::string origin) : origin_(std::move(origin)) {}
+
+  template <class... Args>
+  void Add(const toml::node* where, fmt::format_string<Args...> format, Args&&... args) {
+    if (!text_.empty()) text_ += '\n';
+    text_ += origin_;
+    if (where != nullptr) text_ += fmt::format(":{}", where->source().begin.line);
+    text_ += ": " + fmt::format(format, std::forward<Args>(args)...);
+  }
+
+  bool Any() const { return !text_.empty(); }
+  const std::string& Text() const { return text_; }
+
+ private:
+  std::string origin_;
+  std::string text_;
+};
+
+constexpr double kNoLimit = 9e15;
+
+std::string Expectation(const char* kind, double low, double high) {
+  if (high >= kNoLimit) return fmt::format("{} of at least {}", kind, low);
+  return fmt::format("{} from {} to {}", kind, low, high);
+}
+
+class Section {
+ public:
+  // Without a table (it is missing, which has been noted) nothing is read and nothing more is
+  // noted.
+  Section(const toml::table* table, std::string name, Faults* faults)
+      : table_(table), name_(std::move(name)), faults_(faults) {}
+
+  template <std::integral T>
+  void Int(const char* key, T* out, double low = 1, double high = kNoLimit) {
+    high = std::min(high, static_cast<double>(std::numeric_limits<T>::max()));
+    const std::string expected = Expectation("an integer", low, high);
+    const toml::node* node = Find(key, expected);
+    if (node == nullptr) return;
+    const auto* value = node->as_integer();
+    if (value == nullptr || !Within(static_cast<double>(value->get()), low, high)) {
+      return Wrong(node, key, expected);
+    }
+    *out = static_cast<T>(value->get());
+  }
+
+  void Number(const char* key, double* out, double high = kNoLimit) {
+    const std::string expected =
+        high >= kNoLimit ? "a number above 0" : fmt::format("a number above 0, up to {}", high);
+    const toml::node* node = Find(key, expected);
+    if (node == nullptr) return;
+    const std::optional<double> value = node->value<double>();
+    if (!value || !node->is_number() || !(*value > 0) || !(*value <= high)) {
+      return Wrong(node, key, expected);
+    }
+    *out = *value;
+  }
+
+  // Nanoseconds, with a fraction if need be, become Time.
+  void Nanoseconds(const char* key, Time* out) {
+    const std::string expected = "nanoseconds, from 0 to 1e9";
+    const toml::node* node = Find(key, expected);
+    if (node == nullptr) return;
+    const std::optional<double> value = node->value<double>();
+    if (!value || !node->is_number() || !Within(*value, 0, 1e9)) return Wrong(node, key, expected);
+    *out = std::llround(*value * 1000);
+  }
+
+  void NanosecondList(const char* key, std::vector<Time>* out, std::int64_t count) {
+    const std::string expected =
+        fmt::format("a list of {} numbers (one per device of a host) from -1e9 to 1e9", count);
+    const toml::node* node = Find(key, expected);
+    if (node == nullptr) return;
+    const toml::array* list = node->as_array();
+    if (list == nullptr || static_cast<std::int64_t>(list->size()) != count) {
+      return Wrong(node, key, expected);
+    }
+    for (const toml::node& element : *list) {
+      const std::optional<double> value = element.value<double>();
+      if (!value || !element.is_number() || !Within(*value, -1e9, 1e9)) {
+        return Wrong(&element, key, expected);
+      }
+      out->push_back(std::llround(*value * 1000));
+    }
+  }
+
+  void Text(const char* key, std::string* out) {
+    const std::string expected = "a text that is not empty";
+    const toml::node* node = Find(key, expected);
+    if (node == nullptr) return;
+    const auto* value = node->as_string();
+    if (value == nullptr || value->get().empty()) return Wrong(node, key, expected);
+    *out = value->get();
+  }
+
+  void Flag(const char* key, bool* out) {
+    const std::string expected = "true or false";
+    const toml::node* node = Find(key, expected);
+    if (node == nullptr) return;
+    const auto* value = node->as_boolean();
+    if (value == nullptr) return Wrong(node, key, expected);
+    *out = value->get();
+  }
+
+  void ComputeCapability(const char* key, std::int32_t* major, std::int32_t* minor) {
+    const std::string expected = "a text of the form \"9.0\"";
+    const toml::node* node = Find(key, expected);
+    if (node == nullptr) return;
+    const auto* value = node->as_string();
+    const std::string text = value == nullptr ? "" : value->get();
+    const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+    const std::size_t dot = text.find('.');
+    if (dot == std::string::npos || dot < 1 || dot > 2 || text.size() != dot + 2 ||
+        !digit(text[0]) || !digit(text[dot - 1]) || !digit(text[dot + 1])) {
+      return Wrong(node, key, expected);
+    }
+    *major = std::stoi(text.substr(0, dot));
+    *minor = text[dot + 1] - '0';
+  }
+
+  // A table below this one, or null.
+  const toml::table* Table(const char* key) {
+    const toml::node* node = Find(key, "a section");
+    if (node == nullptr) return nullptr;
+    if (!node->is_table()) Wrong(node, key, "a section");
+    return node->as_table();
+  }
+
+  // Call after every key has been asked for.
+  void RejectOthers() {
+    if (table_ == nullptr) return;
+    for (const auto& [key, node] : *table_) {
+      if (!asked_.contains(std::string(key.str()))) {
+        faults_->Add(&node, "{} is not a key of this section", Path(key.str()));
+      }
+    }
+  }
+
+ private:
+  static bool Within(double value, double low, double high) {
+    return value >= low && value <= high;
+  }
+
+  std::string Path(std::string_view key) const {
+    return name_.empty() ? std::string(key) : fmt::format("[{}] {}", name_, key);
+  }
+
+  const toml::node* Find(const char* key, const std::string& expected) {
+    if (table_ == nullptr) return nullptr;
+    asked_.insert(key);
+    const toml::node* node = table_->get(key);
+    if (node == nullptr) faults_->Add(nullptr, "{} is missing: expected {}", Path(key), expected);
+    return node;
+  }
+
+  void Wrong(const toml::node* node, std::string_view key, const std::string& expected) {
+    std::ostringstream value;
+    node->visit([&](const auto& concrete) {
+      if constexpr (toml::is_table<decltype(concrete)>) {
+        value << "a section";
+      } else {
+        value << concrete;
+      }
+    });
+    faults_->Add(node, "{} is {}: expected {}", Path(key), value.str(), expected);
+  }
+
+  const toml::table* table_;
+  std::string name_;
+  Faults* faults_;
+  std::set<std::string> asked_;
+};
+
+void ReadMachineAndDevice(Section& root, Faults* faults, Profile* p) {
+  Section machine(root.Table("machine"), "machine", faults);
+  machine.Int("hosts", &p->machine.hosts, 1, 1024);
+  machine.Int("devices_per_host", &p->machine.devices_per_host, 1, 1024);
+  machine.RejectOthers();
+
+  Section device(root.Table("device"), "device", faults);
+  device.Text("name", &p->device.name);
+  device.ComputeCapability("compute_capability", &p->device.compute_major,
+                           &p->device.compute_minor);
+  device.Int("clock_mhz", &p->device.clock_mhz, 1, 100'000);
+  device.Int("memory_clock_mhz", &p->device.memory_clock_mhz, 1, 100'000);
+  device.Int("memory_bus_bits", &p->device.memory_bus_bits, 1, 1 << 20);
+  device.Int("sms", &p->device.sms, 1, 4096);
+  device.Int("gpcs", &p->device.gpcs, 1, 4096);
+  device.Int("memory_bytes", &p->device.memory_bytes, 1 << 20, double(1LL << 44));
+  device.Int("l2_bytes", &p->device.l2_bytes, 1 << 10, double(1LL << 40));
+  device.Int("total_const_mem", &p->device.total_const_mem);
+  device.Int("max_threads_per_cta", &p->device.max_threads_per_cta, 32, 1024);
+  device.Int("max_grid_x", &p->device.max_grid_x, 1, 2147483647);
+  device.Int("max_grid_yz", &p->device.max_grid_yz, 1, 65535);
+  device.Int("max_cta_xy", &p->device.max_cta_xy, 1, 1024);
+  device.Int("max_cta_z", &p->device.max_cta_z, 1, 1024);
+  device.Int("max_cluster_size", &p->device.max_cluster_size, 1, 64);
+  device.Flag("vector16_atomic", &p->device.vector16_atomic);
+  device.RejectOthers();
+}
+
+void ReadSm(Section& root, Faults* faults, Profile* p) {
+  Section sm(root.Table("sm"), "sm", faults);
+  sm.Int("max_threads", &p->sm.max_threads, 32, 1 << 16);
+  sm.Int("max_warps", &p->sm.max_warps, 1, 1 << 11);
+  sm.Int("max_ctas", &p->sm.max_ctas, 1, 1 << 11);
+  sm.Int("registers", &p->sm.registers);
+  sm.Int("register_granularity", &p->sm.register_granularity, 1, 1 << 16);
+  sm.Int("max_registers_per_thread", &p->sm.max_registers_per_thread, 1, 1 << 16);
+  sm.Int("shared_bytes", &p->sm.shared_bytes);
+  sm.Int("shared_per_cta_bytes", &p->sm.shared_per_cta_bytes);
+  sm.Int("shared_default_bytes", &p->sm.shared_default_bytes);
+  sm.Int("shared_reserved_per_cta", &p->sm.shared_reserved_per_cta, 0);
+  sm.Int("shared_granularity", &p->sm.shared_granularity, 1, 1 << 16);
+  sm.Int("schedulers", &p->sm.schedulers, 1, 64);
+  sm.Int("issue_per_cycle", &p->sm.issue_per_cycle, 1, 64);
+  sm.RejectOthers();
+
+  Section latency(root.Table("latency"), "latency", faults);
+  constexpr double kMost = 1e6;
+  latency.Int("alu", &p->latency.alu, 1, kMost);
+  latency.Int("fp64", &p->latency.fp64, 1, kMost);
+  latency.Int("sfu", &p->latency.sfu, 1, kMost);
+  latency.Int("shared", &p->latency.shared, 1, kMost);
+  latency.Int("constant", &p->latency.constant, 1, kMost);
+  latency.Int("l1", &p->latency.l1, 1, kMost);
+  latency.Int("l2", &p->latency.l2, 1, kMost);
+  latency.Int("hbm", &p->latency.hbm, 1, kMost);
+  latency.Int("atomic", &p->latency.atomic, 1, kMost);
+  latency.Int("barrier", &p->latency.barrier, 1, kMost);
+  latency.Int("fence_cta", &p->latency.fence_cta, 1, kMost);
+  latency.Int("fence_gpu", &p->latency.fence_gpu, 1, kMost);
+  latency.Int("fence_sys", &p->latency.fence_sys, 1, kMost);
+  latency.RejectOthers();
+}
+
+void ReadLinks(Section& root, Faults* faults, Profile* p) {
+  Section bandwidth(root.Table("bandwidth"), "bandwidth", faults);
+  bandwidth.Number("hbm_gbs", &p->bandwidth.hbm_gbs);
+  bandwidth.Number("hbm_efficiency", &p->bandwidth.hbm_efficiency, 1);
+  bandwidth.Number("l2_gbs", &p->bandwidth.l2_gbs);
+  bandwidth.Int("l1_bytes_per_cycle", &p->bandwidth.l1_bytes_per_cycle, 1, 1 << 16);
+  bandwidth.Int("shared_bytes_per_cycle", &p->bandwidth.shared_bytes_per_cycle, 1, 1 << 16);
+  bandwidth.Int("l2_sector_bytes", &p->bandwidth.l2_sector_bytes, 1, 1 << 12);
+  bandwidth.Int("line_bytes", &p->bandwidth.line_bytes, 1, 1 << 12);
+  bandwidth.RejectOthers();
+
+  Section nvlink(root.Table("nvlink"), "nvlink", faults);
+  nvlink.Nanoseconds("one_way_ns", &p->nvlink.one_way);
+  nvlink.Number("gbs", &p->nvlink.gbs);
+  nvlink.Number("efficiency", &p->nvlink.efficiency, 1);
+  nvlink.Int("packet_bytes", &p->nvlink.packet_bytes, 1, 1 << 16);
+  nvlink.Int("header_bytes", &p->nvlink.header_bytes, 0, 1 << 16);
+  nvlink.Int("flit_bytes", &p->nvlink.flit_bytes, 1, 1 << 16);
+  nvlink.RejectOthers();
+
+  Section pcie(root.Table("pcie"), "pcie", faults);
+  pcie.Nanoseconds("one_way_ns", &p->pcie.one_way);
+  pcie.Number("gbs", &p->pcie.gbs);
+  pcie.Number("efficiency", &p->pcie.efficiency, 1);
+  pcie.Int("packet_bytes", &p->pcie.packet_bytes, 1, 1 << 16);
+  pcie.Int("header_bytes", &p->pcie.header_bytes, 0, 1 << 16);
+  pcie.RejectOthers();
+
+  Section copy(root.Table("copy_engine"), "copy_engine", faults);
+  copy.Int("count", &p->copy_engine.count, 1, 64);
+  copy.Nanoseconds("startup_ns", &p->copy_engine.startup);
+  copy.Number("gbs", &p->copy_engine.gbs);
+  copy.RejectOthers();
+}
+
+void ReadCosts(Section& root, Faults* faults, Profile* p) {
+  Section launch(root.Table("launch"), "launch", faults);
+  launch.Nanoseconds("kernel_ns", &p->launch.kernel);
+  launch.Nanoseconds("between_ns", &p->launch.between);
+  launch.Nanoseconds("host_call_ns", &p->launch.host_call);
+  launch.Nanoseconds("api_call_ns", &p->launch.api_call);
+  launch.Nanoseconds("sync_ns", &p->launch.sync);
+  launch.Nanoseconds("event_ns", &p->launch.event);
+  launch.Nanoseconds("cta_ns", &p->launch.cta);
+  launch.RejectOthers();
+
+  Section host(root.Table("host"), "host", faults);
+  host.Nanoseconds("poll_ns", &p->host.poll);
+  host.RejectOthers();
+
+  Section time(root.Table("time"), "time", faults);
+  time.Int("quantum_cycles", &p->time.quantum_cycles, 1, 1e6);
+  time.Int("bucket_cycles", &p->time.bucket_cycles, 1, 1e6);
+  time.Nanoseconds("globaltimer_resolution_ns", &p->time.globaltimer_resolution);
+  time.NanosecondList("globaltimer_skew_ns", &p->time.globaltimer_skew,
+                      p->machine.devices_per_host);
+  time.RejectOthers();
+}
+
+// What no single key can violate. Only asked when every key is right by itself.
+void CheckTogether(Faults* faults, const Profile& p) {
+  if (p.sm.max_warps * 32 < p.sm.max_threads) {
+    faults->Add(nullptr, "[sm] max_warps is {}: expected at least max_threads / 32 = {}",
+                p.sm.max_warps, p.sm.max_threads / 32);
+  }
+  if (p.sm.shared_per_cta_bytes > p.sm.shared_bytes - p.sm.shared_reserved_per_cta) {
+    faults->Add(nullptr,
+                "[sm] shared_per_cta_bytes is {}: expected at most shared_bytes - "
+                "shared_reserved_per_cta = {}",
+                p.sm.shared_per_cta_bytes, p.sm.shared_bytes - p.sm.shared_reserved_per_cta);
+  }
+  if (p.sm.shared_default_bytes > p.sm.shared_per_cta_bytes) {
+    faults->Add(nullptr,
+                "[sm] shared_default_bytes is {}: expected at most shared_per_cta_bytes = {}",
+                p.sm.shared_default_bytes, p.sm.shared_per_cta_bytes);
+  }
+  if (p.bandwidth.line_bytes % p.bandwidth.l2_sector_bytes != 0) {
+    faults->Add(nullptr,
+                "[bandwidth] line_bytes is {}: expected a multiple of l2_sector_bytes = {}",
+                p.bandwidth.line_bytes, p.bandwidth.l2_sector_bytes);
+  }
+  if (p.time.globaltimer_resolution <= 0) {
+    faults->Add(nullptr, "[time] globaltimer_resolution_ns is 0: expected more than 0");
+  }
+  if (p.host.poll <= 0) faults->Add(nullptr, "[host] poll_ns is 0: expected more than 0");
+}
+
+}  // namespace
+
+Result<Profile> ParseProfile(std::string_view text, const std::string& origin) {
+  toml::table file;
+  try {
+    file = toml::parse(text, origin);
+  } catch (const toml::parse_error& error) {
+    return Fail("{}:{}: not valid TOML: {}", origin, error.source().begin.line,
+                error.description());
+  }
+  Faults faults(origin);
+  Profile profile;
+  Section root(&file, "", &faults);
+  root.Int("version", &profile.version);
+  if (!faults.Any() && profile.version != Profile::kVersion) {
+    return Fail("{}: version is {}: this program reads version {}", origin, profile.version,
+                Profile::kVersion);
+  }
+  root.Text("name", &profile.name);
+  root.Text("validated", &profile.validated);
+  ReadMachineAndDevice(root, &faults, &profile);
+  ReadSm(root, &faults, &profile);
+  ReadLinks(root, &faults, &profile);
+  ReadCosts(root, &faults, &profile);
+  root.RejectOthers();
+  if (!faults.Any()) CheckTogether(&faults, profile);
+  if (faults.Any()) return Fail(Error{faults.Text()});
+  return profile;
+}
+
+Result<Profile> LoadProfile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in)
+    return Fail("{}: cannot be opened; a profile is a TOML file such as profiles/*.toml", path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (in.bad() || text.bad()) return Fail("{}: cannot be read", path);
+  return ParseProfile(text.str(), path);
+}
+
+}  // namespace allranks::node

@@ -1,0 +1,219 @@
+// Residency: which CTAs fit on which SM, and their coming and going.
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "node/wait.h"
+#include "node/world.h"
+
+namespace allranks::node {
+namespace {
+
+// Never zero: reading what was never written should not look like a plausible value.
+constexpr int kPoison = 0xCB;
+
+int RoundUp(int value, int to) { return (value + to - 1) / to * to; }
+
+int RegistersPerCta(const Profile& profile, const Code& code, std::uint32_t warps) {
+  const int per_warp = RoundUp(static_cast<int>(std::max(1u, code.registers)) * kLanes,
+                               profile.sm.register_granularity);
+  return per_warp * static_cast<int>(warps);
+}
+
+int SharedPerCta(const Profile& profile, const Code& code, std::uint32_t dynamic_shared) {
+  return RoundUp(static_cast<int>(code.static_shared + dynamic_shared) +
+                     profile.sm.shared_reserved_per_cta,
+                 profile.sm.shared_granularity);
+}
+
+}  // namespace
+
+Status World::CheckLaunch(const Code& code, const LaunchRequest& request,
+                          std::uint32_t dynamic_shared_limit) const {
+  const Dim3& g = request.grid;
+  const Dim3& b = request.block;
+  const auto& d = profile.device;
+  if (g.x == 0 || g.y == 0 || g.z == 0 || b.x == 0 || b.y == 0 || b.z == 0) return Status::kInvalidValue;
+  if (g.x > d.max_grid_x || g.y > d.max_grid_yz || g.z > d.max_grid_yz) return Status::kInvalidValue;
+  if (b.x > static_cast<std::uint32_t>(d.max_cta_xy) ||
+      b.y > static_cast<std::uint32_t>(d.max_cta_xy) ||
+      b.z > static_cast<std::uint32_t>(d.max_cta_z) ||
+      b.Count() > static_cast<std::uint64_t>(d.max_threads_per_cta)) {
+    return Status::kInvalidValue;
+  }
+  if (b.Count() > code.max_threads) return Status::kInvalidValue;
+  if (request.cluster.Count() != 1) return Status::kNotSupported;
+  if (std::uint64_t{request.dynamic_shared} + code.static_shared >
+      std::max<std::uint64_t>(dynamic_shared_limit, static_cast<std::uint64_t>(profile.sm.shared_default_bytes))) {
+    return Status::kInvalidValue;
+  }
+  if (CtasPerSm(code, static_cast<std::uint32_t>(b.Count()), request.dynamic_shared) == 0) {
+    return Status::kLaunchOutOfResources;
+  }
+  return Status::kSuccess;
+}
+
+int World::CtasPerSm(const Code& code, std::uint32_t threads, std::uint32_t dynamic_shared) const {
+  const std::uint32_t warps = (threads + kLanes - 1) / kLanes;
+  if (warps == 0) return 0;
+  const auto& sm = profile.sm;
+  int fit = std::min(sm.max_ctas, sm.max_warps / static_cast<int>(warps));
+  fit = std::min(fit, sm.max_threads / static_cast<int>(warps * kLanes));
+  fit = std::min(fit, sm.registers / RegistersPerCta(profile, code, warps));
+  fit = std::min(fit, sm.shared_bytes / SharedPerCta(profile, code, dynamic_shared));
+  return fit;
+}
+
+bool World::FindSm(const Device& device, const Launch& launch, int* sm) const {
+  const int count = static_cast<int>(device.sms.size());
+  const auto threads = static_cast<int>(launch.warps_per_cta * kLanes);
+  for (int i = 0; i < count; ++i) {
+    const int candidate = (device.next_sm + i) % count;
+    const Sm& s = device.sms[static_cast<std::size_t>(candidate)];
+    if (s.ctas >= 1 && s.threads >= threads && s.warps >= static_cast<int>(launch.warps_per_cta) &&
+        s.registers >= static_cast<int>(launch.registers_per_cta) &&
+        s.shared >= static_cast<int>(launch.shared_per_cta)) {
+      *sm = candidate;
+      return true;
+    }
+  }
+  return false;
+}
+
+void World::Dispatch(Device& device, Time at) {
+  // Launches in order; a later one may fill what an earlier one cannot use only when all CTAs of
+  // the earlier have started, as hardware's block scheduler does.
+  for (Launch& launch : device.launches) {
+    if (launch.warps_per_cta == 0) {
+      launch.warps_per_cta =
+          static_cast<std::uint32_t>((launch.request.block.Count() + kLanes - 1) / kLanes);
+      launch.registers_per_cta =
+          static_cast<std::uint32_t>(RegistersPerCta(profile, *launch.code, launch.warps_per_cta));
+      launch.shared_per_cta = static_cast<std::uint32_t>(
+          SharedPerCta(profile, *launch.code, launch.request.dynamic_shared));
+    }
+    while (launch.next_cta < launch.total_ctas) {
+      int sm = 0;
+      if (!FindSm(device, launch, &sm)) return;
+      device.next_sm = (sm + 1) % static_cast<int>(device.sms.size());
+      NewCta(launch, launch.next_cta++, sm, at);
+    }
+  }
+}
+
+Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) {
+  if (free_ctas_.empty()) {
+    cta_pool_.emplace_back();
+    free_ctas_.push_back(&cta_pool_.back());
+  }
+  Cta& cta = *free_ctas_.back();
+  free_ctas_.pop_back();
+  const Code& code = *launch.code;
+  const Dim3& grid = launch.request.grid;
+  cta.launch = &launch;
+  cta.index = {static_cast<std::uint32_t>(number % grid.x),
+               static_cast<std::uint32_t>(number / grid.x % grid.y),
+               static_cast<std::uint32_t>(number / grid.x / grid.y)};
+  cta.number = ++cta_numbers_;
+  cta.sm = sm_index;
+  cta.live_threads = static_cast<std::uint32_t>(launch.request.block.Count());
+  cta.shared.assign(code.static_shared + launch.request.dynamic_shared, std::byte{kPoison});
+  cta.shared_object = {};
+  cta.shared_object.device = launch.device->number;
+  cta.shared_object.size = cta.shared.size();
+  cta.shared_object.data = cta.shared.data();
+  cta.shared_object.name = "shared memory";
+  cta.barriers.clear();
+  cta.store_arrival = 0;
+  cta.end = at;
+
+  const auto slots = static_cast<std::size_t>(code.slots);
+  const auto ready = static_cast<std::size_t>(std::max(code.slots, code.predicates)) + 4;
+  const std::size_t per_warp =
+      ((slots * kSlotBytes + ready * sizeof(Time) +
+        static_cast<std::size_t>(code.predicates) * 4 + 63) / 64) * 64;
+  cta.store.resize(per_warp * launch.warps_per_cta + 64);
+  std::memset(cta.store.data(), kPoison, cta.store.size());
+  auto base = reinterpret_cast<std::uintptr_t>(cta.store.data());
+  base = (base + 63) / 64 * 64;
+
+  cta.warps.resize(launch.warps_per_cta);
+  std::uint32_t threads = cta.live_threads;
+  for (std::uint32_t w = 0; w < launch.warps_per_cta; ++w) {
+    Warp& warp = cta.warps[w];
+    auto* memory = reinterpret_cast<std::byte*>(base + w * per_warp);
+    warp.cta = &cta;
+    warp.id = w;
+    warp.live = threads >= kLanes ? kAllLanes : (1u << threads) - 1;
+    threads -= std::min<std::uint32_t>(threads, kLanes);
+    warp.registers = memory;
+    warp.ready = reinterpret_cast<Time*>(memory + slots * kSlotBytes);
+    std::memset(warp.ready, 0, ready * sizeof(Time));
+    warp.predicates = reinterpret_cast<std::uint32_t*>(memory + slots * kSlotBytes + ready * sizeof(Time));
+    warp.pending_until = 0;
+    warp.paths.clear();
+    warp.joins.clear();
+    warp.local.assign(std::size_t{code.local_bytes} * kLanes, std::byte{kPoison});
+    Path* path = NewPath(warp, warp.live, 0, at, -1);
+    QueuePath(*path, at);
+  }
+  Sm& sm = launch.device->sms[static_cast<std::size_t>(sm_index)];
+  sm.ctas -= 1;
+  sm.threads -= static_cast<int>(launch.warps_per_cta * kLanes);
+  sm.warps -= static_cast<int>(launch.warps_per_cta);
+  sm.registers -= static_cast<int>(launch.registers_per_cta);
+  sm.shared -= static_cast<int>(launch.shared_per_cta);
+  launch.ctas.push_back(&cta);
+  ++launch.live_ctas;
+  last_change = std::max(last_change, at);
+  timer_wakes = 0;
+  return &cta;
+}
+
+void World::CtaDone(Cta& cta) {
+  Launch& launch = *cta.launch;
+  Sm& sm = launch.device->sms[static_cast<std::size_t>(cta.sm)];
+  sm.ctas += 1;
+  sm.threads += static_cast<int>(launch.warps_per_cta * kLanes);
+  sm.warps += static_cast<int>(launch.warps_per_cta);
+  sm.registers += static_cast<int>(launch.registers_per_cta);
+  sm.shared += static_cast<int>(launch.shared_per_cta);
+  const auto it = std::find(launch.ctas.begin(), launch.ctas.end(), &cta);
+  CHECK(it != launch.ctas.end());
+  *it = launch.ctas.back();
+  launch.ctas.pop_back();
+  --launch.live_ctas;
+  // A kernel is over when its stores have arrived.
+  const Time end = std::max(cta.end, cta.store_arrival);
+  launch.end = std::max(launch.end, end);
+  last_change = std::max(last_change, cta.end);
+  timer_wakes = 0;
+  free_ctas_.push_back(&cta);
+  if (launch.next_cta < launch.total_ctas || launch.device->launches.size() > 1) {
+    Dispatch(*launch.device, cta.end + profile.launch.cta);
+  }
+  if (launch.live_ctas == 0 && launch.next_cta == launch.total_ctas) on_launch_done(launch, launch.end);
+}
+
+void World::Kill(Launch& launch) {
+  launch.dead = true;
+  launch.next_cta = launch.total_ctas;
+  for (Cta* cta : launch.ctas) {
+    for (Warp& warp : cta->warps) {
+      while (!warp.paths.empty()) RemovePath(*warp.paths.back());
+    }
+    Sm& sm = launch.device->sms[static_cast<std::size_t>(cta->sm)];
+    sm.ctas += 1;
+    sm.threads += static_cast<int>(launch.warps_per_cta * kLanes);
+    sm.warps += static_cast<int>(launch.warps_per_cta);
+    sm.registers += static_cast<int>(launch.registers_per_cta);
+    sm.shared += static_cast<int>(launch.shared_per_cta);
+    free_ctas_.push_back(cta);
+  }
+  launch.ctas.clear();
+  launch.live_ctas = 0;
+  last_change = now;
+  timer_wakes = 0;
+}
+
+}  // namespace allranks::node

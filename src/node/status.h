@@ -1,0 +1,53 @@
+// What a driver-level operation of the node answers. The numbers are those of CUresult in cuda.h,
+// so that the shim can hand them on without a table; the node itself includes no CUDA header.
+#pragma once
+
+namespace allranks::node {
+
+enum class Status : int {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kNotInitialized = 3,
+  kDeinitialized = 4,
+  kNoDevice = 100,
+  kInvalidDevice = 101,
+  kInvalidImage = 200,
+  kInvalidContext = 201,
+  kMapFailed = 205,
+  kAlreadyMapped = 208,
+  kNoBinaryForGpu = 209,
+  kUnsupportedLimit = 215,
+  kPeerAccessUnsupported = 217,
+  kInvalidPtx = 218,
+  kUnsupportedPtxVersion = 222,
+  kInvalidSource = 300,
+  kFileNotFound = 301,
+  kOperatingSystem = 304,
+  kInvalidHandle = 400,
+  kIllegalState = 401,
+  kNotFound = 500,
+  kNotReady = 600,
+  kIllegalAddress = 700,
+  kLaunchOutOfResources = 701,
+  kLaunchTimeout = 702,
+  kPeerAccessAlreadyEnabled = 704,
+  kPeerAccessNotEnabled = 705,
+  kContextIsDestroyed = 709,
+  kAssert = 710,
+  kHostMemoryAlreadyRegistered = 712,
+  kHostMemoryNotRegistered = 713,
+  kIllegalInstruction = 715,
+  kMisalignedAddress = 716,
+  kInvalidAddressSpace = 717,
+  kInvalidPc = 718,
+  kLaunchFailed = 719,
+  kCooperativeLaunchTooLarge = 720,
+  kNotPermitted = 800,
+  kNotSupported = 801,
+  kSystemNotReady = 802,
+  kInvalidClusterSize = 912,
+  kUnknown = 999,
+};
+
+}  // namespace allranks::node

@@ -1,0 +1,66 @@
+// Waiting: how a path that spins is recognised, parked and woken, so that waiting costs nothing
+// however long it lasts.
+//
+// Theory of operation. flow.h has marked the back edges of loops whose body cannot change memory.
+// When a path takes such an edge the loop is *watched*: branches taken, bytes read, operands of
+// compares and lengths of sleeps are written down (a signature of the iteration). When two
+// iterations in a row have the same signature and every register carried around the loop is either
+// unchanged or has moved twice by the same amount, the future is known: the loop goes on like this
+// until a byte it read changes, or until a compare whose operands move (with the clock, or by count)
+// changes its outcome. The path is *parked* with watches on the bytes and, if there is such a
+// compare, a timer set a little before the change, from where it is executed again.
+//
+// Waking puts the path onto the grid of its polls: it resumes at the start of the iteration whose
+// load is the first to see the write, its carried registers moved on by the skipped iterations.
+// So parking cannot be noticed by the program, except by its speed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "node/world.h"
+
+namespace allranks::node {
+
+struct SpinRead {
+  Object* object = nullptr;
+  std::uint64_t offset = 0;
+  std::uint32_t size = 0;
+  std::uint64_t value[2] = {0, 0}; // as read
+  Time time = 0;                   // of the load
+  Time delay = 0;                  // from the load's issue to its sampling
+  std::uint32_t pc = 0;
+
+  // Whether memory still holds what was read.
+  bool Current() const;
+};
+
+struct SpinState {
+  const SpinCode* loop = nullptr;
+  std::uint32_t mask = 0;
+  int iterations = 0;
+  Time head = 0;                   // when the current iteration began
+  Time period = 0;                 // length of the last one
+  bool reads_clock = false;
+  bool nonlinear = false;
+  bool slept = false;
+  std::vector<std::uint64_t> signature, previous;
+  std::vector<SpinRead> reads;     // of the current iteration
+  // Operands of compares in the current iteration and the two before it: pc, then a and b per lane.
+  std::vector<std::uint64_t> compares[3];
+  std::vector<std::uint64_t> carried[3];      // at the head: now, one and two iterations ago
+
+  // While parked.
+  std::uint64_t skip = 0;          // iterations until the next wake-up that is due
+  bool due = false;
+  std::vector<std::int64_t> step;  // per carried value
+  bool by_timer = false;
+};
+
+// How many further iterations certainly have the outcome the compare has now, when its operands
+// a, b move by da, db in each (and may be off by `slack`). kForever if it never changes.
+inline constexpr std::uint64_t kForever = ~std::uint64_t{0};
+std::uint64_t StableIterations(const CompareCode& compare, std::uint64_t a, std::uint64_t b,
+                               std::int64_t da, std::int64_t db, std::int64_t slack);
+
+}  // namespace allranks::node

@@ -1,0 +1,435 @@
+// Paths of a warp: parting, meeting again, warp-wide operations, CTA barriers, exit.
+//
+// Why no lane can starve another: a path holds back lanes that wait for it at a join only while it
+// can run. When it parks, waits in a barrier or for other lanes, or has taken kPatience back edges,
+// ReleaseJoins lets the waiting lanes go on alone. They still meet later at outer joins.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/check.h"
+#include "node/wait.h"
+#include "node/world.h"
+
+namespace allranks::node {
+namespace {
+
+std::uint32_t Lane32(const Warp& warp, const Launch& launch, Slot slot, int lane) {
+  const std::byte* base = (slot & kConstant) != 0
+                              ? launch.constants.data() + (slot & ~kConstant) * kSlotBytes
+                              : warp.registers + slot * kSlotBytes;
+  std::uint32_t value = 0;
+  std::memcpy(&value, base + lane * 4, 4);
+  return value;
+}
+
+std::uint64_t Lane64(const Warp& warp, const Launch& launch, Slot slot, int lane) {
+  const std::byte* base = (slot & kConstant) != 0
+                              ? launch.constants.data() + (slot & ~kConstant) * kSlotBytes
+                              : warp.registers + slot * kSlotBytes;
+  std::uint64_t value = 0;
+  std::memcpy(&value, base + lane * 8, 8);
+  return value;
+}
+
+void SetLane32(Warp& warp, Slot slot, int lane, std::uint32_t value) {
+  std::memcpy(warp.registers + slot * kSlotBytes + lane * 4, &value, 4);
+}
+
+void SetPredicate(Warp& warp, Slot predicate, int lane, bool value) {
+  if (value) {
+    warp.predicates[predicate] |= 1u << lane;
+  } else {
+    warp.predicates[predicate] &= ~(1u << lane);
+  }
+}
+
+template <class F>
+void ForLanes(std::uint32_t mask, F f) {
+  for (; mask != 0; mask &= mask - 1) f(std::countr_zero(mask));
+}
+
+const WarpOp& WarpOpOf(const Path& path) {
+  const Code& code = *path.warp->cta->launch->code;
+  return code.warp_ops[code.ops[path.pc].aux];
+}
+
+std::uint32_t MembersOf(const Path& path) {
+  const WarpOp& op = WarpOpOf(path);
+  return Lane32(*path.warp, *path.warp->cta->launch, op.mask, std::countr_zero(path.mask));
+}
+
+}  // namespace
+
+Path* World::NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time clock, std::int32_t join) {
+  if (free_paths_.empty()) {
+    path_pool_.emplace_back();
+    free_paths_.push_back(&path_pool_.back());
+  }
+  Path* path = free_paths_.back();
+  free_paths_.pop_back();
+  path->warp = &warp;
+  path->mask = mask;
+  path->pc = pc;
+  path->clock = clock;
+  path->quantum_end = 0;
+  path->join = join;
+  path->back_edges = 0;
+  path->overdue = false;
+  warp.paths.push_back(path);
+  return path;
+}
+
+void World::RemovePath(Path& path) {
+  Unpark(path);
+  path.state = Path::State::kGone;
+  path.ticket = 0;             // whatever the queues still hold of it is void
+  path.spins.clear();
+  auto& paths = path.warp->paths;
+  paths.erase(std::find(paths.begin(), paths.end(), &path));
+  free_paths_.push_back(&path);
+}
+
+void World::QueuePath(Path& path, Time time) {
+  path.state = Path::State::kQueued;
+  path.ticket = ++tickets_;
+  Push(path, time);
+}
+
+void World::Push(Path& path, Time time) {
+  Device* device = path.warp->cta->launch->device;
+  device->queue.push({time, path.ticket, &path});
+  Expect(device, time);
+}
+
+void World::Expect(const Device* device, Time time) {
+  order_limit = std::min(order_limit, time);
+  if (device != running) other_limit = std::min(other_limit, time);
+}
+
+void World::Part(Path& path, std::uint32_t taken, const BranchOp& branch) {
+  Warp& warp = *path.warp;
+  const std::uint32_t rest = path.mask & ~taken;
+  const std::uint32_t next = path.pc + 1;
+  std::int32_t join = path.join;
+  if (branch.reconverge != 0xffffffffu) {
+    join = -1;
+    for (std::size_t i = 0; i < warp.joins.size() && join < 0; ++i) {
+      if (!warp.joins[i].used) join = static_cast<std::int32_t>(i);
+    }
+    if (join < 0) {
+      join = static_cast<std::int32_t>(warp.joins.size());
+      warp.joins.emplace_back();
+    }
+    warp.joins[static_cast<std::size_t>(join)] = {branch.reconverge, path.mask, 0, path.join, 0, true};
+    Join& j = warp.joins[static_cast<std::size_t>(join)];
+    if (branch.target == branch.reconverge || next == branch.reconverge) {
+      // One side is at the meeting point already.
+      const bool taken_waits = branch.target == branch.reconverge;
+      j.arrived = taken_waits ? taken : rest;
+      j.latest = path.clock;
+      path.mask = taken_waits ? rest : taken;
+      path.pc = taken_waits ? next : branch.target;
+      path.join = join;
+      return;
+    }
+  }
+  Path* other = NewPath(warp, taken, branch.target, path.clock, join);
+  path.mask = rest;
+  path.pc = next;
+  path.join = join;
+  QueuePath(*other, path.clock);
+}
+
+bool World::ArriveAtJoin(Path& path) {
+  Warp& warp = *path.warp;
+  Join& join = warp.joins[static_cast<std::size_t>(path.join)];
+  join.arrived |= path.mask;
+  join.latest = std::max(join.latest, path.clock);
+  if (join.arrived == join.expected) {
+    path.mask = join.arrived;
+    path.clock = join.latest;
+    path.join = join.outer;
+    join.used = false;
+    return true;
+  }
+  RemovePath(path);
+  ReleaseJoins(warp);
+  return false;
+}
+
+void World::ReleaseJoins(Warp& warp) {
+  for (bool again = true; again;) {
+    again = false;
+    std::uint32_t runnable = 0;
+    for (const Path* path : warp.paths) {
+      const bool can_run = path->state == Path::State::kQueued || path->state == Path::State::kRunning;
+      if (can_run && !path->overdue) runnable |= path->mask;
+    }
+    for (std::size_t i = 0; i < warp.joins.size(); ++i) {
+      Join& join = warp.joins[i];
+      if (!join.used) continue;
+      if (join.expected == 0) {
+        join.used = false;
+        continue;
+      }
+      if (join.arrived == 0) continue;
+      const std::uint32_t missing = join.expected & ~join.arrived;
+      if ((missing & runnable) != 0) continue;
+      bool inner_waits = false;
+      for (std::size_t k = 0; k < warp.joins.size(); ++k) {
+        inner_waits |= k != i && warp.joins[k].used && (warp.joins[k].arrived & missing) != 0;
+      }
+      if (inner_waits) continue;
+      Path* path = NewPath(warp, join.arrived, join.pc, std::max(join.latest, Time{0}), join.outer);
+      join.expected = missing;
+      join.arrived = 0;
+      if (missing == 0) join.used = false;
+      QueuePath(*path, path->clock);
+      again = true;
+      break;
+    }
+  }
+}
+
+void World::ExitLanes(Path& path, std::uint32_t lanes) {
+  Warp& warp = *path.warp;
+  Cta& cta = *warp.cta;
+  warp.live &= ~lanes;
+  cta.live_threads -= static_cast<std::uint32_t>(std::popcount(lanes));
+  cta.end = std::max(cta.end, path.clock);
+  for (Join& join : warp.joins) join.expected &= ~lanes;
+  path.mask &= ~lanes;
+  if (path.mask == 0) RemovePath(path);
+  if (cta.live_threads == 0) {
+    CtaDone(cta);
+    return;
+  }
+  ReleaseJoins(warp);
+  CheckWarpSync(warp);
+  CheckBarriers(cta);
+}
+
+void World::ArriveAtWarpSync(Path& path) {
+  path.state = Path::State::kWarpSync;
+  CheckWarpSync(*path.warp);
+  if (path.state == Path::State::kWarpSync) ReleaseJoins(*path.warp);
+}
+
+// Lanes meet by (member mask, operation), not by pc.
+void World::CheckWarpSync(Warp& warp) {
+  for (bool again = true; again;) {
+    again = false;
+    for (Path* first : warp.paths) {
+      if (first->state != Path::State::kWarpSync) continue;
+      const std::uint32_t members = MembersOf(*first) & warp.live;
+      const WarpOp::What what = WarpOpOf(*first).what;
+      std::vector<Path*> group;
+      std::uint32_t here = 0;
+      Time latest = 0;
+      for (Path* path : warp.paths) {
+        if (path->state != Path::State::kWarpSync || WarpOpOf(*path).what != what ||
+            (MembersOf(*path) & warp.live) != members) {
+          continue;
+        }
+        group.push_back(path);
+        here |= path->mask;
+        latest = std::max(latest, path->clock);
+      }
+      if ((members & ~here) != 0) continue;
+      ExecuteWarpOp(warp, group);
+      for (Path* path : group) {
+        path->clock = latest + costs.step;
+        ++path->pc;
+      }
+      // Lanes that stand at the same place again are one path again.
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        if (group[i] == nullptr) continue;
+        for (std::size_t k = i + 1; k < group.size(); ++k) {
+          if (group[k] == nullptr || group[k]->pc != group[i]->pc || group[k]->join != group[i]->join) continue;
+          group[i]->mask |= group[k]->mask;
+          RemovePath(*group[k]);
+          group[k] = nullptr;
+        }
+        QueuePath(*group[i], group[i]->clock);
+      }
+      again = true;
+      break;
+    }
+  }
+}
+
+void World::ExecuteWarpOp(Warp& warp, const std::vector<Path*>& group) {
+  using What = WarpOp::What;
+  const Launch& launch = *warp.cta->launch;
+  std::uint64_t in[kLanes] = {};
+  std::uint32_t lanes = 0;
+  std::uint32_t votes = 0;
+  for (const Path* path : group) {
+    const WarpOp& op = WarpOpOf(*path);
+    lanes |= path->mask;
+    const bool is_vote = op.what == What::kVoteAll || op.what == What::kVoteAny ||
+                         op.what == What::kVoteUni || op.what == What::kBallot;
+    if (is_vote) {
+      votes |= (warp.predicates[op.source] ^ (op.source_negated ? kAllLanes : 0)) & path->mask;
+    } else if (op.source != kNoSlot) {
+      ForLanes(path->mask, [&](int l) {
+        in[l] = op.bytes == 8 ? Lane64(warp, launch, op.source, l) : Lane32(warp, launch, op.source, l);
+      });
+    }
+  }
+  for (const Path* path : group) {
+    const WarpOp& op = WarpOpOf(*path);
+    const Slot d = launch.code->ops[path->pc].d;
+    const auto set = [&](int l, std::uint32_t value) {
+      if (d != kNoSlot) SetLane32(warp, d, l, value);
+    };
+    const auto set_predicate = [&](Slot p, int l, bool value) {
+      if (p != kNoSlot) SetPredicate(warp, p, l, value);
+    };
+    switch (op.what) {
+      case What::kSync:
+      case What::kActiveMask:
+        break;
+      case What::kShflUp:
+      case What::kShflDown:
+      case What::kShflBfly:
+      case What::kShflIdx:
+        // PTX ISA, shfl.sync: c holds the clamp (bits 0-4) and the segment mask (bits 8-12).
+        ForLanes(path->mask, [&](int l) {
+          const auto b = static_cast<int>(Lane32(warp, launch, op.b, l) & 31);
+          const std::uint32_t c = Lane32(warp, launch, op.c, l);
+          const auto segment = static_cast<int>(c >> 8 & 31);
+          const auto clamp = static_cast<int>(c & 31);
+          const int max_lane = (l & segment) | (clamp & ~segment);
+          const int min_lane = l & segment;
+          int from = l;
+          bool valid = false;
+          switch (op.what) {
+            case What::kShflUp: from = l - b; valid = from >= max_lane; break;
+            case What::kShflDown: from = l + b; valid = from <= max_lane; break;
+            case What::kShflBfly: from = l ^ b; valid = from <= max_lane; break;
+            default: from = min_lane | (b & ~segment); valid = from <= max_lane; break;
+          }
+          if (!valid) from = l;
+          set(l, static_cast<std::uint32_t>(in[from & 31]));
+          set_predicate(op.predicate, l, valid);
+        });
+        break;
+      case What::kVoteAll:
+      case What::kVoteAny:
+      case What::kVoteUni: {
+        const bool value = op.what == What::kVoteAll   ? votes == lanes
+                           : op.what == What::kVoteAny ? votes != 0
+                                                       : votes == 0 || votes == lanes;
+        ForLanes(path->mask, [&](int l) { set_predicate(d, l, value); });
+        break;
+      }
+      case What::kBallot:
+        ForLanes(path->mask, [&](int l) { set(l, votes); });
+        break;
+      case What::kMatchAny:
+      case What::kMatchAll:
+        ForLanes(path->mask, [&](int l) {
+          std::uint32_t equal = 0;
+          ForLanes(lanes, [&](int k) { equal |= in[k] == in[l] ? 1u << k : 0; });
+          const bool all = equal == lanes;
+          set(l, op.what == What::kMatchAny ? equal : all ? lanes : 0);
+          set_predicate(op.predicate, l, all);
+        });
+        break;
+      case What::kElect: {
+        const int leader = std::countr_zero(lanes);
+        ForLanes(path->mask, [&](int l) {
+          set(l, static_cast<std::uint32_t>(leader));
+          set_predicate(op.predicate, l, l == leader);
+        });
+        break;
+      }
+      default: {
+        std::uint32_t value = static_cast<std::uint32_t>(in[std::countr_zero(lanes)]);
+        ForLanes(lanes & (lanes - 1), [&](int l) {
+          const auto v = static_cast<std::uint32_t>(in[l]);
+          const bool less = op.is_signed ? static_cast<std::int32_t>(v) < static_cast<std::int32_t>(value)
+                                         : v < value;
+          switch (op.what) {
+            case What::kReduxAdd: value += v; break;
+            case What::kReduxMin: value = less ? v : value; break;
+            case What::kReduxMax: value = less ? value : v; break;
+            case What::kReduxAnd: value &= v; break;
+            case What::kReduxOr: value |= v; break;
+            default: value ^= v; break;
+          }
+        });
+        ForLanes(path->mask, [&](int l) { set(l, value); });
+        break;
+      }
+    }
+  }
+}
+
+void World::ArriveAtBarrier(Path& path, const BarrierOp& op) {
+  Warp& warp = *path.warp;
+  Cta& cta = *warp.cta;
+  const Launch& launch = *cta.launch;
+  const int lane = std::countr_zero(path.mask);
+  const std::uint32_t id = Lane32(warp, launch, op.id, lane);
+  if (id >= 16) {
+    Fault(path, Status::kIllegalInstruction, "barrier number above 15");
+    return;
+  }
+  if (cta.barriers.empty()) cta.barriers.resize(16);
+  NamedBarrier& barrier = cta.barriers[id];
+  if (op.threads != kNoSlot) barrier.expected = Lane32(warp, launch, op.threads, lane);
+  // A count is in whole warps: a warp's last, partial one stands for 32 threads there.
+  const bool whole = path.mask == warp.live;
+  barrier.arrived += op.threads != kNoSlot && whole ? kLanes
+                                                    : static_cast<std::uint32_t>(std::popcount(path.mask));
+  barrier.latest = std::max(barrier.latest, path.clock);
+  if (op.source != kNoSlot) {
+    const std::uint32_t p = (warp.predicates[op.source] ^ (op.source_negated ? kAllLanes : 0)) & path.mask;
+    barrier.votes += static_cast<std::uint32_t>(std::popcount(p));
+    barrier.voters += static_cast<std::uint32_t>(std::popcount(path.mask));
+  }
+  if (op.what == BarrierOp::What::kArrive) {
+    ++path.pc;
+    QueuePath(path, path.clock);
+  } else {
+    path.state = Path::State::kBarrier;
+    barrier.waiting.push_back(&path);
+  }
+  CheckBarriers(cta);
+  if (path.state == Path::State::kBarrier) ReleaseJoins(warp);
+}
+
+void World::CheckBarriers(Cta& cta) {
+  for (NamedBarrier& barrier : cta.barriers) {
+    if (barrier.arrived == 0) continue;
+    const std::uint32_t expected = barrier.expected != 0 ? barrier.expected : cta.live_threads;
+    if (barrier.arrived < expected) continue;
+    const Time at = barrier.latest + costs.barrier;
+    const std::vector<Path*> waiting = std::move(barrier.waiting);
+    const NamedBarrier done = barrier;
+    barrier = {};
+    for (Path* path : waiting) {
+      const Op& op = cta.launch->code->ops[path->pc];
+      const BarrierOp& what = cta.launch->code->barriers[op.aux];
+      if (what.source != kNoSlot) {
+        const bool all = done.votes == done.voters;
+        ForLanes(path->mask, [&](int l) {
+          if (what.what == BarrierOp::What::kRedPopc) {
+            SetLane32(*path->warp, op.d, l, done.votes);
+          } else {
+            SetPredicate(*path->warp, op.d, l,
+                         what.what == BarrierOp::What::kRedAnd ? all : done.votes != 0);
+          }
+        });
+      }
+      path->clock = at;
+      ++path->pc;
+      QueuePath(*path, at);
+    }
+  }
+}
+
+}  // namespace allranks::node

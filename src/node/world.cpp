@@ -1,0 +1,68 @@
+// Setting up the machine room; faults.
+#include "node/world.h"
+
+#include <bit>
+
+#include "node/wait.h"
+
+namespace allranks::node {
+
+World::World(const Profile& p, int count, std::uint64_t memory_limit) : profile(p), backing(memory_limit) {
+  const auto cycles = [&](std::int64_t n) { return profile.CyclesToTime(n); };
+  costs.cycle = cycles(1);
+  // A warp's instructions depend on each other about every second time.
+  costs.step = cycles(std::max(1, profile.latency.alu / 2));
+  costs.shared = cycles(profile.latency.shared);
+  costs.l1 = cycles(profile.latency.l1);
+  costs.l2 = cycles(profile.latency.l2);
+  costs.hbm = cycles(profile.latency.hbm);
+  costs.atomic = cycles(profile.latency.atomic);
+  costs.barrier = cycles(profile.latency.barrier);
+  costs.fence_cta = cycles(profile.latency.fence_cta);
+  costs.fence_gpu = cycles(profile.latency.fence_gpu);
+  costs.fence_sys = cycles(profile.latency.fence_sys);
+  costs.link = profile.nvlink.one_way;
+  costs.pcie = profile.pcie.one_way;
+  costs.quantum = cycles(profile.time.quantum_cycles);
+
+  const Time bucket = cycles(profile.time.bucket_cycles);
+  // GB/s are bytes per ns.
+  const auto bytes = [&](double gbs) { return gbs * static_cast<double>(bucket) / 1000.0; };
+  devices.resize(static_cast<std::size_t>(count));
+  for (int d = 0; d < count; ++d) {
+    Device& device = devices[static_cast<std::size_t>(d)];
+    device.number = d;
+    device.host = static_cast<int>(d / profile.machine.devices_per_host);
+    device.l2 = Server(bucket, bytes(profile.bandwidth.l2_gbs));
+    device.hbm = Server(bucket, bytes(profile.bandwidth.hbm_gbs * profile.bandwidth.hbm_efficiency));
+    device.link_out = Server(bucket, bytes(profile.nvlink.gbs * profile.nvlink.efficiency));
+    device.link_in = Server(bucket, bytes(profile.nvlink.gbs * profile.nvlink.efficiency));
+    device.pcie_out = Server(bucket, bytes(profile.pcie.gbs * profile.pcie.efficiency));
+    device.pcie_in = Server(bucket, bytes(profile.pcie.gbs * profile.pcie.efficiency));
+    device.sms.resize(static_cast<std::size_t>(profile.device.sms));
+    for (Sm& sm : device.sms) {
+      sm.threads = profile.sm.max_threads;
+      sm.warps = profile.sm.max_warps;
+      sm.ctas = profile.sm.max_ctas;
+      sm.registers = profile.sm.registers;
+      sm.shared = profile.sm.shared_bytes;
+      sm.issue = Server(bucket, static_cast<double>(profile.sm.issue_per_cycle) *
+                                    static_cast<double>(profile.time.bucket_cycles));
+    }
+  }
+}
+
+World::~World() = default;
+
+void World::Fault(const Path& path, Status status, const std::string& what) {
+  const Cta& cta = *path.warp->cta;
+  Launch& launch = *cta.launch;
+  const SourceLine& line = launch.code->lines[path.pc];
+  std::string message = fmt::format("{} in kernel {}, block ({},{},{}), warp {}", what, launch.code->name,
+                                    cta.index.x, cta.index.y, cta.index.z, path.warp->id);
+  if (line.line != 0) message += fmt::format(", {}:{}", line.file, line.line);
+  if (!line.inlined_at.empty()) message += fmt::format(" (inlined at {})", line.inlined_at);
+  on_fault(launch, status, std::move(message));
+}
+
+}  // namespace allranks::node

@@ -1,0 +1,293 @@
+// The state of the machine room while it runs: devices, SMs, CTAs, warps and their paths, and the
+// queues of what happens next. Plain data with a few rules; engine.h executes paths, wait.h parks
+// and wakes them, machine_impl.h starts and ends work.
+//
+// A warp is a list of *paths*: a path is a set of lanes at one pc with one clock. Lanes part at a
+// divergent branch and meet again at its reconvergence point (a Join). A path that blocks does not
+// hold back the lanes that wait for it at a Join (independent thread scheduling).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "node/code.h"
+#include "node/machine.h"
+#include "node/memory.h"
+#include "node/profile.h"
+#include "node/servers.h"
+#include "node/time.h"
+
+namespace allranks::node {
+
+struct Cta;
+struct Warp;
+struct Launch;
+struct Device;
+struct SpinState;      // wait.h
+
+struct Path {
+  enum class State : std::uint8_t {
+    kQueued,       // has an event in its device's queue
+    kRunning,
+    kParked,       // spinning; woken by a write or a timer
+    kBarrier,      // waits in bar.sync
+    kWarpSync,     // waits for other lanes of its warp
+    kGone,
+  };
+  Warp* warp = nullptr;
+  std::uint32_t mask = 0;
+  std::uint32_t pc = 0;
+  Time clock = 0;
+  Time quantum_end = 0;
+  std::int32_t join = -1;              // index into Warp::joins
+  State state = State::kQueued;
+  std::uint32_t back_edges = 0;        // taken since the last yield to lanes waiting at a join
+  std::uint64_t ticket = 0;            // number of its live event; older ones in the queue are void
+  std::vector<std::unique_ptr<SpinState>> spins;   // loops being watched, outermost first
+  SpinState* parked = nullptr;         // the one it is parked in
+  bool overdue = false;                // lanes at its joins no longer wait for it
+};
+
+struct Join {
+  std::uint32_t pc = 0;
+  std::uint32_t expected = 0, arrived = 0;
+  std::int32_t outer = -1;
+  Time latest = 0;
+  bool used = false;
+};
+
+struct Warp {
+  Cta* cta = nullptr;
+  std::uint32_t id = 0;
+  std::uint32_t live = 0;              // lanes that have not exited
+  std::byte* registers = nullptr;
+  std::uint32_t* predicates = nullptr;
+  Time* ready = nullptr;               // per slot: when its value is there
+  Time pending_until = 0;              // the latest of them
+  std::vector<Path*> paths;            // alive; owned by the World's pool
+  std::vector<Join> joins;
+  std::vector<std::byte> local;        // [lane][local_bytes]
+};
+
+struct NamedBarrier {
+  std::uint32_t arrived = 0;           // threads
+  std::uint32_t expected = 0;          // given count, or 0 = all live threads
+  std::uint32_t votes = 0, voters = 0; // bar.red
+  bool all = true;
+  Time latest = 0;
+  std::vector<Path*> waiting;
+};
+
+struct Cta {
+  Launch* launch = nullptr;
+  Dim3 index;
+  std::uint64_t number = 0;            // machine-wide, never reused
+  int sm = 0;
+  std::uint32_t live_threads = 0;
+  std::vector<Warp> warps;
+  std::vector<std::byte> shared;
+  Object shared_object;                // the same bytes, for those who wait for them
+  std::vector<NamedBarrier> barriers;  // 16, made on first use
+  std::vector<std::byte> store;        // registers of all warps
+  Time store_arrival = 0;              // when the last store of the CTA reaches its home
+  Time end = 0;                        // latest exit of a lane
+};
+
+// One kernel launch on its way.
+struct Launch {
+  std::uint64_t number = 0;
+  OpId op = 0;
+  ProcessId process = 0;
+  Device* device = nullptr;
+  std::shared_ptr<const Code> code;
+  LaunchRequest request;
+  Bank constants;                      // with parameters and addresses in place
+  std::vector<std::byte> params;
+  std::uint64_t next_cta = 0, total_ctas = 0, live_ctas = 0;
+  std::uint32_t warps_per_cta = 0, registers_per_cta = 0, shared_per_cta = 0;
+  Address workspace = 0;               // cooperative groups' grid workspace
+  std::size_t record = 0;              // index into Stats::kernels
+  std::vector<Cta*> ctas;              // resident; owned by the World's pool
+  Time end = 0;
+  std::uint64_t instructions = 0;      // thread instructions, against fuel
+  bool dead = false;                   // faulted or killed: its events are void
+};
+
+struct Sm {
+  std::int32_t threads = 0, warps = 0, ctas = 0, registers = 0, shared = 0;   // free
+  Server issue;
+};
+
+struct QueuedPath {
+  Time time = 0;
+  std::uint64_t ticket = 0;            // order among equal times: first queued first
+  Path* path = nullptr;
+  bool operator<(const QueuedPath& other) const {    // std::priority_queue keeps the largest on top
+    return time != other.time ? time > other.time : ticket > other.ticket;
+  }
+};
+
+struct Device {
+  int number = 0;                      // machine-wide
+  int host = 0;
+  std::vector<Sm> sms;
+  int next_sm = 0;
+  std::list<Launch> launches;          // started and not finished, oldest first
+  std::priority_queue<QueuedPath> queue;
+  Server l2, hbm, link_out, link_in, pcie_out, pcie_in;
+  std::uint64_t allocated = 0;
+};
+
+// What the machine room knows of a process.
+struct Process {
+  ProcessId id = 0;
+  int rank = 0, host = 0;
+  bool alive = false;
+  AddressTable table;
+  Arena pinned;
+  std::vector<Arena> device_arenas;      // per visible device
+  std::vector<std::uint64_t> peers;      // per visible device: mask of enabled peers
+  std::vector<Status> sticky;            // per visible device
+};
+
+class Engine;
+
+// Times of the profile in the unit of the clocks.
+struct Costs {
+  Time cycle, step;                      // one cycle; one instruction of one warp
+  Time shared, l1, l2, hbm, atomic, barrier, fence_cta, fence_gpu, fence_sys;
+  Time link, pcie;                       // one way
+  Time quantum;
+};
+
+// Owner of all state above. Single-threaded. The order of everything that happens is by
+// (time, ticket): see QueuedPath.
+class World {
+ public:
+  World(const Profile& profile, int devices, std::uint64_t memory_limit);
+  ~World();
+
+  const Profile profile;
+  Costs costs;
+  Backing backing;
+  std::vector<Device> devices;
+  std::vector<std::unique_ptr<Process>> processes;     // index = ProcessId - 1
+  Stats stats;
+  Time now = 0;
+  Time last_change = 0;          // of memory, or of what runs; see Stuck
+  std::uint64_t timer_wakes = 0; // since then
+  std::uint64_t fuel = 0;
+
+  // A strong operation at time t may be performed at once if t < order_limit: nothing else
+  // that is known of happens before it.
+  Time order_limit = 0;
+  Time other_limit = 0;          // the part of it that comes from other devices and from timed things
+
+  const Device* running = nullptr;
+  // Something was put into a device's queue (nullptr: among the timed things).
+  void Expect(const Device* device, Time time);
+
+  Process& ProcessOf(ProcessId id) { return *processes[id - 1]; }
+  int FirstDevice(const Process& process) const {
+    return process.host * static_cast<int>(profile.machine.devices_per_host);
+  }
+
+  // --- paths (warp.cpp) ---
+  Path* NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time clock, std::int32_t join);
+  void RemovePath(Path& path);
+  void QueuePath(Path& path, Time time);
+  // A branch that `taken` of the path's lanes take. The path goes on with one side (its pc, mask
+  // and join are set); the other waits at the join or is queued.
+  void Part(Path& path, std::uint32_t taken, const BranchOp& branch);
+  // The path has come to its join's pc. True: it goes on (perhaps with more lanes); false: it is gone.
+  bool ArriveAtJoin(Path& path);
+  // A path has blocked: lanes that wait for it at a join go on without it.
+  void ReleaseJoins(Warp& warp);
+  void ExitLanes(Path& path, std::uint32_t lanes);
+  // Executes the warp-wide operation if all its members have come. True: `path` may go on.
+  void ArriveAtWarpSync(Path& path);
+  void CheckWarpSync(Warp& warp);
+  void ExecuteWarpOp(Warp& warp, const std::vector<Path*>& group);
+  void ArriveAtBarrier(Path& path, const BarrierOp& op);
+  void CheckBarriers(Cta& cta);
+
+  // --- waiting (wait.cpp) ---
+  // A spin loop's back edge was taken by the whole path, which stands at the loop's head. True: it has been parked.
+  bool SpinBackEdge(Path& path, const SpinCode& spin);
+  // What an iteration of a watched loop did; called only while path.spins is not empty.
+  void RecordBranch(Path& path, bool taken);
+  void RecordRead(Path& path, Object& object, std::uint64_t offset, std::uint32_t size,
+                  const std::byte* value, Time time, Time delay);
+  void RecordTracked(Path& path, const Op& op, std::uint32_t mask);
+  void RecordSleep(Path& path, std::uint64_t length);
+  void RecordClock(Path& path);
+  // Memory was changed, or state that is not recorded: the iteration was no mere waiting.
+  void RecordChange(Path& path);
+  // Bytes of an object have changed at `time`; others can see it from `visible` on.
+  void NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size, Time time, Time visible);
+  void Unpark(Path& path);
+  // Its time has come: sets clock and counters as if it had polled all the while.
+  void Wake(Path& path);
+  void WakeAll(Object& object);          // the object is about to go
+  std::function<void(std::uint64_t host, Time visible)> on_host_watch;
+
+  // --- residency (residency.cpp) ---
+  Status CheckLaunch(const Code& code, const LaunchRequest& request, std::uint32_t dynamic_shared_limit) const;
+  int CtasPerSm(const Code& code, std::uint32_t threads, std::uint32_t dynamic_shared) const;
+  void Dispatch(Device& device, Time at);
+  void CtaDone(Cta& cta);
+  std::function<void(Launch&, Time)> on_launch_done;
+  // Ends a launch at once: its CTAs are gone, nothing it queued will happen.
+  void Kill(Launch& launch);
+  std::function<void(Launch&, Status, std::string)> on_fault;
+  void Fault(const Path& path, Status status, const std::string& what);
+
+  // --- time (timing.cpp) ---
+  // Charges a warp's access to an object of `bytes` (whole sectors) in `packets` packets. Returns
+  // when a load's value is there, or when a store has reached its home.
+  Time ChargeLoad(Device& device, const Object& object, std::uint64_t bytes, std::uint32_t packets,
+                  Time at, bool strong);
+  Time ChargeStore(Device& device, const Object& object, std::uint64_t bytes, std::uint32_t packets,
+                   Time at);
+  // From issue at `device` to being performed at the object's home.
+  Time DelayTo(const Device& device, const Object& object) const;
+  // Bytes over the way from one memory to another (device number, or -1: host) by a copy engine.
+  Time ChargeCopy(int from, int to, std::uint64_t bytes, Time at);
+
+ private:
+  std::uint64_t StableSpin(const Path& path, SpinState& spin) const;
+  void Park(Path& path, SpinState& spin, std::uint64_t skip);
+  void Schedule(Path& path, std::uint64_t skip, bool by_timer);
+  void Push(Path& path, Time time);
+  Cta* NewCta(Launch& launch, std::uint64_t number, int sm, Time at);
+  bool FindSm(const Device& device, const Launch& launch, int* sm) const;
+
+  std::deque<Path> path_pool_;
+  std::vector<Path*> free_paths_;
+  std::deque<Cta> cta_pool_;
+  std::vector<Cta*> free_ctas_;
+  std::uint64_t tickets_ = 0;
+  std::uint64_t cta_numbers_ = 0;
+};
+
+// Executes paths. Implemented once per observer (engine.cpp).
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  // Runs a path that has come to its turn until it yields, blocks or ends.
+  // `turn` is the time of its event: strong operations at that time may be performed.
+  virtual void Run(Path& path, Time turn) = 0;
+  virtual void OnKernel(const Launch& launch, bool begins) = 0;
+  virtual void Report(Stats* stats) const = 0;
+};
+
+std::unique_ptr<Engine> MakeEngine(World& world, const std::string& observer);
+
+}  // namespace allranks::node

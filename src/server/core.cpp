@@ -1,0 +1,527 @@
+// Sessions, the loop and the answers. core.h has the theory.
+#include "server/core.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "base/check.h"
+
+namespace allranks::server {
+
+using node::Hosts;
+using node::Ns;
+
+namespace {
+
+// CPU time of a call that only concerns hosts (a join, a wake-up, a yield): about a system call. Not in
+// the profile, which describes devices; only its being small matters.
+constexpr node::Time kHostCall = Ns(100);
+// Reads of the clock cannot have cost more than this between two messages.
+constexpr node::Time kMaxLocal = node::Ms(3'600'000);
+constexpr std::int64_t kStalled = 500;  // wall ms
+constexpr std::size_t kMaxFaults = 1'000;
+
+Hosts::Options HostOptions(const CoreOptions& options) {
+  Hosts::Options result;
+  result.min_cost = kHostCall;
+  result.patience_ms = options.patience_ms;
+  return result;
+}
+
+}  // namespace
+
+Core::Core(std::unique_ptr<node::Machine> machine, CoreOptions options)
+    : options_(std::move(options)),
+      machine_(std::move(machine)),
+      hosts_(HostOptions(options_),
+             {[this](Thread thread, Time at) { ThreadEnded(thread, at); },
+              [this](std::int32_t rank, Time at) { ProcessEnded(rank, at); }}) {
+  if (options_.interrupt != nullptr) machine_->SetInterrupt(options_.interrupt);
+}
+
+Core::~Core() = default;
+
+// --- sessions ---------------------------------------------------------------------------------------
+
+void Core::Opened(Link* link, pid_t pid) { sessions_[link] = Session{pid, {}, false}; }
+
+void Core::Drop(Link* link) {
+  auto found = sessions_.find(link);
+  if (found == sessions_.end()) return;
+  if (auto record = threads_.find(found->second.thread); record != threads_.end())
+    record->second.link = nullptr;
+  sessions_.erase(found);
+  link->Close();
+}
+
+// What a peer may do wrong harms only itself: its own connection, and the process that it has proved
+// to belong to.
+void Core::Violation(Link* link, const std::string& why) {
+  auto found = sessions_.find(link);
+  if (found == sessions_.end()) return;
+  const Session session = found->second;
+  if (options_.log) {
+    options_.log(session.thread.rank < 0
+                     ? fmt::format("a connection of pid {} was closed: {}", session.pid, why)
+                     : fmt::format("rank {} (pid {}) was dropped: {}", session.thread.rank,
+                                   session.pid, why));
+  }
+  Drop(link);
+  if (session.thread.rank >= 0) hosts_.EndProcess(session.thread.rank);
+}
+
+void Core::Closed(Link* link) {
+  auto found = sessions_.find(link);
+  if (found == sessions_.end()) return;
+  const Thread thread = found->second.thread;
+  sessions_.erase(found);
+  auto record = threads_.find(thread);
+  if (record == threads_.end()) return;
+  record->second.link = nullptr;
+  Process& process = processes_.at(thread.rank);
+  if (process.exec_token != 0 && process.exec_thread == thread) {
+    ReplaceImage(process);
+  } else if (process.watched) {
+    // The kernel closes a process's files one after the other: somebody may still read as open the pipe
+    // that this one's end is about to close.
+    hosts_.Closing(thread);
+  } else {
+    hosts_.Gone(thread);
+  }
+}
+
+void Core::ProcessExited(pid_t pid) {
+  std::vector<Thread> threads;
+  for (const auto& [thread, record] : threads_)
+    if (processes_.at(thread.rank).pid == pid) threads.push_back(thread);
+  for (Thread thread : threads) hosts_.Gone(thread);
+  ran_natively_ = true;  // its ends of pipes have been closed
+}
+
+void Core::Received(Link* link, wire::Frame frame) {
+  auto found = sessions_.find(link);
+  if (found == sessions_.end()) return;
+  Session& session = found->second;
+  if (!session.said_hello) {
+    if (frame.op != wire::Op::kHello) return Violation(link, "its first message is no hello");
+    return AcceptHello(link, session, frame);
+  }
+  auto record = threads_.find(session.thread);
+  if (record == threads_.end()) return Violation(link, "a message of a thread that has ended");
+  if (record->second.asked) return Violation(link, "a second request before the first was answered");
+  if (Process& process = ProcessOf(session.thread); process.machine && process.pinned)
+    machine_->HostWrote(*process.machine, hosts_.now());
+#define ALLRANKS_ACCEPT(M) \
+  case wire::M::kOp:       \
+    return Accept<wire::M>(link, session, frame);
+  switch (frame.op) {
+    ALLRANKS_ACCEPT(NewThread)
+    ALLRANKS_ACCEPT(ThreadExit)
+    ALLRANKS_ACCEPT(WaitThread)
+    ALLRANKS_ACCEPT(NewProcess)
+    ALLRANKS_ACCEPT(ProcessStarted)
+    ALLRANKS_ACCEPT(Exec)
+    ALLRANKS_ACCEPT(WaitProcess)
+    ALLRANKS_ACCEPT(WaitFd)
+    ALLRANKS_ACCEPT(Sleep)
+    ALLRANKS_ACCEPT(Yield)
+    ALLRANKS_ACCEPT(BarrierWait)
+    ALLRANKS_ACCEPT(WatchKey)
+    ALLRANKS_ACCEPT(UnwatchKey)
+    ALLRANKS_ACCEPT(WaitKey)
+    ALLRANKS_ACCEPT(WakeKey)
+    ALLRANKS_ACCEPT(HostPoll)
+    ALLRANKS_ACCEPT(BootstrapBarrier)
+    ALLRANKS_ACCEPT(Init)
+    ALLRANKS_ACCEPT(PutImage)
+    ALLRANKS_ACCEPT(DropImage)
+    ALLRANKS_ACCEPT(LoadModule)
+    ALLRANKS_ACCEPT(UnloadModule)
+    ALLRANKS_ACCEPT(GetKernel)
+    ALLRANKS_ACCEPT(GetGlobal)
+    ALLRANKS_ACCEPT(SetMaxDynamicShared)
+    ALLRANKS_ACCEPT(Occupancy)
+    ALLRANKS_ACCEPT(Alloc)
+    ALLRANKS_ACCEPT(Free)
+    ALLRANKS_ACCEPT(AllocPinned)
+    ALLRANKS_ACCEPT(FreePinned)
+    ALLRANKS_ACCEPT(Describe)
+    ALLRANKS_ACCEPT(IpcExport)
+    ALLRANKS_ACCEPT(IpcOpen)
+    ALLRANKS_ACCEPT(IpcClose)
+    ALLRANKS_ACCEPT(CanAccessPeer)
+    ALLRANKS_ACCEPT(EnablePeer)
+    ALLRANKS_ACCEPT(DisablePeer)
+    ALLRANKS_ACCEPT(MemInfo)
+    ALLRANKS_ACCEPT(StickyError)
+    ALLRANKS_ACCEPT(ResetDevice)
+    ALLRANKS_ACCEPT(CreateStream)
+    ALLRANKS_ACCEPT(DestroyStream)
+    ALLRANKS_ACCEPT(StreamQuery)
+    ALLRANKS_ACCEPT(StreamSync)
+    ALLRANKS_ACCEPT(CreateEvent)
+    ALLRANKS_ACCEPT(DestroyEvent)
+    ALLRANKS_ACCEPT(RecordEvent)
+    ALLRANKS_ACCEPT(WaitEvent)
+    ALLRANKS_ACCEPT(EventQuery)
+    ALLRANKS_ACCEPT(EventSync)
+    ALLRANKS_ACCEPT(EventElapsed)
+    ALLRANKS_ACCEPT(DeviceSync)
+    ALLRANKS_ACCEPT(Launch)
+    ALLRANKS_ACCEPT(Copy)
+    ALLRANKS_ACCEPT(CopyIn)
+    ALLRANKS_ACCEPT(CopyOut)
+    ALLRANKS_ACCEPT(Memset)
+    case wire::Op::kNone:
+    case wire::Op::kHello:
+    case wire::Op::kFinish:
+    case wire::Op::kDeadlock:
+      break;
+  }
+#undef ALLRANKS_ACCEPT
+  Violation(link, fmt::format("'{}' is not for a rank to send", wire::OpName(frame.op)));
+}
+
+template <class M>
+void Core::Accept(Link* link, Session& session, wire::Frame& frame) {
+  std::span<const std::byte> bytes = frame.payload;
+  wire::RequestHeader header;
+  auto message = std::make_shared<M>();
+  if (!wire::DecodeFrom(bytes, &header) || !wire::DecodeFrom(bytes, message.get()) ||
+      !bytes.empty() || header.local_ps < 0 || header.local_ps > kMaxLocal)
+    return Violation(link, fmt::format("a malformed '{}'", wire::OpName(frame.op)));
+  const Thread thread = session.thread;
+  ThreadRecord& record = threads_.at(thread);
+  record.asked = true;
+  record.op = frame.op;
+  record.sequence = frame.sequence;
+  record.fds = std::move(frame.fds);
+  constexpr bool kKeepsSeries = std::is_same_v<M, wire::StreamQuery> ||
+                                std::is_same_v<M, wire::EventQuery> ||
+                                std::is_same_v<M, wire::Yield>;
+  if (!kKeepsSeries) record.series = {};
+  const bool accepted =
+      hosts_.Request(thread, header.local_ps + CostOf(M::kOp), wire::OpName(M::kOp),
+                     [this, thread, message](Time at) { Handle(thread, *message, at); });
+  if (!accepted) Violation(link, "a message of a thread that does not run");
+}
+
+void Core::AcceptHello(Link* link, Session& session, wire::Frame& frame) {
+  std::span<const std::byte> bytes = frame.payload;
+  wire::RequestHeader header;
+  auto hello = std::make_shared<wire::Hello>();
+  if (!wire::DecodeFrom(bytes, &header) || !wire::DecodeFrom(bytes, hello.get()) || !bytes.empty())
+    return Violation(link, "a malformed hello");
+  if (hello->protocol != wire::kProtocolVersion)
+    return Violation(link, fmt::format("protocol {}", hello->protocol));
+  Thread thread;
+  if (hello->kind == wire::Hello::Kind::kRoot) {
+    if (static_cast<int>(processes_.size()) >= options_.limits.processes)
+      return Violation(link, "too many processes");
+    // When it came is a matter of wall time, unless it is alone.
+    if (!hosts_.Empty()) hosts_.LoseDeterminism("a process joined that no other had announced");
+    const std::int32_t rank = hosts_.AddProcess();
+    Process& process = processes_[rank];
+    process.rank = rank;
+    process.token = NewToken();
+    tokens_[process.token] = rank;
+    ++processes_seen_;
+    thread = hosts_.AddThread(rank);
+    threads_[thread];
+  } else {
+    auto token = tokens_.find(hello->token);
+    if (token == tokens_.end()) return Violation(link, "an unknown token");
+    Process& process = processes_.at(token->second);
+    const bool exec = hello->kind == wire::Hello::Kind::kExec;
+    if (exec != (hello->token == process.exec_token)) return Violation(link, "a token of another kind");
+    if (exec) {
+      if (process.pid != session.pid) return Violation(link, "another process's token");
+      thread = process.exec_thread;
+      ReplaceImage(process);  // unless the old connections have been seen to close already
+      tokens_.erase(process.exec_token);
+      process.exec_token = 0;
+    } else {
+      const bool child = hello->kind == wire::Hello::Kind::kChild;
+      thread = {process.rank, child ? 1 : static_cast<std::uint32_t>(hello->thread)};
+      // The first thread of an announced process gives it its pid; all others must have the same.
+      if (process.pid != 0 && process.pid != session.pid)
+        return Violation(link, "another process's token");
+    }
+    auto record = threads_.find(thread);
+    if (record == threads_.end() || record->second.link != nullptr || record->second.asked)
+      return Violation(link, "a thread that nobody announced");
+  }
+  ThreadRecord& record = threads_.at(thread);
+  record.link = link;
+  record.asked = true;
+  record.op = wire::Op::kHello;
+  record.sequence = frame.sequence;
+  session.thread = thread;
+  session.said_hello = true;
+  Process& process = processes_.at(thread.rank);
+  if (process.pid == 0) {
+    process.pid = session.pid;
+    process.watched = options_.watch_process && options_.watch_process(process.pid);
+    if (auto parent = processes_.find(process.parent); parent != processes_.end())
+      for (Child& child : parent->second.children)
+        if (child.rank == process.rank) child.pid = process.pid;
+  }
+  if (!hosts_.Request(thread, 0, "hello",
+                      [this, thread, hello](Time at) { Handle(thread, *hello, at); }))
+    Violation(link, "a thread that nobody announced");
+}
+
+// What a real process finds out once, or without asking anybody, is free: when a shim asks is its own
+// affair. Answers still come in order.
+node::Time Core::CostOf(wire::Op op) const {
+  switch (op) {
+    case wire::Op::kProcessStarted:
+    case wire::Op::kThreadExit:
+    case wire::Op::kWatchKey:
+    case wire::Op::kUnwatchKey:
+    case wire::Op::kInit:
+    case wire::Op::kPutImage:
+    case wire::Op::kDropImage:
+    case wire::Op::kLoadModule:
+    case wire::Op::kUnloadModule:
+    case wire::Op::kGetKernel:
+    case wire::Op::kGetGlobal:
+    case wire::Op::kSetMaxDynamicShared:
+    case wire::Op::kOccupancy:
+    case wire::Op::kDescribe:
+    case wire::Op::kCanAccessPeer:
+    case wire::Op::kMemInfo:
+    case wire::Op::kStickyError:
+      return 0;
+    case wire::Op::kLaunch:
+      return std::max(kHostCall, machine_->profile().launch.host_call);
+    default:
+      return op > wire::Op::kInit ? std::max(kHostCall, machine_->profile().launch.api_call)
+                                  : kHostCall;
+  }
+}
+
+void Core::SendReply(Thread thread, node::Status status, const wire::Blob& body, int fd) {
+  auto found = threads_.find(thread);
+  if (found == threads_.end()) return;
+  ThreadRecord& record = found->second;
+  Release(record, thread);
+  record.asked = false;
+  if (record.link != nullptr) {
+    wire::ReplyHeader header;
+    header.status = static_cast<std::int32_t>(status);
+    header.busy = machine_->Busy();
+    header.clock = hosts_.now();
+    wire::Blob payload;
+    payload.reserve(16 + body.size());
+    wire::EncodeTo(header, payload);
+    payload.insert(payload.end(), body.begin(), body.end());
+    record.link->Send(record.op, record.sequence, payload, fd);
+  }
+  ran_natively_ = true;
+  hosts_.Resume(thread);
+}
+
+// Whatever the thread waited for no longer needs to know of it.
+void Core::Release(ThreadRecord& record, Thread thread) {
+  if (record.when_done != 0) machine_->CancelWhenDone(std::exchange(record.when_done, 0));
+  if (record.watch != 0) machine_->Unwatch(std::exchange(record.watch, 0));
+  record.in_wait_key = false;
+  if (!record.fds.empty()) {
+    record.fds.clear();
+    descriptor_waits_.erase(thread);
+  }
+}
+
+void Core::ThreadEnded(Thread thread, Time at) {
+  auto found = threads_.find(thread);
+  if (found == threads_.end()) return;
+  ThreadRecord& record = found->second;
+  Release(record, thread);
+  while (!record.keys.empty()) Withdraw(thread, wire::Key(record.keys.back().key));
+  if (record.link != nullptr) {
+    // Its connection closes by itself; until then it belongs to nobody.
+    if (auto session = sessions_.find(record.link); session != sessions_.end())
+      session->second.thread = Thread{};
+  }
+  threads_.erase(found);
+  for (auto& [place, waiters] : barriers_) std::erase(waiters, thread);
+  std::erase_if(barriers_, [](const auto& entry) { return entry.second.empty(); });
+  for (auto& [name, waiters] : named_barriers_) std::erase(waiters, thread);
+  std::erase_if(named_barriers_, [](const auto& entry) { return entry.second.empty(); });
+  std::erase_if(process_waits_, [&](const ProcessWait& wait) { return wait.thread == thread; });
+  std::erase_if(joins_, [&](const auto& join) { return join.second == thread; });
+  const auto [first, last] = joins_.equal_range(thread);
+  std::vector<Thread> waiters;
+  for (auto it = first; it != last; ++it) waiters.push_back(it->second);
+  joins_.erase(first, last);
+  for (Thread waiter : waiters)
+    hosts_.WakeAt(waiter, at, [this, waiter](Time) { Reply<wire::WaitThread>(waiter); });
+}
+
+void Core::DropMachineProcess(Process& process) {
+  if (!process.machine) return;
+  machine_->RemoveProcess(*process.machine);
+  process.machine.reset();
+  process.pinned = false;
+  process.images.clear();
+  process.image_bytes = process.queued_bytes = 0;
+  process.modules.clear();
+  process.loaded.clear();
+  process.kernels.clear();
+  process.streams.clear();
+  process.events.clear();
+  process.allocations = 0;
+}
+
+void Core::ProcessEnded(std::int32_t rank, Time at) {
+  auto found = processes_.find(rank);
+  if (found == processes_.end()) return;
+  DropMachineProcess(found->second);
+  tokens_.erase(found->second.token);
+  tokens_.erase(found->second.exec_token);
+  const Process process = std::move(found->second);
+  processes_.erase(found);
+  std::vector<Link*> links;
+  for (const auto& [link, session] : sessions_)
+    if (session.said_hello && session.thread.rank < 0 && session.pid == process.pid)
+      links.push_back(link);
+  for (Link* link : links) Drop(link);
+  for (const Child& child : process.children)
+    if (auto it = processes_.find(child.rank); it != processes_.end()) it->second.parent = -1;
+  if (auto parent = processes_.find(process.parent); parent != processes_.end()) {
+    for (Child& child : parent->second.children) {
+      if (child.rank != rank) continue;
+      child.ended = true;
+      child.end_order = ++ends_;
+    }
+    WakeParent(parent->second, at);
+  }
+}
+
+node::ProcessId Core::MachineOf(Thread thread) {
+  Process& process = ProcessOf(thread);
+  if (!process.machine) {
+    process.machine = machine_->AddProcess(process.rank, /*host=*/0);
+    machine_ranks_[*process.machine] = process.rank;
+  }
+  return *process.machine;
+}
+
+std::uint64_t Core::NewToken() {
+  std::uint64_t token = 0;
+  while (token == 0 || tokens_.contains(token))
+    CHECK(getrandom(&token, sizeof token, 0) == sizeof token);
+  return token;
+}
+
+// --- the loop ---------------------------------------------------------------------------------------
+
+Core::Standing Core::Run() {
+  for (;;) {
+    if (deadlock_) return Standing::kDeadlock;
+    if (hosts_.Empty()) return Standing::kIdle;
+    if (hosts_.Held()) return Standing::kHeld;
+    if ((ran_natively_ || hosts_.AnyDetached()) && PollDescriptors()) continue;
+    const std::optional<Time> due = hosts_.Due();
+    if (!due || machine_->now() < *due) {
+      const bool more = RunMachine(due);
+      if (options_.interrupt != nullptr && options_.interrupt->load(std::memory_order_relaxed))
+        return Standing::kInterrupted;
+      if (hosts_.Due() != due) continue;  // a wait was over
+      if (!due) {
+        if (more) continue;
+        deadlock_ = hosts_.AllWaitForNode() || (hosts_.AllWait() && Outside() == Reach::kNobody);
+        if (deadlock_) continue;
+        return Standing::kIdle;
+      }
+      if (more && machine_->now() < *due) continue;  // it stopped for nothing
+    }
+    if (DevicesStuck() && hosts_.NobodyActs()) {
+      deadlock_ = true;
+      continue;
+    }
+    hosts_.Process();
+  }
+}
+
+// Lets the devices work up to `due`, or as long as there is anything to do. Where it is interrupted
+// makes no difference, but a limit would: paths do not run ahead of it. So the limits must not depend
+// on when interrupts came. False if nothing is left to happen.
+bool Core::RunMachine(std::optional<Time> due) {
+  const bool more = machine_->RunUntil(due.value_or(node::kTimeNever));
+  hosts_.AdvanceTo(due ? std::min(machine_->now(), *due) : machine_->now());
+  for (node::Fault& fault : machine_->TakeFaults())
+    if (faults_.size() < kMaxFaults) faults_.push_back(std::move(fault));
+  return more;
+}
+
+bool Core::Tick(std::int64_t wall_ms) {
+  // Ranks that wait for each other through sockets while their devices are stuck: no proof, but after
+  // so long of nothing at all, no doubt.
+  const bool stalled = hosts_.AllWait() && !descriptor_waits_.empty() && DevicesStuck();
+  if (!stalled) {
+    stalled_since_.reset();
+  } else if (!stalled_since_) {
+    stalled_since_ = wall_ms;
+  } else if (!deadlock_ && wall_ms - *stalled_since_ >= kStalled && Outside() != Reach::kSomebody) {
+    deadlock_ = true;
+    return true;
+  }
+  return hosts_.Tick(wall_ms);
+}
+
+bool Core::DevicesStuck() const { return machine_->Busy() && machine_->Stuck(); }
+
+bool Core::PollDescriptors() {
+  ran_natively_ = false;
+  bool any = false;
+  for (auto next = descriptor_waits_.begin(); next != descriptor_waits_.end();) {
+    const Thread thread = *next++;
+    ThreadRecord& record = threads_.at(thread);
+    std::vector<pollfd> polls;
+    for (std::size_t i = 0; i < record.fds.size(); ++i)
+      polls.push_back({record.fds[i].get(), record.fd_events[i], 0});
+    if (poll(polls.data(), polls.size(), 0) <= 0) continue;
+    descriptor_waits_.erase(thread);
+    any = true;
+    hosts_.WakeAt(thread, hosts_.now(),
+                  [this, thread](Time) { Reply<wire::WaitFd>(thread, {.ready = true}); });
+  }
+  return any;
+}
+
+Reach Core::Outside() const {
+  std::vector<int> fds;
+  std::vector<pid_t> ours;
+  for (Thread thread : descriptor_waits_)
+    for (const wire::Fd& fd : threads_.at(thread).fds) fds.push_back(fd.get());
+  for (const auto& [rank, process] : processes_) ours.push_back(process.pid);
+  return WhoElseHolds(fds, ours);
+}
+
+RunReport Core::Report() {
+  RunReport report;
+  report.profile = machine_->profile().name;
+  report.virtual_time = hosts_.now();
+  report.deterministic = hosts_.deterministic();
+  report.reasons = hosts_.reasons();
+  report.processes = processes_seen_;
+  report.stats = &machine_->stats();
+  for (node::Fault& fault : machine_->TakeFaults())
+    if (faults_.size() < kMaxFaults) faults_.push_back(std::move(fault));
+  report.faults = faults_;
+  report.ranks.insert(machine_ranks_.begin(), machine_ranks_.end());
+  report.deadlock = deadlock_;
+  if (deadlock_) {
+    report.waiters = machine_->Waiters();
+    report.hosts = hosts_.Threads();
+  }
+  return report;
+}
+
+}  // namespace allranks::server

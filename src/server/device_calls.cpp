@@ -1,0 +1,332 @@
+// The device API without streams: devices, modules, memory. Each handler checks what the Machine takes on
+// trust (ordinals, ownership of modules and kernels, how many things a process may have) and passes on.
+#include <algorithm>
+#include <cstring>
+
+#include "server/core.h"
+
+namespace allranks::server {
+
+using node::Hosts;
+using node::Status;
+
+namespace {
+
+wire::DeviceInfo Describe(const node::Profile& profile, int index) {
+  wire::DeviceInfo info;
+  const auto u32 = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
+  info.name = profile.device.name;
+  const char prefix[] = "allranks-virt";
+  std::memcpy(info.uuid.data(), prefix, sizeof prefix - 1);
+  info.uuid[15] = static_cast<std::uint8_t>(index);
+  info.pci_bus = index + 1;
+  info.compute_major = profile.device.compute_major;
+  info.compute_minor = profile.device.compute_minor;
+  info.memory_bytes = static_cast<std::uint64_t>(profile.device.memory_bytes);
+  info.l2_bytes = static_cast<std::uint64_t>(profile.device.l2_bytes);
+  info.const_bytes = static_cast<std::uint64_t>(profile.device.total_const_mem);
+  info.clock_khz = u32(profile.device.clock_mhz * 1000);
+  info.memory_clock_khz = u32(profile.device.memory_clock_mhz * 1000);
+  info.memory_bus_bits = u32(profile.device.memory_bus_bits);
+  info.sms = u32(profile.device.sms);
+  info.copy_engines = u32(profile.copy_engine.count);
+  info.max_threads_per_cta = u32(profile.device.max_threads_per_cta);
+  info.max_cta_xy = u32(profile.device.max_cta_xy);
+  info.max_cta_z = u32(profile.device.max_cta_z);
+  info.max_grid_x = u32(profile.device.max_grid_x);
+  info.max_grid_yz = u32(profile.device.max_grid_yz);
+  info.max_cluster_size = u32(profile.device.max_cluster_size);
+  info.sm_threads = u32(profile.sm.max_threads);
+  info.sm_ctas = u32(profile.sm.max_ctas);
+  info.sm_registers = u32(profile.sm.registers);
+  info.max_registers_per_thread = u32(profile.sm.max_registers_per_thread);
+  info.sm_shared_bytes = u32(profile.sm.shared_bytes);
+  info.cta_shared_bytes = u32(profile.sm.shared_default_bytes);
+  info.cta_shared_optin_bytes = u32(profile.sm.shared_per_cta_bytes);
+  info.cta_shared_reserved = u32(profile.sm.shared_reserved_per_cta);
+  return info;
+}
+
+}  // namespace
+
+bool Core::DeviceOk(Thread thread, int device) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  return device >= 0 && device < machine_->DeviceCount(MachineOf(thread));
+}
+
+void Core::Handle(Thread thread, const wire::Init&, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  wire::InitReply reply;
+  const int count = machine_->DeviceCount(MachineOf(thread));
+  for (int i = 0; i < count; ++i) reply.devices.push_back(Describe(machine_->profile(), i));
+  Reply<wire::Init>(thread, reply);
+}
+
+// --- modules ----------------------------------------------------------------------------------------
+
+void Core::Handle(Thread thread, wire::PutImage& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  MachineOf(thread);  // images live and die with it
+  Process& process = ProcessOf(thread);
+  Image* image = nullptr;
+  if (auto found = process.images.find(message.image);
+      found != process.images.end() && found->second.bytes.size() == found->second.total)
+    return Reply<wire::PutImage>(thread);  // another thread has sent it
+  if (message.offset == 0) {
+    if (process.images.contains(message.image) || process.images.size() >= options_.limits.objects ||
+        message.total > options_.limits.image_bytes)
+      return Fail<wire::PutImage>(thread, Status::kInvalidValue);
+    image = &process.images[message.image];
+    image->total = message.total;
+  } else if (auto found = process.images.find(message.image); found != process.images.end()) {
+    image = &found->second;
+  }
+  if (image == nullptr || image->bytes.size() != message.offset || image->total != message.total ||
+      message.bytes.size() > image->total - image->bytes.size() ||
+      message.bytes.size() > options_.limits.image_bytes - process.image_bytes)
+    return Fail<wire::PutImage>(thread, Status::kInvalidValue);
+  process.image_bytes += message.bytes.size();
+  if (image->bytes.empty()) {
+    image->bytes = std::move(message.bytes);
+  } else {
+    image->bytes.insert(image->bytes.end(), message.bytes.begin(), message.bytes.end());
+  }
+  Reply<wire::PutImage>(thread);
+}
+
+void Core::Handle(Thread thread, const wire::DropImage& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  Process& process = ProcessOf(thread);
+  if (auto found = process.images.find(message.image); found != process.images.end()) {
+    process.image_bytes -= found->second.bytes.size();
+    process.images.erase(found);
+    // The number may come back for another image.
+    std::erase_if(process.loaded,
+                  [&](const auto& entry) { return entry.first.second == message.image; });
+  }
+  Reply<wire::DropImage>(thread);
+}
+
+void Core::Handle(Thread thread, const wire::LoadModule& message, Time) {
+  if (!DeviceOk(thread, message.device)) return Fail<wire::LoadModule>(thread, Status::kInvalidDevice);
+  Process& process = ProcessOf(thread);
+  auto image = process.images.find(message.image);
+  if (image == process.images.end() || image->second.bytes.size() != image->second.total)
+    return Fail<wire::LoadModule>(thread, Status::kInvalidValue);
+  if (auto found = process.loaded.find({message.device, message.image});
+      found != process.loaded.end())
+    return Reply<wire::LoadModule>(thread, {.module = found->second, .message = {}});
+  if (process.modules.size() >= options_.limits.objects)
+    return Fail<wire::LoadModule>(thread, Status::kOutOfMemory);
+  Status status = Status::kSuccess;
+  const Result<node::ModuleId> module =
+      machine_->LoadModule(MachineOf(thread), message.device, image->second.bytes, &status);
+  wire::LoadModuleReply reply;
+  if (module) {
+    reply.module = *module;
+    process.modules.insert(*module);
+    process.loaded[{message.device, message.image}] = *module;
+  } else {
+    reply.message = module.error().message;
+    if (status == Status::kSuccess) status = Status::kInvalidImage;
+  }
+  Reply<wire::LoadModule>(thread, reply, status);
+}
+
+void Core::Handle(Thread thread, const wire::UnloadModule& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  Process& process = ProcessOf(thread);
+  if (process.modules.erase(message.module) == 0)
+    return Fail<wire::UnloadModule>(thread, Status::kInvalidHandle);
+  std::erase_if(process.loaded, [&](const auto& entry) { return entry.second == message.module; });
+  std::erase_if(process.kernels, [&](const auto& entry) { return entry.second == message.module; });
+  Fail<wire::UnloadModule>(thread, machine_->UnloadModule(MachineOf(thread), message.module));
+}
+
+void Core::Handle(Thread thread, const wire::GetKernel& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  Process& process = ProcessOf(thread);
+  if (!process.modules.contains(message.module))
+    return Fail<wire::GetKernel>(thread, Status::kInvalidHandle);
+  node::KernelInfo info;
+  const Status status = machine_->GetKernel(message.module, message.name, &info);
+  if (status != Status::kSuccess) return Fail<wire::GetKernel>(thread, status);
+  process.kernels[info.id] = message.module;
+  wire::GetKernelReply reply;
+  reply.kernel = info.id;
+  reply.param_offsets = info.param_offsets;
+  reply.param_sizes = info.param_sizes;
+  reply.param_bytes = info.param_bytes;
+  reply.registers = info.registers;
+  reply.static_shared = info.static_shared;
+  reply.local = info.local;
+  reply.max_threads = info.max_threads;
+  reply.const_bytes = info.const_bytes;
+  reply.ptx_version = info.ptx_version;
+  reply.binary_version = info.binary_version;
+  Reply<wire::GetKernel>(thread, reply);
+}
+
+void Core::Handle(Thread thread, const wire::GetGlobal& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  if (!ProcessOf(thread).modules.contains(message.module))
+    return Fail<wire::GetGlobal>(thread, Status::kInvalidHandle);
+  node::GlobalInfo info;
+  const Status status = machine_->GetGlobal(message.module, message.name, &info);
+  Reply<wire::GetGlobal>(thread, {.address = info.address, .size = info.size}, status);
+}
+
+void Core::Handle(Thread thread, const wire::SetMaxDynamicShared& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  if (!ProcessOf(thread).kernels.contains(message.kernel))
+    return Fail<wire::SetMaxDynamicShared>(thread, Status::kInvalidHandle);
+  Fail<wire::SetMaxDynamicShared>(thread,
+                                  machine_->SetMaxDynamicShared(message.kernel, message.bytes));
+}
+
+void Core::Handle(Thread thread, const wire::Occupancy& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  if (!ProcessOf(thread).kernels.contains(message.kernel))
+    return Fail<wire::Occupancy>(thread, Status::kInvalidHandle);
+  int ctas = 0;
+  const Status status =
+      machine_->Occupancy(message.kernel, message.threads, message.dynamic_shared, &ctas);
+  Reply<wire::Occupancy>(thread, {.ctas_per_sm = ctas}, status);
+}
+
+// --- memory -----------------------------------------------------------------------------------------
+
+void Core::Handle(Thread thread, const wire::Alloc& message, Time) {
+  if (!DeviceOk(thread, message.device)) return Fail<wire::Alloc>(thread, Status::kInvalidDevice);
+  Process& process = ProcessOf(thread);
+  if (process.allocations >= options_.limits.objects)
+    return Fail<wire::Alloc>(thread, Status::kOutOfMemory);
+  node::Address address = 0;
+  const Status status =
+      machine_->Allocate(MachineOf(thread), message.device, message.size, &address);
+  if (status == Status::kSuccess) ++process.allocations;
+  Reply<wire::Alloc>(thread, {.address = address}, status);
+}
+
+void Core::Handle(Thread thread, const wire::Free& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  Process& process = ProcessOf(thread);
+  const Status status = machine_->Free(MachineOf(thread), message.address);
+  if (status == Status::kSuccess && process.allocations > 0) --process.allocations;
+  Fail<wire::Free>(thread, status);
+}
+
+void Core::Handle(Thread thread, const wire::AllocPinned& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  Process& process = ProcessOf(thread);
+  if (process.allocations >= options_.limits.objects)
+    return Fail<wire::AllocPinned>(thread, Status::kOutOfMemory);
+  node::PinnedMemory memory;
+  const Status status = machine_->AllocatePinned(MachineOf(thread), message.size, &memory);
+  if (status != Status::kSuccess) return Fail<wire::AllocPinned>(thread, status);
+  process.pinned = true;
+  ++process.allocations;
+  Reply<wire::AllocPinned>(thread, {.address = memory.address, .size = memory.size}, status,
+                           memory.fd);
+}
+
+void Core::Handle(Thread thread, const wire::FreePinned& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  Process& process = ProcessOf(thread);
+  const Status status = machine_->FreePinned(MachineOf(thread), message.address);
+  if (status == Status::kSuccess && process.allocations > 0) --process.allocations;
+  Fail<wire::FreePinned>(thread, status);
+}
+
+void Core::Handle(Thread thread, const wire::Describe& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  const node::PointerInfo info = machine_->Describe(MachineOf(thread), message.address);
+  wire::DescribeReply reply;
+  switch (info.kind) {
+    case node::PointerInfo::Kind::kUnknown: reply.kind = wire::DescribeReply::Kind::kUnknown; break;
+    case node::PointerInfo::Kind::kDevice: reply.kind = wire::DescribeReply::Kind::kDevice; break;
+    case node::PointerInfo::Kind::kPinned: reply.kind = wire::DescribeReply::Kind::kPinned; break;
+    case node::PointerInfo::Kind::kManaged: reply.kind = wire::DescribeReply::Kind::kManaged; break;
+  }
+  reply.device = info.device;
+  reply.base = info.base;
+  reply.size = info.size;
+  Reply<wire::Describe>(thread, reply);
+}
+
+void Core::Handle(Thread thread, const wire::IpcExport& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  node::IpcHandle handle{};
+  const Status status = machine_->IpcExport(MachineOf(thread), message.address, &handle);
+  wire::IpcExportReply reply;
+  static_assert(sizeof reply.handle == sizeof handle.bytes);
+  if (status == Status::kSuccess) std::memcpy(reply.handle.data(), handle.bytes, sizeof handle.bytes);
+  Reply<wire::IpcExport>(thread, reply, status);
+}
+
+void Core::Handle(Thread thread, const wire::IpcOpen& message, Time) {
+  if (!DeviceOk(thread, message.device)) return Fail<wire::IpcOpen>(thread, Status::kInvalidDevice);
+  Process& process = ProcessOf(thread);
+  if (process.allocations >= options_.limits.objects)
+    return Fail<wire::IpcOpen>(thread, Status::kOutOfMemory);
+  node::IpcHandle handle{};
+  std::memcpy(handle.bytes, message.handle.data(), sizeof handle.bytes);
+  node::Address address = 0;
+  const Status status = machine_->IpcOpen(MachineOf(thread), message.device, handle, &address);
+  if (status == Status::kSuccess) ++process.allocations;
+  Reply<wire::IpcOpen>(thread, {.address = address}, status);
+}
+
+void Core::Handle(Thread thread, const wire::IpcClose& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  Process& process = ProcessOf(thread);
+  const Status status = machine_->IpcClose(MachineOf(thread), message.address);
+  if (status == Status::kSuccess && process.allocations > 0) --process.allocations;
+  Fail<wire::IpcClose>(thread, status);
+}
+
+void Core::Handle(Thread thread, const wire::CanAccessPeer& message, Time) {
+  if (!DeviceOk(thread, message.device) || !DeviceOk(thread, message.peer))
+    return Fail<wire::CanAccessPeer>(thread, Status::kInvalidDevice);
+  Reply<wire::CanAccessPeer>(
+      thread, {.can = machine_->CanAccessPeer(MachineOf(thread), message.device, message.peer)});
+}
+
+void Core::Handle(Thread thread, const wire::EnablePeer& message, Time) {
+  if (!DeviceOk(thread, message.device) || !DeviceOk(thread, message.peer))
+    return Fail<wire::EnablePeer>(thread, Status::kInvalidDevice);
+  Fail<wire::EnablePeer>(thread,
+                         machine_->EnablePeer(MachineOf(thread), message.device, message.peer));
+}
+
+void Core::Handle(Thread thread, const wire::DisablePeer& message, Time) {
+  if (!DeviceOk(thread, message.device) || !DeviceOk(thread, message.peer))
+    return Fail<wire::DisablePeer>(thread, Status::kInvalidDevice);
+  Fail<wire::DisablePeer>(thread,
+                          machine_->DisablePeer(MachineOf(thread), message.device, message.peer));
+}
+
+void Core::Handle(Thread thread, const wire::MemInfo& message, Time) {
+  if (!DeviceOk(thread, message.device)) return Fail<wire::MemInfo>(thread, Status::kInvalidDevice);
+  Reply<wire::MemInfo>(
+      thread, {.free = machine_->FreeMemory(MachineOf(thread), message.device),
+               .total = static_cast<std::uint64_t>(machine_->profile().device.memory_bytes)});
+}
+
+void Core::Handle(Thread thread, const wire::StickyError& message, Time) {
+  if (!DeviceOk(thread, message.device))
+    return Fail<wire::StickyError>(thread, Status::kInvalidDevice);
+  Fail<wire::StickyError>(thread, machine_->StickyError(MachineOf(thread), message.device));
+}
+
+void Core::Handle(Thread thread, const wire::ResetDevice& message, Time) {
+  if (!DeviceOk(thread, message.device))
+    return Fail<wire::ResetDevice>(thread, Status::kInvalidDevice);
+  Process& process = ProcessOf(thread);
+  machine_->ResetDevice(MachineOf(thread), message.device);
+  std::erase_if(process.streams, [&](const auto& entry) { return entry.second == message.device; });
+  std::erase_if(process.events, [&](const auto& entry) { return entry.second == message.device; });
+  Reply<wire::ResetDevice>(thread);
+}
+
+}  // namespace allranks::server

@@ -1,0 +1,24 @@
+// The node as a process: one thread, an epoll loop over the ranks' connections, and the Core that they
+// talk to. `allranks exec` starts it (as the hidden command `allranks node`), hands it the socket that
+// ranks connect to and a control connection, and asks it for its report at the end.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "node/machine.h"
+
+namespace allranks::server {
+
+struct NodeOptions {
+  int listen_fd = -1;   // a listening Unix stream socket
+  int control_fd = -1;  // the supervisor's connection: Finish in, Deadlock out; its end is the node's
+  std::string profile;  // path
+  node::MachineOptions machine;
+  std::int64_t patience_ms = 3'000;
+};
+
+// Returns the exit code. Failures to start are printed to stderr.
+int RunNode(const NodeOptions& options);
+
+}  // namespace allranks::server

@@ -1,0 +1,20 @@
+// Whether anybody but the node's own ranks could ever write to a descriptor that ranks wait for: the
+// difference between a deadlock and a program that waits for its user.
+#pragma once
+
+#include <sys/types.h>
+
+#include <span>
+
+namespace allranks::server {
+
+enum class Reach {
+  kNobody,    // only this process and `ours` hold them
+  kUnknown,   // sockets: their other ends cannot be named
+  kSomebody,  // another process does, or the kernel itself (terminals, timers)
+};
+
+// Who but this process and `ours` could make one of `fds` ready, as far as /proc tells.
+Reach WhoElseHolds(std::span<const int> fds, std::span<const pid_t> ours);
+
+}  // namespace allranks::server

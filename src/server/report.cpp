@@ -1,0 +1,184 @@
+// Reports as JSON and as text. Keys of the JSON are documented in docs/cli.md by `allranks --help`.
+#include "server/report.h"
+
+#include <cxxabi.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+namespace allranks::server {
+
+namespace {
+
+using nlohmann::json;
+
+// The report must fit into one frame.
+constexpr std::size_t kMaxKernels = 100'000;
+
+json ToJson(const node::Dim3& dim) { return json::array({dim.x, dim.y, dim.z}); }
+
+std::string Text(const node::Dim3& dim) { return fmt::format("({},{},{})", dim.x, dim.y, dim.z); }
+
+std::string Duration(node::Time time) {
+  const double ns = static_cast<double>(time) / 1e3;
+  if (ns < 1e4) return fmt::format("{:.1f} ns", ns);
+  if (ns < 1e7) return fmt::format("{:.3f} us", ns / 1e3);
+  return fmt::format("{:.3f} ms", ns / 1e6);
+}
+
+int RankOf(const RunReport& report, node::ProcessId process) {
+  auto found = report.ranks.find(process);
+  return found == report.ranks.end() ? -1 : found->second;
+}
+
+const char* StateName(node::Hosts::State state) {
+  switch (state) {
+    case node::Hosts::State::kAnnounced: return "announced";
+    case node::Hosts::State::kRunning: return "running";
+    case node::Hosts::State::kPending: return "pending";
+    case node::Hosts::State::kWaiting: return "waiting";
+    case node::Hosts::State::kDetached: return "detached";
+  }
+  return "?";
+}
+
+json Deadlock(const RunReport& report) {
+  json waiters = json::array();
+  for (const node::Waiter& waiter : report.waiters) {
+    json entry = {{"rank", RankOf(report, waiter.process)},
+                  {"device", waiter.device},
+                  {"kernel", Demangle(waiter.kernel)},
+                  {"block", ToJson(waiter.block_index)},
+                  {"resident", waiter.resident},
+                  {"what", waiter.what},
+                  {"others", waiter.others}};
+    if (waiter.resident) {
+      entry["warp"] = waiter.warp;
+      entry["lanes"] = waiter.lanes;
+    }
+    if (!waiter.file.empty()) {
+      entry["file"] = waiter.file;
+      entry["line"] = waiter.line;
+      if (!waiter.inlined_at.empty()) entry["inlined_at"] = waiter.inlined_at;
+    }
+    if (waiter.has_object) {
+      entry["object"] = waiter.object;
+      entry["offset"] = waiter.offset;
+      entry["seen"] = waiter.seen;
+    }
+    waiters.push_back(std::move(entry));
+  }
+  json hosts = json::array();
+  for (const node::Hosts::ThreadInfo& thread : report.hosts) {
+    hosts.push_back({{"rank", thread.id.rank},
+                     {"thread", thread.id.number},
+                     {"call", thread.what},
+                     {"state", StateName(thread.state)},
+                     {"since_ns", node::ToNs(thread.clock)}});
+  }
+  return {{"virtual_ns", node::ToNs(report.virtual_time)}, {"waiters", waiters}, {"hosts", hosts}};
+}
+
+}  // namespace
+
+std::string Demangle(const std::string& name) {
+  int status = 0;
+  char* readable = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
+  std::string result = status == 0 && readable != nullptr ? readable : name;
+  std::free(readable);
+  return result;
+}
+
+std::string ToJson(const RunReport& report) {
+  json kernels = json::array();
+  json faults = json::array();
+  std::uint64_t copies = 0, copied_bytes = 0;
+  if (report.stats != nullptr) {
+    for (const node::KernelRecord& kernel : report.stats->kernels) {
+      if (kernels.size() == kMaxKernels) break;
+      kernels.push_back({{"name", Demangle(kernel.name)},
+                         {"device", kernel.device},
+                         {"rank", RankOf(report, kernel.process)},
+                         {"grid", ToJson(kernel.grid)},
+                         {"block", ToJson(kernel.block)},
+                         {"start_ns", node::ToNs(kernel.start)},
+                         {"end_ns", kernel.end < 0 ? json(nullptr) : json(node::ToNs(kernel.end))},
+                         {"warp_instructions", kernel.warp_instructions},
+                         {"thread_instructions", kernel.thread_instructions},
+                         {"bytes_read", kernel.bytes_read},
+                         {"bytes_written", kernel.bytes_written},
+                         {"remote_bytes", kernel.remote_bytes}});
+    }
+    for (const node::CopyRecord& copy : report.stats->copies) {
+      ++copies;
+      copied_bytes += copy.bytes;
+    }
+  }
+  for (const node::Fault& fault : report.faults) {
+    faults.push_back({{"rank", RankOf(report, fault.process)},
+                      {"device", fault.device},
+                      {"status", static_cast<int>(fault.status)},
+                      {"message", fault.message}});
+  }
+  json all = {{"version", 1},
+              {"profile", report.profile},
+              {"deterministic", report.deterministic},
+              {"virtual_ns", node::ToNs(report.virtual_time)},
+              {"processes", report.processes},
+              {"thread_instructions", report.stats ? report.stats->thread_instructions : 0},
+              {"warp_instructions", report.stats ? report.stats->warp_instructions : 0},
+              {"kernels", kernels},
+              {"copies", {{"count", copies}, {"bytes", copied_bytes}}},
+              {"faults", faults}};
+  if (report.stats != nullptr && report.stats->kernels.size() > kMaxKernels)
+    all["kernels_omitted"] = report.stats->kernels.size() - kMaxKernels;
+  if (!report.deterministic) all["nondeterministic_because"] = report.reasons;
+  if (report.stats != nullptr && report.stats->observed_accesses != 0) {
+    all["observer"] = {{"accesses", report.stats->observed_accesses},
+                       {"bytes", report.stats->observed_bytes}};
+  }
+  if (report.deadlock) all["deadlock"] = Deadlock(report);
+  // A program's strings need not be UTF-8.
+  return all.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string DeadlockJson(const RunReport& report) {
+  return Deadlock(report).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string DeadlockText(const RunReport& report) {
+  std::string text = fmt::format(
+      "deadlock at {} of virtual time: every thread waits and nothing can happen any more\n",
+      Duration(report.virtual_time));
+  if (!report.waiters.empty()) text += "on the devices:\n";
+  for (const node::Waiter& waiter : report.waiters) {
+    text += fmt::format("  rank {}, device {}, kernel {}\n", RankOf(report, waiter.process),
+                        waiter.device, Demangle(waiter.kernel));
+    if (waiter.resident) {
+      text += fmt::format("    block {}, warp {}, lanes 0x{:08x}", Text(waiter.block_index),
+                          waiter.warp, waiter.lanes);
+    } else {
+      text += fmt::format("    block {}: cannot become resident", Text(waiter.block_index));
+    }
+    if (!waiter.file.empty()) text += fmt::format(", at {}:{}", waiter.file, waiter.line);
+    if (!waiter.inlined_at.empty()) text += fmt::format(" (inlined at {})", waiter.inlined_at);
+    text += '\n';
+    if (!waiter.what.empty()) text += fmt::format("    waits in {}", waiter.what);
+    if (waiter.has_object) {
+      text += fmt::format(" for {} + 0x{:x}, which holds {} (0x{:x})", waiter.object, waiter.offset,
+                          waiter.seen, waiter.seen);
+    }
+    if (!waiter.what.empty() || waiter.has_object) text += '\n';
+    if (waiter.others > 0) text += fmt::format("    and {} more like it\n", waiter.others);
+  }
+  if (!report.hosts.empty()) text += "on the hosts:\n";
+  for (const node::Hosts::ThreadInfo& thread : report.hosts) {
+    text += fmt::format("  rank {}, thread {}: {} in {}, since {}\n", thread.id.rank,
+                        thread.id.number, StateName(thread.state), thread.what,
+                        Duration(thread.clock));
+  }
+  return text;
+}
+
+}  // namespace allranks::server

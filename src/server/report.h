@@ -1,0 +1,36 @@
+// What a run has to say for itself at its end: statistics, and the deadlock if it ended in one. Filled
+// by Core, turned into JSON for files and other programs, and into text for a person.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "node/hosts.h"
+#include "node/machine.h"
+
+namespace allranks::server {
+
+struct RunReport {
+  std::string profile;
+  node::Time virtual_time = 0;
+  bool deterministic = true;
+  std::vector<std::string> reasons;  // why not
+  int processes = 0;
+  const node::Stats* stats = nullptr;
+  std::vector<node::Fault> faults;
+  std::map<node::ProcessId, int> ranks;
+  bool deadlock = false;
+  std::vector<node::Waiter> waiters;
+  std::vector<node::Hosts::ThreadInfo> hosts;
+};
+
+// `void f<int>(float*)` for `_Z1f...`; other names as they are.
+std::string Demangle(const std::string& name);
+
+std::string ToJson(const RunReport& report);
+// Only the member "deadlock" of the above.
+std::string DeadlockJson(const RunReport& report);
+std::string DeadlockText(const RunReport& report);
+
+}  // namespace allranks::server

@@ -1,0 +1,202 @@
+// What a program can ask about a device. The node sends the profile's numbers at initialisation;
+// what a profile does not say is the fixed answer of a data-centre GPU, and what the node does not
+// offer is 0.
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/cuda/driver.h"
+
+using namespace allranks::shim;
+namespace wire = allranks::wire;
+
+namespace {
+
+int Attribute(const wire::DeviceInfo& info, int device, CUdevice_attribute attribute, bool* known) {
+  *known = true;
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      return static_cast<int>(info.max_threads_per_cta);
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+      return static_cast<int>(info.max_cta_xy);
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+      return static_cast<int>(info.max_cta_z);
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+      return static_cast<int>(info.max_grid_x);
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+      return static_cast<int>(info.max_grid_yz);
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+      return static_cast<int>(info.cta_shared_bytes);
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+      return static_cast<int>(info.cta_shared_optin_bytes);
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+      return static_cast<int>(info.sm_shared_bytes);
+    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
+      return static_cast<int>(info.cta_shared_reserved);
+    case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
+      return static_cast<int>(info.const_bytes);
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+      return 32;
+    case CU_DEVICE_ATTRIBUTE_MAX_PITCH:
+      return 0x7fffffff;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
+      return static_cast<int>(info.sm_registers);
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+      return static_cast<int>(info.clock_khz);
+    case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
+    case CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT:
+      return 512;
+    case CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT:
+      return 32;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      return static_cast<int>(info.sms);
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+      return info.pci_bus;
+    case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
+      return info.pci_device;
+    case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
+      return info.pci_domain;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+      return static_cast<int>(info.memory_clock_khz);
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+      return static_cast<int>(info.memory_bus_bits);
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+      return static_cast<int>(info.l2_bytes);
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+      return static_cast<int>(info.sm_threads);
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+      return static_cast<int>(info.sm_ctas);
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
+      return static_cast<int>(info.copy_engines);
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      return info.compute_major;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      return info.compute_minor;
+    case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
+      return device;
+    case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO:
+      return 2;
+    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
+      return info.max_cluster_size > 1 ? 1 : 0;
+    case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
+    case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
+    case CU_DEVICE_ATTRIBUTE_ECC_ENABLED:
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+    case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+    case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
+    case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
+      return 1;
+    case CU_DEVICE_ATTRIBUTE_NUMA_ID:
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
+      return -1;
+    default:
+      *known = attribute > 0 && attribute < CU_DEVICE_ATTRIBUTE_MAX;
+      return 0;
+  }
+}
+
+}  // namespace
+
+CUresult cuDeviceGetCount(int* count) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *count = static_cast<int>(TheDriver().devices.size());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!IsDevice(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetName(char* name, int size, CUdevice device) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (name == nullptr || size <= 0) return CUDA_ERROR_INVALID_VALUE;
+  snprintf(name, static_cast<std::size_t>(size), "%s",
+           TheDriver().devices[static_cast<std::size_t>(device)].name.c_str());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  memcpy(uuid->bytes, TheDriver().devices[static_cast<std::size_t>(device)].uuid.data(), 16);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *bytes = TheDriver().devices[static_cast<std::size_t>(device)].memory_bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  bool known;
+  *value =
+      Attribute(TheDriver().devices[static_cast<std::size_t>(device)], device, attribute, &known);
+  return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
+  const CUresult result =
+      cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+  if (result != CUDA_SUCCESS) return result;
+  return cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+}
+
+CUresult cuDeviceGetPCIBusId(char* text, int size, CUdevice device) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (text == nullptr || size <= 0) return CUDA_ERROR_INVALID_VALUE;
+  const wire::DeviceInfo& info = TheDriver().devices[static_cast<std::size_t>(device)];
+  const int length =
+      snprintf(text, static_cast<std::size_t>(size), "%04x:%02x:%02x.0",
+               static_cast<unsigned>(info.pci_domain), static_cast<unsigned>(info.pci_bus),
+               static_cast<unsigned>(info.pci_device));
+  return length < size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (device == nullptr || text == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  unsigned domain = 0, bus = 0, number = 0;
+  if (sscanf(text, "%x:%x:%x", &domain, &bus, &number) != 3) {
+    domain = 0;
+    if (sscanf(text, "%x:%x", &bus, &number) != 2) return CUDA_ERROR_INVALID_VALUE;
+  }
+  const auto& devices = TheDriver().devices;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].pci_domain == static_cast<int>(domain) &&
+        devices[i].pci_bus == static_cast<int>(bus) &&
+        devices[i].pci_device == static_cast<int>(number)) {
+      *device = static_cast<int>(i);
+      return CUDA_SUCCESS;
+    }
+  }
+  return CUDA_ERROR_INVALID_DEVICE;
+}

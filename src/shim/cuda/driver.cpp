@@ -1,0 +1,372 @@
+// Initialisation, contexts and the thread's current one.
+#include "shim/cuda/driver.h"
+
+#include <stdio.h>
+
+namespace allranks::shim {
+namespace {
+
+constexpr int kMaxStack = 32;
+thread_local Context* t_stack[kMaxStack];
+thread_local int t_depth = 0;
+
+Context* FindContext(CUcontext handle) { return TheDriver().contexts.Find(handle); }
+CUcontext ToHandle(Context* context) { return reinterpret_cast<CUcontext>(context); }
+
+}  // namespace
+
+Driver& TheDriver() {
+  static Driver* driver = new Driver;
+  return *driver;
+}
+
+CUresult Ready() {
+  if (ar_cuda_lost_by_fork()) return CUDA_ERROR_NOT_INITIALIZED;
+  return TheDriver().initialised.load() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+bool IsDevice(int device) {
+  return device >= 0 && static_cast<std::size_t>(device) < TheDriver().devices.size();
+}
+
+Context* CurrentContext() { return t_depth > 0 ? t_stack[t_depth - 1] : nullptr; }
+
+CUresult Current(Context** context) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  *context = CurrentContext();
+  return *context != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+}  // namespace allranks::shim
+
+using namespace allranks::shim;
+namespace wire = allranks::wire;
+
+CUresult cuInit(unsigned flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (ar_cuda_lost_by_fork()) return CUDA_ERROR_NOT_INITIALIZED;
+  Driver& driver = TheDriver();
+  if (driver.initialised.load()) return CUDA_SUCCESS;
+  Hold hold(driver.init_lock);
+  if (driver.initialised.load()) return CUDA_SUCCESS;
+  wire::InitReply reply;
+  const int status = Call(wire::Init{}, &reply);
+  if (status == CUDA_ERROR_UNKNOWN) {
+    fprintf(stderr,
+            "allranks: no node answers; start the program with `allranks exec -- PROGRAM`\n");
+  }
+  if (status != 0) return Result(status);
+  if (reply.devices.empty()) return CUDA_ERROR_NO_DEVICE;
+  if (reply.devices.size() > kMaxDevices) reply.devices.resize(kMaxDevices);
+  driver.devices = std::move(reply.devices);
+  for (std::size_t i = 0; i < driver.devices.size(); ++i) {
+    driver.primary[i].device = static_cast<int>(i);
+    driver.primary[i].primary = true;
+    driver.contexts.Add(&driver.primary[i]);
+  }
+  ar_cuda_initialised();
+  driver.initialised.store(true);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDriverGetVersion(int* version) {
+  if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *version = kDriverVersion;
+  return CUDA_SUCCESS;
+}
+
+// --- primary contexts --------------------------------------------------------------------------
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  Driver& driver = TheDriver();
+  Hold hold(driver.context_lock);
+  ++driver.primary[device].retained;
+  *context = reinterpret_cast<CUcontext>(&driver.primary[device]);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  Driver& driver = TheDriver();
+  Hold hold(driver.context_lock);
+  if (driver.primary[device].retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  --driver.primary[device].retained;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  Driver& driver = TheDriver();
+  {
+    // Modules on the device go with it and are loaded again when they are used again.
+    Hold hold(driver.load_lock);
+    ForgetModules(device);
+  }
+  wire::ResetDevice reset;
+  reset.device = device;
+  return Result(Call(reset));
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (flags != nullptr) *flags = TheDriver().primary[device].flags;
+  if (active != nullptr) *active = TheDriver().primary[device].retained > 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  TheDriver().primary[device].flags = flags;
+  return CUDA_SUCCESS;
+}
+
+// --- the current context -----------------------------------------------------------------------
+
+CUresult cuCtxSetCurrent(CUcontext handle) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (handle == nullptr) {
+    if (t_depth > 0) --t_depth;
+    return CUDA_SUCCESS;
+  }
+  Context* context = FindContext(handle);
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (t_depth == 0) t_depth = 1;
+  t_stack[t_depth - 1] = context;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *context = ToHandle(CurrentContext());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent(CUcontext handle) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  Context* context = FindContext(handle);
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (t_depth == kMaxStack) return CUDA_ERROR_OUT_OF_MEMORY;
+  t_stack[t_depth++] = context;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent(CUcontext* context) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (t_depth == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  --t_depth;
+  if (context != nullptr) *context = ToHandle(t_stack[t_depth]);
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+// The node has one context per process and device; a second one shares it.
+CUresult CreateContext(CUcontext* handle, unsigned flags, CUdevice device) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (t_depth == kMaxStack) return CUDA_ERROR_OUT_OF_MEMORY;
+  auto* context = new Context;
+  context->device = device;
+  context->flags = flags;
+  TheDriver().contexts.Add(context);
+  t_stack[t_depth++] = context;
+  *handle = ToHandle(context);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuCtxCreate(CUcontext* context, CUctxCreateParams*, unsigned flags, CUdevice device) {
+  return CreateContext(context, flags, device);
+}
+#undef cuCtxCreate
+ALLRANKS_EXPORT CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) {
+  return CreateContext(context, flags, device);
+}
+ALLRANKS_EXPORT CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam*, int,
+                                        unsigned flags, CUdevice device) {
+  return CreateContext(context, flags, device);
+}
+
+CUresult cuCtxDestroy(CUcontext handle) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  Context* context = FindContext(handle);
+  if (context == nullptr || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+  if (CurrentContext() == context) --t_depth;
+  TheDriver().contexts.Remove(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice(CUdevice* device) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *device = context->device;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetFlags(unsigned* flags) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *flags = context->flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetFlags(unsigned flags) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready == CUDA_SUCCESS) context->flags = flags;
+  return ready;
+}
+
+CUresult cuCtxGetId(CUcontext handle, unsigned long long* id) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  Context* context = handle == nullptr ? CurrentContext() : FindContext(handle);
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *id = static_cast<unsigned long long>(context->device) + 1;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetApiVersion(CUcontext, unsigned* version) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *version = 3020;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize() {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  wire::DeviceSync sync;
+  sync.device = context->device;
+  return Result(Call(sync));
+}
+
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  if (least != nullptr) *least = 0;
+  if (greatest != nullptr) *greatest = -5;
+  return CUDA_SUCCESS;
+}
+
+// Sizes of stacks and heaps mean nothing to the node; what is set is accepted, what is asked for is
+// the hardware's default.
+CUresult cuCtxSetLimit(CUlimit limit, size_t) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  return limit < CU_LIMIT_MAX ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT;
+}
+
+CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  switch (limit) {
+    case CU_LIMIT_STACK_SIZE:
+      *value = 1024;
+      return CUDA_SUCCESS;
+    case CU_LIMIT_PRINTF_FIFO_SIZE:
+      *value = 7 << 20;
+      return CUDA_SUCCESS;
+    case CU_LIMIT_MALLOC_HEAP_SIZE:
+      *value = 8 << 20;
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  }
+}
+
+CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready == CUDA_SUCCESS && config != nullptr) *config = CU_FUNC_CACHE_PREFER_NONE;
+  return ready;
+}
+
+CUresult cuCtxSetCacheConfig(CUfunc_cache) {
+  Context* context;
+  return Current(&context);
+}
+
+// --- peers -------------------------------------------------------------------------------------
+
+CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (can == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!IsDevice(device) || !IsDevice(peer)) return CUDA_ERROR_INVALID_DEVICE;
+  wire::CanAccessPeer request;
+  request.device = device;
+  request.peer = peer;
+  wire::CanAccessPeerReply reply;
+  const int status = Call(request, &reply);
+  *can = reply.can;
+  return Result(status);
+}
+
+CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice source,
+                                 CUdevice destination) {
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  int can = 0;
+  const CUresult result = cuDeviceCanAccessPeer(&can, source, destination);
+  if (result != CUDA_SUCCESS) return result;
+  *value = attribute == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ? 0 : can;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peer_handle, unsigned flags) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  Context* peer = FindContext(peer_handle);
+  if (peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  wire::EnablePeer request;
+  request.device = context->device;
+  request.peer = peer->device;
+  return Result(Call(request));
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext peer_handle) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  Context* peer = FindContext(peer_handle);
+  if (peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  wire::DisablePeer request;
+  request.device = context->device;
+  request.peer = peer->device;
+  return Result(Call(request));
+}

@@ -1,0 +1,200 @@
+// The inside of libcuda.so.1: what stands behind the driver API's handles, and the helpers that
+// every entry point uses. All real state is the node's; a handle here is a node's number and the
+// device it belongs to. Handles are looked up in a set before they are followed, so a stale one is
+// an error code.
+#pragma once
+
+#pragma GCC visibility push(default)
+#include <cuda.h>
+#pragma GCC visibility pop
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "shim/abi.h"
+#include "wire/messages.h"
+
+namespace allranks::shim {
+
+inline constexpr int kMaxDevices = 128;
+inline constexpr int kDriverVersion = 13000;
+
+// The node's part of the address space. Nothing of the process itself lies there.
+inline bool IsPinnedAddress(std::uint64_t a) { return a - 0x2000'0000'0000 < 0x1000'0000'0000; }
+inline bool IsDeviceAddress(std::uint64_t a) { return a - 0x3000'0000'0000 < 0x2000'0000'0000; }
+inline bool IsNodeAddress(std::uint64_t a) { return IsPinnedAddress(a) || IsDeviceAddress(a); }
+
+// Visible to the node when contended, so it may be held across calls to it.
+class Mutex {
+ public:
+  void Lock() { pthread_mutex_lock(&mutex_); }
+  void Unlock() { pthread_mutex_unlock(&mutex_); }
+
+ private:
+  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+};
+class Hold {
+ public:
+  explicit Hold(Mutex& mutex) : mutex_(mutex) { mutex_.Lock(); }
+  ~Hold() { mutex_.Unlock(); }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
+struct Context {
+  int device = 0;
+  bool primary = false;
+  unsigned flags = 0;
+  int retained = 0;
+};
+
+struct Module;
+
+// One kernel of one module, as the node described it.
+struct Function {
+  Module* module = nullptr;
+  std::string name;
+  wire::GetKernelReply info;
+  int max_dynamic_shared = 0;
+  int carveout = -1;
+  bool non_portable_cluster = false;
+};
+
+struct Module {
+  std::uint64_t id = 0;
+  int device = 0;
+  std::uint64_t image = 0;
+  bool own_image = false;  // dropped with the module
+  std::unordered_map<std::string, Function*> functions;
+};
+
+struct Kernel;
+
+// Code that is loaded into a device when it is first used there.
+struct Library {
+  const void* data = nullptr;
+  std::size_t size = 0;
+  std::vector<char> copy;  // if the caller's bytes need not stay
+  std::uint64_t image = 0;
+  bool sent = false;
+  Module* modules[kMaxDevices] = {};
+  std::unordered_map<std::string, Kernel*> kernels;
+};
+struct Kernel {
+  Library* library = nullptr;
+  std::string name;
+  Function* functions[kMaxDevices] = {};
+  int max_dynamic_shared = 0;
+};
+
+struct Stream {
+  std::uint64_t id = 0;
+  int device = 0;
+  unsigned flags = 0;
+  int priority = 0;
+};
+struct Event {
+  std::uint64_t id = 0;
+  int device = 0;
+  unsigned flags = 0;
+};
+
+// The live handles of one type.
+template <class T>
+class Handles {
+ public:
+  T* Add(T* object) {
+    Hold hold(mutex_);
+    live_.insert(object);
+    return object;
+  }
+  // The object, or nullptr if there is none behind the handle.
+  template <class H>
+  T* Find(H handle) {
+    Hold hold(mutex_);
+    auto* object = reinterpret_cast<T*>(handle);
+    return live_.count(object) != 0 ? object : nullptr;
+  }
+  template <class F>
+  void ForEach(F visit) {
+    Hold hold(mutex_);
+    for (T* object : live_) visit(object);
+  }
+  bool Remove(T* object) {
+    Hold hold(mutex_);
+    return live_.erase(object) != 0;
+  }
+
+ private:
+  Mutex mutex_;
+  std::unordered_set<T*> live_;
+};
+
+// Made at first use and never destroyed: programs call CUDA before main and after exit.
+struct Driver {
+  std::vector<wire::DeviceInfo> devices;
+  std::atomic<bool> initialised{false};
+  Mutex init_lock;
+  Mutex load_lock;  // images, modules, kernels
+  Mutex context_lock;
+  std::uint64_t next_image = 1;
+  Context primary[kMaxDevices];
+  Handles<Context> contexts;
+  Handles<Module> modules;
+  Handles<Function> functions;
+  Handles<Library> libraries;
+  Handles<Kernel> kernels;
+  Handles<Stream> streams;
+  Handles<Event> events;
+};
+Driver& TheDriver();
+
+inline CUresult Result(int status) { return static_cast<CUresult>(status); }
+
+// What every call but cuInit begins with: initialised, and not in a child that lost CUDA by fork.
+CUresult Ready();
+// The same, and the calling thread's context.
+CUresult Current(Context** context);
+bool IsDevice(int device);
+Context* CurrentContext();
+
+// What a stream argument means: the node's stream, and its device. `per_thread`: 0 is the thread's
+// own default stream instead of the legacy one.
+CUresult ResolveStream(CUstream stream, bool per_thread, wire::StreamRef* ref);
+
+// A function for a device, from a CUfunction or a CUkernel passed as one.
+CUresult ResolveFunction(CUfunction handle, int device, Function** function);
+CUresult FunctionOf(Kernel* kernel, int device, Function** function);
+
+// Tells the node. load_lock is held.
+CUresult SetMaxDynamicShared(Function* function, int bytes);
+
+// A reset took the device's modules away. load_lock is held.
+void ForgetModules(int device);
+
+// Ordinary copy between any two places, in chunks.
+CUresult CopyAny(std::uint64_t dst, std::uint64_t src, std::size_t size, CUstream stream,
+                 bool per_thread, bool async);
+
+// Without the checks that the public entry points make; for the runtime's registration before main.
+ALLRANKS_EXPORT CUlibrary ar_library(const void* fat_binary_wrapper);
+ALLRANKS_EXPORT CUkernel ar_library_kernel(CUlibrary library, const char* name);
+// One line on stderr at a function's first use.
+ALLRANKS_EXPORT int ar_not_supported(const char* name, std::atomic<bool>* said);
+
+}  // namespace allranks::shim
+
+// An entry point that exists for the legacy default stream and, under another name, for the
+// per-thread one. The parenthesised list is passed on with the stream's meaning in front.
+#define ALLRANKS_BOTH_STREAMS(name, suffix, parameters, ...)         \
+  CUresult name parameters { return Do_##name(false, __VA_ARGS__); } \
+  ALLRANKS_EXPORT CUresult name##suffix parameters { return Do_##name(true, __VA_ARGS__); }

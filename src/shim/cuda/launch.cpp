@@ -1,0 +1,191 @@
+// Launches and occupancy. Parameters are packed here, as the node described the kernel's;
+// everything else about a launch is judged by the node.
+#include <string.h>
+
+#include "shim/cuda/driver.h"
+
+using namespace allranks::shim;
+namespace wire = allranks::wire;
+
+namespace {
+
+// From an array of pointers, or from the buffer in `extra`.
+CUresult PackParameters(const wire::GetKernelReply& info, void** pointers, void** extra,
+                        wire::Blob* out) {
+  out->assign(info.param_bytes, std::byte{0});
+  if (extra != nullptr) {
+    const void* buffer = nullptr;
+    std::size_t size = 0;
+    for (void** entry = extra; *entry != CU_LAUNCH_PARAM_END; entry += 2) {
+      if (*entry == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+        buffer = entry[1];
+      } else if (*entry == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+        size = *static_cast<const std::size_t*>(entry[1]);
+      } else {
+        return CUDA_ERROR_INVALID_VALUE;
+      }
+    }
+    if (buffer == nullptr || size > out->size()) return CUDA_ERROR_INVALID_VALUE;
+    memcpy(out->data(), buffer, size);
+    return CUDA_SUCCESS;
+  }
+  if (info.param_offsets.empty()) return CUDA_SUCCESS;
+  if (pointers == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (std::size_t i = 0; i < info.param_offsets.size(); ++i) {
+    const std::size_t offset = info.param_offsets[i], size = info.param_sizes[i];
+    if (offset + size > out->size()) return CUDA_ERROR_UNKNOWN;
+    memcpy(out->data() + offset, pointers[i], size);
+  }
+  return CUDA_SUCCESS;
+}
+
+// `launch` has everything but stream, kernel and parameters.
+CUresult Launch(bool per_thread, wire::Launch* launch, CUfunction handle, CUstream stream,
+                void** pointers, void** extra) {
+  Context* context;
+  CUresult result = Current(&context);
+  if (result != CUDA_SUCCESS) return result;
+  result = ResolveStream(stream, per_thread, &launch->stream);
+  if (result != CUDA_SUCCESS) return result;
+  if (launch->stream.device != context->device) return CUDA_ERROR_INVALID_HANDLE;
+  Function* function;
+  result = ResolveFunction(handle, context->device, &function);
+  if (result != CUDA_SUCCESS) return result;
+  if (function->module->device != context->device) return CUDA_ERROR_INVALID_HANDLE;
+  launch->kernel = function->info.kernel;
+  result = PackParameters(function->info, pointers, extra, &launch->params);
+  if (result != CUDA_SUCCESS) return result;
+  return Result(Call(*launch));
+}
+
+CUresult Do_cuLaunchKernel(bool per_thread, CUfunction function, unsigned grid_x, unsigned grid_y,
+                           unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                           unsigned shared, CUstream stream, void** pointers, void** extra,
+                           bool cooperative) {
+  if (grid_x == 0 || grid_y == 0 || grid_z == 0 || block_x == 0 || block_y == 0 || block_z == 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  wire::Launch launch;
+  launch.grid = {grid_x, grid_y, grid_z};
+  launch.block = {block_x, block_y, block_z};
+  launch.dynamic_shared = shared;
+  launch.cooperative = cooperative;
+  return Launch(per_thread, &launch, function, stream, pointers, extra);
+}
+
+CUresult Do_cuLaunchCooperativeKernel(bool per_thread, CUfunction function, unsigned grid_x,
+                                      unsigned grid_y, unsigned grid_z, unsigned block_x,
+                                      unsigned block_y, unsigned block_z, unsigned shared,
+                                      CUstream stream, void** pointers) {
+  return Do_cuLaunchKernel(per_thread, function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                           shared, stream, pointers, nullptr, true);
+}
+
+CUresult Do_cuLaunchKernelEx(bool per_thread, const CUlaunchConfig* config, CUfunction function,
+                             void** pointers, void** extra) {
+  if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  wire::Launch launch;
+  launch.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
+  launch.block = {config->blockDimX, config->blockDimY, config->blockDimZ};
+  if (launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0 || launch.block.x == 0 ||
+      launch.block.y == 0 || launch.block.z == 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  launch.dynamic_shared = config->sharedMemBytes;
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    const CUlaunchAttribute& attribute = config->attrs[i];
+    switch (attribute.id) {
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        launch.cooperative = attribute.value.cooperative != 0;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        launch.cluster = {attribute.value.clusterDim.x, attribute.value.clusterDim.y,
+                          attribute.value.clusterDim.z};
+        break;
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+      case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+        return CUDA_ERROR_NOT_SUPPORTED;
+      default:
+        break;  // hints
+    }
+  }
+  return Launch(per_thread, &launch, function, config->hStream, pointers, extra);
+}
+
+CUresult Occupancy(int* blocks, CUfunction handle, int block_size, std::size_t shared) {
+  Context* context;
+  CUresult result = Current(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (blocks == nullptr || block_size <= 0) return CUDA_ERROR_INVALID_VALUE;
+  Function* function;
+  result = ResolveFunction(handle, context->device, &function);
+  if (result != CUDA_SUCCESS) return result;
+  wire::Occupancy request;
+  request.kernel = function->info.kernel;
+  request.threads = static_cast<std::uint32_t>(block_size);
+  request.dynamic_shared = static_cast<std::uint32_t>(shared);
+  wire::OccupancyReply reply;
+  const int status = Call(request, &reply);
+  *blocks = reply.ctas_per_sm;
+  return Result(status);
+}
+
+}  // namespace
+
+ALLRANKS_BOTH_STREAMS(cuLaunchKernel, _ptsz,
+                      (CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                       unsigned by, unsigned bz, unsigned shared, CUstream stream,
+                       void** parameters, void** extra),
+                      function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra, false)
+ALLRANKS_BOTH_STREAMS(cuLaunchCooperativeKernel, _ptsz,
+                      (CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                       unsigned by, unsigned bz, unsigned shared, CUstream stream,
+                       void** parameters),
+                      function, gx, gy, gz, bx, by, bz, shared, stream, parameters)
+ALLRANKS_BOTH_STREAMS(cuLaunchKernelEx, _ptsz,
+                      (const CUlaunchConfig* config, CUfunction function, void** parameters,
+                       void** extra),
+                      config, function, parameters, extra)
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function,
+                                                     int block_size, size_t shared) {
+  return Occupancy(blocks, function, block_size, shared);
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function,
+                                                              int block_size, size_t shared,
+                                                              unsigned) {
+  return Occupancy(blocks, function, block_size, shared);
+}
+
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunction function,
+                                                   CUoccupancyB2DSize shared_of, size_t shared,
+                                                   int limit, unsigned) {
+  Context* context;
+  CUresult result = Current(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (grid == nullptr || block == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  int most = 0;
+  result = cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
+  if (result != CUDA_SUCCESS) return result;
+  if (limit > 0 && limit < most) most = limit;
+  int best = 0;
+  *grid = *block = 0;
+  for (int size = most; size > 0; size = (size - 1) / 32 * 32) {
+    int blocks = 0;
+    result = Occupancy(&blocks, function, size, shared_of != nullptr ? shared_of(size) : shared);
+    if (result != CUDA_SUCCESS) return result;
+    if (blocks * size <= best) continue;
+    best = blocks * size;
+    *block = size;
+    *grid = blocks *
+            static_cast<int>(TheDriver().devices[static_cast<std::size_t>(context->device)].sms);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction function,
+                                          CUoccupancyB2DSize shared_of, size_t shared, int limit) {
+  return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, function, shared_of, shared, limit,
+                                                   0);
+}

@@ -1,0 +1,262 @@
+// Allocation of device and pinned memory, what a pointer is, and memory shared between processes.
+#include <string.h>
+
+#include "shim/cuda/driver.h"
+
+using namespace allranks::shim;
+namespace wire = allranks::wire;
+
+// --- allocation --------------------------------------------------------------------------------
+
+CUresult cuMemAlloc(CUdeviceptr* address, size_t size) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  if (address == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
+  wire::Alloc alloc;
+  alloc.device = context->device;
+  alloc.size = size;
+  wire::AddressReply reply;
+  const int status = Call(alloc, &reply);
+  if (status == 0) *address = reply.address;
+  return Result(status);
+}
+
+CUresult cuMemAllocPitch(CUdeviceptr* address, size_t* pitch, size_t width, size_t height,
+                         unsigned) {
+  if (pitch == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *pitch = (width + 511) / 512 * 512;
+  return cuMemAlloc(address, *pitch * height);
+}
+
+CUresult cuMemFree(CUdeviceptr address) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (address == 0) return CUDA_SUCCESS;
+  wire::Free request;
+  request.address = address;
+  return Result(Call(request));
+}
+
+CUresult cuMemHostAlloc(void** pointer, size_t size, unsigned) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *pointer = nullptr;
+  if (size == 0) return CUDA_SUCCESS;
+  wire::AllocPinned alloc;
+  alloc.size = size;
+  wire::AllocPinnedReply reply;
+  int fd = -1;
+  const int status = Call(alloc, &reply, &fd);
+  if (status != 0) return Result(status);
+  if (fd < 0 || !ar_map_pinned(reply.address, reply.size, fd)) {
+    wire::FreePinned undo;
+    undo.address = reply.address;
+    Call(undo);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  *pointer = reinterpret_cast<void*>(reply.address);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocHost(void** pointer, size_t size) { return cuMemHostAlloc(pointer, size, 0); }
+
+CUresult cuMemFreeHost(void* pointer) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  wire::FreePinned request;
+  request.address = reinterpret_cast<std::uint64_t>(pointer);
+  // What has been stored there must have reached the node before the pages go.
+  const int status = Call(request);
+  if (status == 0) ar_unmap_pinned(request.address);
+  return Result(status);
+}
+
+CUresult cuMemHostGetDevicePointer(CUdeviceptr* address, void* pointer, unsigned flags) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (address == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!IsPinnedAddress(reinterpret_cast<std::uint64_t>(pointer))) return CUDA_ERROR_INVALID_VALUE;
+  *address = reinterpret_cast<CUdeviceptr>(pointer);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (flags == nullptr || !IsPinnedAddress(reinterpret_cast<std::uint64_t>(pointer))) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetInfo(size_t* free, size_t* total) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  wire::MemInfo request;
+  request.device = context->device;
+  wire::MemInfoReply reply;
+  const int status = Call(request, &reply);
+  if (free != nullptr) *free = reply.free;
+  if (total != nullptr) *total = reply.total;
+  return Result(status);
+}
+
+// --- what a pointer is -------------------------------------------------------------------------
+
+namespace {
+
+CUresult Describe(CUdeviceptr address, wire::DescribeReply* reply) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (!IsNodeAddress(address)) return CUDA_ERROR_INVALID_VALUE;
+  wire::Describe request;
+  request.address = address;
+  const int status = Call(request, reply);
+  if (status != 0) return Result(status);
+  return reply->kind == wire::DescribeReply::Kind::kUnknown ? CUDA_ERROR_INVALID_VALUE
+                                                            : CUDA_SUCCESS;
+}
+
+template <class T>
+void Store(void* place, T value) {
+  memcpy(place, &value, sizeof value);
+}
+
+}  // namespace
+
+CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* size, CUdeviceptr address) {
+  wire::DescribeReply reply;
+  const CUresult result = Describe(address, &reply);
+  if (result == CUDA_ERROR_INVALID_VALUE) return CUDA_ERROR_NOT_FOUND;
+  if (result != CUDA_SUCCESS) return result;
+  if (base != nullptr) *base = reply.base;
+  if (size != nullptr) *size = reply.size;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  wire::DescribeReply reply;
+  const CUresult result = Describe(address, &reply);
+  if (result != CUDA_SUCCESS) return result;
+  const bool device = reply.kind == wire::DescribeReply::Kind::kDevice;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      Store(value, reply.device >= 0 && reply.device < kMaxDevices
+                       ? &TheDriver().primary[reply.device]
+                       : static_cast<Context*>(nullptr));
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      Store(value, device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      Store(value, address);
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      if (device) return CUDA_ERROR_INVALID_VALUE;
+      Store(value, address);
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      Store(value, static_cast<unsigned long long>(reply.base));
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      Store(value, reply.kind == wire::DescribeReply::Kind::kManaged ? 1u : 0u);
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      Store(value, reply.device);
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      Store(value, device ? 1u : 0u);
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      Store(value, reply.base);
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      Store(value, static_cast<std::size_t>(reply.size));
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      Store(value, 1u);
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      Store(value, 0u);
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values,
+                                CUdeviceptr address) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  for (unsigned i = 0; i < count; ++i) {
+    if (cuPointerGetAttribute(values[i], attributes[i], address) == CUDA_SUCCESS) continue;
+    // Unknown to the node: not an error here, but an answer.
+    switch (attributes[i]) {
+      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        Store(values[i], -2);
+        break;
+      case CU_POINTER_ATTRIBUTE_CONTEXT:
+      case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+        Store(values[i], static_cast<void*>(nullptr));
+        break;
+      case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        Store(values[i], 0u);
+        break;
+      default:
+        break;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+// --- sharing between processes -----------------------------------------------------------------
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (handle == nullptr || !IsDeviceAddress(address)) return CUDA_ERROR_INVALID_VALUE;
+  wire::IpcExport request;
+  request.address = address;
+  wire::IpcExportReply reply;
+  const int status = Call(request, &reply);
+  static_assert(sizeof handle->reserved == sizeof reply.handle);
+  if (status == 0) memcpy(handle->reserved, reply.handle.data(), sizeof reply.handle);
+  return Result(status);
+}
+
+CUresult cuIpcOpenMemHandle(CUdeviceptr* address, CUipcMemHandle handle, unsigned flags) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  if (address == nullptr || (flags & ~unsigned{CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS}) != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  wire::IpcOpen request;
+  request.device = context->device;
+  memcpy(request.handle.data(), handle.reserved, sizeof handle.reserved);
+  wire::AddressReply reply;
+  const int status = Call(request, &reply);
+  if (status == 0) *address = reply.address;
+  return Result(status);
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  wire::IpcClose request;
+  request.address = address;
+  return Result(Call(request));
+}

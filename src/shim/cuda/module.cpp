@@ -1,0 +1,452 @@
+// Modules, libraries and their kernels. An image travels to the node once per process, when it is
+// first needed on some device; a kernel is looked up when it is first used. A library (and with it
+// everything that the runtime registers before main) exists without the node until then.
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/cuda/driver.h"
+
+namespace allranks::shim {
+namespace {
+
+constexpr std::uint32_t kWrapperMagic = 0x466243b1;
+constexpr std::uint32_t kFatMagic = 0xba55ed50;
+
+struct FatWrapper {  // what nvcc places in .nvFatBinSegment
+  std::uint32_t magic, version;
+  const void* data;
+  const void* more;
+};
+struct FatHeader {
+  std::uint32_t magic;
+  std::uint16_t version, header_size;
+  std::uint64_t size;
+};
+
+// Follows a wrapper to its data and finds out how many bytes an image has; 0 if it is none.
+std::size_t ImageSize(const void** image) {
+  std::uint32_t magic;
+  memcpy(&magic, *image, sizeof magic);
+  if (magic == kWrapperMagic) {
+    FatWrapper wrapper;
+    memcpy(&wrapper, *image, sizeof wrapper);
+    *image = wrapper.data;
+    memcpy(&magic, *image, sizeof magic);
+  }
+  if (magic == kFatMagic) {
+    FatHeader header;
+    memcpy(&header, *image, sizeof header);
+    return header.header_size + header.size;
+  }
+  if (memcmp(*image, ELFMAG, SELFMAG) == 0) {
+    Elf64_Ehdr header;
+    memcpy(&header, *image, sizeof header);
+    const std::size_t sections = header.e_shoff + std::size_t{header.e_shentsize} * header.e_shnum;
+    const std::size_t segments = header.e_phoff + std::size_t{header.e_phentsize} * header.e_phnum;
+    return sections > segments ? sections : segments;
+  }
+  return strlen(static_cast<const char*>(*image)) + 1;  // PTX
+}
+
+int PutImage(std::uint64_t image, const void* data, std::size_t size) {
+  std::size_t offset = 0;
+  do {
+    const std::size_t part = size - offset < wire::kMaxChunk ? size - offset : wire::kMaxChunk;
+    wire::PutImage put;
+    put.image = image;
+    put.total = size;
+    put.offset = offset;
+    const auto* bytes = static_cast<const std::byte*>(data) + offset;
+    put.bytes.assign(bytes, bytes + part);
+    const int status = Call(put);
+    if (status != 0) return status;
+    offset += part;
+  } while (offset < size);
+  return 0;
+}
+
+CUresult LoadModule(int device, std::uint64_t image, Module** module, std::string* message) {
+  wire::LoadModule load;
+  load.device = device;
+  load.image = image;
+  wire::LoadModuleReply reply;
+  const int status = Call(load, &reply);
+  if (message != nullptr) *message = reply.message;
+  if (status != 0) {
+    if (!reply.message.empty()) fprintf(stderr, "allranks: %s\n", reply.message.c_str());
+    return Result(status);
+  }
+  auto* loaded = new Module;
+  loaded->id = reply.module;
+  loaded->device = device;
+  loaded->image = image;
+  *module = TheDriver().modules.Add(loaded);
+  return CUDA_SUCCESS;
+}
+
+CUresult FindFunction(Module* module, const std::string& name, Function** function) {
+  const auto known = module->functions.find(name);
+  if (known != module->functions.end()) {
+    *function = known->second;
+    return CUDA_SUCCESS;
+  }
+  wire::GetKernel get;
+  get.module = module->id;
+  get.name = name;
+  auto* found = new Function;
+  const int status = Call(get, &found->info);
+  if (status != 0) {
+    delete found;
+    return Result(status);
+  }
+  found->module = module;
+  found->name = name;
+  module->functions[name] = found;
+  *function = TheDriver().functions.Add(found);
+  return CUDA_SUCCESS;
+}
+
+// load_lock is held.
+CUresult ModuleOf(Library* library, int device, Module** module) {
+  if (library->modules[device] == nullptr) {
+    if (!library->sent) {
+      if (library->image == 0) library->image = TheDriver().next_image++;
+      const int status = PutImage(library->image, library->data, library->size);
+      if (status != 0) return Result(status);
+      library->sent = true;
+    }
+    const CUresult result = LoadModule(device, library->image, &library->modules[device], nullptr);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  *module = library->modules[device];
+  return CUDA_SUCCESS;
+}
+
+Kernel* KernelOf(Library* library, const char* name) {
+  Kernel*& kernel = library->kernels[name];
+  if (kernel == nullptr) {
+    kernel = new Kernel;
+    kernel->library = library;
+    kernel->name = name;
+    TheDriver().kernels.Add(kernel);
+  }
+  return kernel;
+}
+
+void DropModule(Module* module) {
+  Driver& driver = TheDriver();
+  for (auto& [name, function] : module->functions) driver.functions.Remove(function);
+  driver.modules.Remove(module);
+}
+
+CUresult LoadImage(CUmodule* handle, const void* image, std::string* message) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  if (handle == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const std::size_t size = ImageSize(&image);
+  Driver& driver = TheDriver();
+  Hold hold(driver.load_lock);
+  const std::uint64_t number = driver.next_image++;
+  const int put = PutImage(number, image, size);
+  if (put != 0) return Result(put);
+  Module* module;
+  const CUresult result = LoadModule(context->device, number, &module, message);
+  if (result == CUDA_SUCCESS) {
+    module->own_image = true;
+    *handle = reinterpret_cast<CUmodule>(module);
+  } else {
+    wire::DropImage drop;
+    drop.image = number;
+    Call(drop);
+  }
+  return result;
+}
+
+}  // namespace
+
+CUresult SetMaxDynamicShared(Function* function, int bytes) {
+  wire::SetMaxDynamicShared set;
+  set.kernel = function->info.kernel;
+  set.bytes = static_cast<std::uint32_t>(bytes);
+  const int status = Call(set);
+  if (status == 0) function->max_dynamic_shared = bytes;
+  return Result(status);
+}
+
+CUresult FunctionOf(Kernel* kernel, int device, Function** function) {
+  Driver& driver = TheDriver();
+  Hold hold(driver.load_lock);
+  if (kernel->functions[device] == nullptr) {
+    Module* module;
+    CUresult result = ModuleOf(kernel->library, device, &module);
+    if (result != CUDA_SUCCESS) return result;
+    Function* found;
+    result = FindFunction(module, kernel->name, &found);
+    if (result != CUDA_SUCCESS) return result;
+    if (kernel->max_dynamic_shared > 0) {
+      result = SetMaxDynamicShared(found, kernel->max_dynamic_shared);
+      if (result != CUDA_SUCCESS) return result;
+    }
+    kernel->functions[device] = found;
+  }
+  *function = kernel->functions[device];
+  return CUDA_SUCCESS;
+}
+
+CUresult ResolveFunction(CUfunction handle, int device, Function** function) {
+  Driver& driver = TheDriver();
+  *function = driver.functions.Find(handle);
+  if (*function != nullptr) return CUDA_SUCCESS;
+  Kernel* kernel = driver.kernels.Find(handle);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  return FunctionOf(kernel, device, function);
+}
+
+void ForgetModules(int device) {
+  // The libraries are known through their kernels only; a library without kernels has no use for
+  // its module but globals, which are looked up again.
+  TheDriver().libraries.ForEach([&](Library* library) {
+    if (library->modules[device] == nullptr) return;
+    for (auto& [name, kernel] : library->kernels) kernel->functions[device] = nullptr;
+    DropModule(library->modules[device]);
+    library->modules[device] = nullptr;
+  });
+}
+
+CUlibrary ar_library(const void* image) {
+  auto* library = new Library;
+  library->data = image;
+  library->size = ImageSize(&library->data);
+  return reinterpret_cast<CUlibrary>(TheDriver().libraries.Add(library));
+}
+
+CUkernel ar_library_kernel(CUlibrary handle, const char* name) {
+  Hold hold(TheDriver().load_lock);
+  return reinterpret_cast<CUkernel>(KernelOf(reinterpret_cast<Library*>(handle), name));
+}
+
+}  // namespace allranks::shim
+
+using namespace allranks::shim;
+namespace wire = allranks::wire;
+
+// --- modules -----------------------------------------------------------------------------------
+
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  return LoadImage(module, image, nullptr);
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) {
+  return LoadImage(module, image, nullptr);
+}
+
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
+                            CUjit_option* options, void** values) {
+  std::string message;
+  const CUresult result = LoadImage(module, image, &message);
+  char* log = nullptr;
+  for (unsigned i = 0; i < count; ++i) {
+    if (options[i] == CU_JIT_ERROR_LOG_BUFFER) log = static_cast<char*>(values[i]);
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    if (options[i] != CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES || log == nullptr) continue;
+    const auto size = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(values[i]));
+    if (size > 0) snprintf(log, size, "%s", message.c_str());
+  }
+  return result;
+}
+
+CUresult cuModuleLoad(CUmodule* module, const char* path) {
+  if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  FILE* file = fopen(path, "rb");
+  if (file == nullptr) return CUDA_ERROR_FILE_NOT_FOUND;
+  std::vector<char> bytes;
+  char buffer[65536];
+  std::size_t got;
+  while ((got = fread(buffer, 1, sizeof buffer, file)) > 0)
+    bytes.insert(bytes.end(), buffer, buffer + got);
+  fclose(file);
+  bytes.push_back('\0');  // PTX text ends like a string
+  return LoadImage(module, bytes.data(), nullptr);
+}
+
+CUresult cuModuleUnload(CUmodule handle) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  Driver& driver = TheDriver();
+  Hold hold(driver.load_lock);
+  Module* module = driver.modules.Find(handle);
+  if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  wire::UnloadModule unload;
+  unload.module = module->id;
+  const int status = Call(unload);
+  if (module->own_image) {
+    wire::DropImage drop;
+    drop.image = module->image;
+    Call(drop);
+  }
+  DropModule(module);
+  return Result(status);
+}
+
+CUresult cuModuleGetFunction(CUfunction* handle, CUmodule module_handle, const char* name) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (handle == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Driver& driver = TheDriver();
+  Hold hold(driver.load_lock);
+  Module* module = driver.modules.Find(module_handle);
+  if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Function* function;
+  const CUresult result = FindFunction(module, name, &function);
+  if (result == CUDA_SUCCESS) *handle = reinterpret_cast<CUfunction>(function);
+  return result;
+}
+
+namespace {
+
+CUresult GetGlobal(CUdeviceptr* address, size_t* size, Module* module, const char* name) {
+  wire::GetGlobal get;
+  get.module = module->id;
+  get.name = name;
+  wire::GetGlobalReply reply;
+  const int status = Call(get, &reply);
+  if (status != 0) return Result(status);
+  if (address != nullptr) *address = reply.address;
+  if (size != nullptr) *size = reply.size;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuModuleGetGlobal(CUdeviceptr* address, size_t* size, CUmodule handle, const char* name) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Module* module = TheDriver().modules.Find(handle);
+  if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  return GetGlobal(address, size, module, name);
+}
+
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+  if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *mode = CU_MODULE_LAZY_LOADING;
+  return CUDA_SUCCESS;
+}
+
+// --- libraries ---------------------------------------------------------------------------------
+
+CUresult cuLibraryLoadData(CUlibrary* handle, const void* code, CUjit_option*, void**, unsigned,
+                           CUlibraryOption* options, void**, unsigned option_count) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (handle == nullptr || code == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *handle = ar_library(code);
+  auto* library = reinterpret_cast<Library*>(*handle);
+  bool preserved = false;
+  for (unsigned i = 0; i < option_count; ++i) {
+    preserved = preserved || options[i] == CU_LIBRARY_BINARY_IS_PRESERVED;
+  }
+  if (!preserved) {
+    const auto* bytes = static_cast<const char*>(library->data);
+    library->copy.assign(bytes, bytes + library->size);
+    library->data = library->copy.data();
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryUnload(CUlibrary handle) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  Driver& driver = TheDriver();
+  Library* library = driver.libraries.Find(handle);
+  if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  for (Module* module : library->modules) {
+    if (module != nullptr) cuModuleUnload(reinterpret_cast<CUmodule>(module));
+  }
+  Hold hold(driver.load_lock);
+  for (auto& [name, kernel] : library->kernels) driver.kernels.Remove(kernel);
+  driver.libraries.Remove(library);
+  if (library->sent) {
+    wire::DropImage drop;
+    drop.image = library->image;
+    Call(drop);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetKernel(CUkernel* handle, CUlibrary library_handle, const char* name) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (handle == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Library* library = TheDriver().libraries.Find(library_handle);
+  if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const CUkernel kernel = ar_library_kernel(library_handle, name);
+  // The name must exist; any device can tell.
+  const Context* context = CurrentContext();
+  Function* function;
+  const CUresult result = FunctionOf(reinterpret_cast<Kernel*>(kernel),
+                                     context != nullptr ? context->device : 0, &function);
+  if (result == CUDA_SUCCESS) *handle = kernel;
+  return result;
+}
+
+CUresult cuLibraryGetModule(CUmodule* handle, CUlibrary library_handle) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Library* library = TheDriver().libraries.Find(library_handle);
+  if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Hold hold(TheDriver().load_lock);
+  Module* module;
+  const CUresult result = ModuleOf(library, context->device, &module);
+  if (result == CUDA_SUCCESS) *handle = reinterpret_cast<CUmodule>(module);
+  return result;
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* size, CUlibrary library,
+                            const char* name) {
+  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUmodule module;
+  const CUresult result = cuLibraryGetModule(&module, library);
+  if (result != CUDA_SUCCESS) return result;
+  return GetGlobal(address, size, reinterpret_cast<Module*>(module), name);
+}
+
+CUresult cuKernelGetFunction(CUfunction* handle, CUkernel kernel_handle) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Kernel* kernel = TheDriver().kernels.Find(kernel_handle);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Function* function;
+  const CUresult result = FunctionOf(kernel, context->device, &function);
+  if (result == CUDA_SUCCESS) *handle = reinterpret_cast<CUfunction>(function);
+  return result;
+}
+
+CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel handle) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  Kernel* kernel = TheDriver().kernels.Find(handle);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *library = reinterpret_cast<CUlibrary>(kernel->library);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetName(const char** name, CUkernel handle) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  Kernel* kernel = TheDriver().kernels.Find(handle);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *name = kernel->name.c_str();
+  return CUDA_SUCCESS;
+}

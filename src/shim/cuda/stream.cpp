@@ -1,0 +1,286 @@
+// Streams and events.
+#include "shim/cuda/driver.h"
+
+namespace allranks::shim {
+namespace {
+
+// The thread's own default streams, made at first use; the node keeps them until the process ends.
+thread_local std::uint64_t t_streams[kMaxDevices];
+
+}  // namespace
+
+CUresult ResolveStream(CUstream stream, bool per_thread, wire::StreamRef* ref) {
+  if (stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {
+    Context* context;
+    const CUresult ready = Current(&context);
+    if (ready != CUDA_SUCCESS) return ready;
+    ref->device = context->device;
+    ref->stream = 0;
+    if (stream == CU_STREAM_LEGACY || (stream == nullptr && !per_thread)) return CUDA_SUCCESS;
+    std::uint64_t& own = t_streams[context->device];
+    if (own == 0) {
+      wire::CreateStream create;
+      create.device = context->device;
+      wire::CreateStreamReply reply;
+      const int status = Call(create, &reply);
+      if (status != 0) return Result(status);
+      own = reply.stream;
+    }
+    ref->stream = own;
+    return CUDA_SUCCESS;
+  }
+  const Stream* found = TheDriver().streams.Find(stream);
+  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  ref->device = found->device;
+  ref->stream = found->id;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace allranks::shim
+
+using namespace allranks::shim;
+namespace wire = allranks::wire;
+
+CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned flags, int priority) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  if (handle == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  wire::CreateStream create;
+  create.device = context->device;
+  create.non_blocking = flags != 0;
+  create.priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
+  wire::CreateStreamReply reply;
+  const int status = Call(create, &reply);
+  if (status != 0) return Result(status);
+  auto* stream = new Stream;
+  *stream = {reply.stream, context->device, flags, create.priority};
+  *handle = reinterpret_cast<CUstream>(TheDriver().streams.Add(stream));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
+  return cuStreamCreateWithPriority(stream, flags, 0);
+}
+
+CUresult cuStreamDestroy(CUstream handle) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  Stream* stream = TheDriver().streams.Find(handle);
+  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  TheDriver().streams.Remove(stream);
+  wire::DestroyStream destroy;
+  destroy.stream = stream->id;
+  delete stream;
+  return Result(Call(destroy));
+}
+
+namespace {
+
+template <class T>
+CUresult AskStream(bool per_thread, CUstream stream) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  T request;
+  const CUresult resolved = ResolveStream(stream, per_thread, &request.stream);
+  return resolved == CUDA_SUCCESS ? Result(Call(request)) : resolved;
+}
+
+CUresult Do_cuStreamQuery(bool per_thread, CUstream stream) {
+  return AskStream<wire::StreamQuery>(per_thread, stream);
+}
+CUresult Do_cuStreamSynchronize(bool per_thread, CUstream stream) {
+  return AskStream<wire::StreamSync>(per_thread, stream);
+}
+
+CUresult Do_cuStreamWaitEvent(bool per_thread, CUstream stream, CUevent handle, unsigned) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  const Event* event = TheDriver().events.Find(handle);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  wire::WaitEvent request;
+  const CUresult resolved = ResolveStream(stream, per_thread, &request.stream);
+  if (resolved != CUDA_SUCCESS) return resolved;
+  request.event = event->id;
+  return Result(Call(request));
+}
+
+CUresult Do_cuStreamGetFlags(bool, CUstream handle, unsigned* flags) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  wire::StreamRef ref;
+  const CUresult resolved = ResolveStream(handle, false, &ref);
+  if (resolved != CUDA_SUCCESS) return resolved;
+  const Stream* stream = TheDriver().streams.Find(handle);
+  *flags = stream != nullptr ? stream->flags : 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_cuStreamGetPriority(bool, CUstream handle, int* priority) {
+  unsigned flags;
+  const CUresult result = Do_cuStreamGetFlags(false, handle, &flags);
+  if (result != CUDA_SUCCESS) return result;
+  if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Stream* stream = TheDriver().streams.Find(handle);
+  *priority = stream != nullptr ? stream->priority : 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_cuStreamGetId(bool per_thread, CUstream handle, unsigned long long* id) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  wire::StreamRef ref;
+  const CUresult resolved = ResolveStream(handle, per_thread, &ref);
+  if (resolved == CUDA_SUCCESS) {
+    *id = ref.stream != 0 ? ref.stream : (1ull << 63) + static_cast<unsigned>(ref.device);
+  }
+  return resolved;
+}
+
+CUresult Do_cuStreamGetDevice(bool per_thread, CUstream handle, CUdevice* device) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  wire::StreamRef ref;
+  const CUresult resolved = ResolveStream(handle, per_thread, &ref);
+  if (resolved == CUDA_SUCCESS) *device = ref.device;
+  return resolved;
+}
+
+CUresult Do_cuStreamGetCtx(bool per_thread, CUstream handle, CUcontext* context) {
+  CUdevice device = 0;
+  const CUresult result = Do_cuStreamGetDevice(per_thread, handle, &device);
+  if (result == CUDA_SUCCESS && context != nullptr) {
+    *context = reinterpret_cast<CUcontext>(&TheDriver().primary[device]);
+  }
+  return result;
+}
+
+// Nothing is ever captured here.
+CUresult Do_cuStreamIsCapturing(bool, CUstream, CUstreamCaptureStatus* status) {
+  const CUresult ready = Ready();
+  if (ready == CUDA_SUCCESS && status != nullptr) *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return ready;
+}
+
+CUresult Do_cuEventRecord(bool per_thread, CUevent handle, CUstream stream) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  const Event* event = TheDriver().events.Find(handle);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  wire::RecordEvent request;
+  const CUresult resolved = ResolveStream(stream, per_thread, &request.stream);
+  if (resolved != CUDA_SUCCESS) return resolved;
+  if (request.stream.device != event->device) return CUDA_ERROR_INVALID_HANDLE;
+  request.event = event->id;
+  return Result(Call(request));
+}
+
+CUresult Do_cuEventRecordWithFlags(bool per_thread, CUevent event, CUstream stream, unsigned) {
+  return Do_cuEventRecord(per_thread, event, stream);
+}
+
+}  // namespace
+
+ALLRANKS_BOTH_STREAMS(cuStreamQuery, _ptsz, (CUstream stream), stream)
+ALLRANKS_BOTH_STREAMS(cuStreamSynchronize, _ptsz, (CUstream stream), stream)
+ALLRANKS_BOTH_STREAMS(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent event, unsigned flags),
+                      stream, event, flags)
+ALLRANKS_BOTH_STREAMS(cuStreamGetFlags, _ptsz, (CUstream stream, unsigned* flags), stream, flags)
+ALLRANKS_BOTH_STREAMS(cuStreamGetPriority, _ptsz, (CUstream stream, int* priority), stream,
+                      priority)
+ALLRANKS_BOTH_STREAMS(cuStreamGetId, _ptsz, (CUstream stream, unsigned long long* id), stream, id)
+ALLRANKS_BOTH_STREAMS(cuStreamGetDevice, _ptsz, (CUstream stream, CUdevice* device), stream, device)
+ALLRANKS_BOTH_STREAMS(cuStreamGetCtx, _ptsz, (CUstream stream, CUcontext* context), stream, context)
+ALLRANKS_BOTH_STREAMS(cuStreamIsCapturing, _ptsz, (CUstream stream, CUstreamCaptureStatus* status),
+                      stream, status)
+ALLRANKS_BOTH_STREAMS(cuEventRecord, _ptsz, (CUevent event, CUstream stream), event, stream)
+ALLRANKS_BOTH_STREAMS(cuEventRecordWithFlags, _ptsz,
+                      (CUevent event, CUstream stream, unsigned flags), event, stream, flags)
+
+CUresult cuEventCreate(CUevent* handle, unsigned flags) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  if (handle == nullptr || flags > 7) return CUDA_ERROR_INVALID_VALUE;
+  if ((flags & CU_EVENT_INTERPROCESS) != 0 && (flags & CU_EVENT_DISABLE_TIMING) == 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  wire::CreateEvent create;
+  create.device = context->device;
+  create.timing = (flags & CU_EVENT_DISABLE_TIMING) == 0;
+  wire::CreateEventReply reply;
+  const int status = Call(create, &reply);
+  if (status != 0) return Result(status);
+  auto* event = new Event;
+  *event = {reply.event, context->device, flags};
+  *handle = reinterpret_cast<CUevent>(TheDriver().events.Add(event));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy(CUevent handle) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  Event* event = TheDriver().events.Find(handle);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  TheDriver().events.Remove(event);
+  wire::DestroyEvent destroy;
+  destroy.event = event->id;
+  delete event;
+  return Result(Call(destroy));
+}
+
+CUresult cuEventQuery(CUevent handle) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  const Event* event = TheDriver().events.Find(handle);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  wire::EventQuery request;
+  request.event = event->id;
+  return Result(Call(request));
+}
+
+CUresult cuEventSynchronize(CUevent handle) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  const Event* event = TheDriver().events.Find(handle);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  wire::EventSync request;
+  request.event = event->id;
+  return Result(Call(request));
+}
+
+namespace {
+
+CUresult Elapsed(float* milliseconds, CUevent start_handle, CUevent end_handle) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Event* start = TheDriver().events.Find(start_handle);
+  const Event* end = TheDriver().events.Find(end_handle);
+  if (start == nullptr || end == nullptr ||
+      ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  wire::EventElapsed request;
+  request.start = start->id;
+  request.end = end->id;
+  wire::EventElapsedReply reply;
+  const int status = Call(request, &reply);
+  if (status == 0) *milliseconds = static_cast<float>(static_cast<double>(reply.ps) / 1e9);
+  return Result(status);
+}
+
+}  // namespace
+
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  return Elapsed(milliseconds, start, end);
+}
+#undef cuEventElapsedTime
+ALLRANKS_EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  return Elapsed(milliseconds, start, end);
+}

@@ -1,0 +1,295 @@
+// Devices, threads' state, errors.
+#include "shim/cudart/runtime.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <atomic>
+
+namespace allranks::shim {
+namespace {
+
+thread_local int t_device = 0;
+thread_local cudaError_t t_last = cudaSuccess;
+
+struct Entry {
+  int number;
+  const char* name;
+  const char* text;
+};
+constexpr Entry kErrors[] = {
+#define ALLRANKS_ERROR(number, driver, runtime, text) {number, runtime, text},
+#include "shim/errors.inc"
+#undef ALLRANKS_ERROR
+};
+
+const Entry* FindError(cudaError_t error) {
+  for (const Entry& entry : kErrors) {
+    if (entry.number == static_cast<int>(error) && entry.name != nullptr) return &entry;
+  }
+  return nullptr;
+}
+
+// Retained once for the life of the process, like the runtime of the real library does.
+CUresult PrimaryContext(int device, CUcontext* context) {
+  static std::atomic<CUcontext> retained[128];
+  if (device < 0 || device >= 128) return CUDA_ERROR_INVALID_DEVICE;
+  *context = retained[device].load();
+  if (*context != nullptr) return CUDA_SUCCESS;
+  const CUresult result = cuDevicePrimaryCtxRetain(context, device);
+  if (result == CUDA_SUCCESS) retained[device].store(*context);
+  return result;
+}
+
+}  // namespace
+
+cudaError_t Note(cudaError_t error) {
+  if (error != cudaSuccess && error != cudaErrorNotReady) t_last = error;
+  return error;
+}
+
+CUresult InitDriver() { return cuInit(0); }
+
+CUresult Enter() {
+  CUresult result = InitDriver();
+  if (result != CUDA_SUCCESS) return result;
+  CUcontext context = nullptr;
+  result = cuCtxGetCurrent(&context);
+  if (result != CUDA_SUCCESS || context != nullptr) return result;
+  result = PrimaryContext(t_device, &context);
+  return result == CUDA_SUCCESS ? cuCtxSetCurrent(context) : result;
+}
+
+int CurrentDevice() {
+  CUdevice device;
+  return cuCtxGetDevice(&device) == CUDA_SUCCESS ? device : t_device;
+}
+
+}  // namespace allranks::shim
+
+using namespace allranks::shim;
+
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = t_last;
+  t_last = cudaSuccess;
+  return error;
+}
+
+cudaError_t cudaPeekAtLastError() { return t_last; }
+
+const char* cudaGetErrorName(cudaError_t error) {
+  const Entry* entry = FindError(error);
+  return entry != nullptr ? entry->name : "unrecognized error code";
+}
+
+const char* cudaGetErrorString(cudaError_t error) {
+  const Entry* entry = FindError(error);
+  if (entry == nullptr) return "unrecognized error code";
+  return entry->text != nullptr ? entry->text : entry->name;
+}
+
+cudaError_t cudaDriverGetVersion(int* version) { return Note(cuDriverGetVersion(version)); }
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  if (version == nullptr) return Note(cudaErrorInvalidValue);
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+
+// --- devices -----------------------------------------------------------------------------------
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  if (count == nullptr) return Note(cudaErrorInvalidValue);
+  *count = 0;
+  const CUresult result = InitDriver();
+  return Note(result != CUDA_SUCCESS ? result : cuDeviceGetCount(count));
+}
+
+cudaError_t cudaSetDevice(int device) {
+  CUresult result = InitDriver();
+  if (result != CUDA_SUCCESS) return Note(result);
+  CUcontext context;
+  result = PrimaryContext(device, &context);
+  if (result == CUDA_SUCCESS) result = cuCtxSetCurrent(context);
+  if (result == CUDA_SUCCESS) t_device = device;
+  return Note(result);
+}
+
+cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
+  const CUresult result = InitDriver();
+  if (result != CUDA_SUCCESS) return Note(result);
+  CUcontext context;
+  return Note(PrimaryContext(device, &context));
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  if (device == nullptr) return Note(cudaErrorInvalidValue);
+  const CUresult result = InitDriver();
+  if (result != CUDA_SUCCESS) return Note(result);
+  *device = CurrentDevice();
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  const CUresult result = InitDriver();
+  if (result != CUDA_SUCCESS) return Note(result);
+  // The two APIs number the attributes alike.
+  return Note(cuDeviceGetAttribute(value, static_cast<CUdevice_attribute>(attribute), device));
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) {
+  CUresult result = InitDriver();
+  if (result != CUDA_SUCCESS) return Note(result);
+  if (prop == nullptr) return Note(cudaErrorInvalidValue);
+  memset(prop, 0, sizeof *prop);
+  result = cuDeviceGetName(prop->name, sizeof prop->name, device);
+  if (result != CUDA_SUCCESS) return Note(result);
+  cuDeviceGetUuid(&prop->uuid, device);
+  cuDeviceTotalMem(&prop->totalGlobalMem, device);
+  const auto get = [&](CUdevice_attribute attribute) {
+    int value = 0;
+    cuDeviceGetAttribute(&value, attribute, device);
+    return value;
+  };
+  const auto size = [&](CUdevice_attribute attribute) {
+    return static_cast<std::size_t>(get(attribute));
+  };
+  prop->sharedMemPerBlock = size(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+  prop->regsPerBlock = get(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+  prop->warpSize = get(CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+  prop->memPitch = size(CU_DEVICE_ATTRIBUTE_MAX_PITCH);
+  prop->maxThreadsPerBlock = get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  prop->maxThreadsDim[0] = get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X);
+  prop->maxThreadsDim[1] = get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y);
+  prop->maxThreadsDim[2] = get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z);
+  prop->maxGridSize[0] = get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X);
+  prop->maxGridSize[1] = get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y);
+  prop->maxGridSize[2] = get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z);
+  prop->totalConstMem = size(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY);
+  prop->major = get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  prop->minor = get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  prop->textureAlignment = size(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
+  prop->texturePitchAlignment = size(CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT);
+  prop->surfaceAlignment = size(CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT);
+  prop->multiProcessorCount = get(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  prop->canMapHostMemory = get(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY);
+  prop->concurrentKernels = get(CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS);
+  prop->ECCEnabled = get(CU_DEVICE_ATTRIBUTE_ECC_ENABLED);
+  prop->pciBusID = get(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
+  prop->pciDeviceID = get(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
+  prop->pciDomainID = get(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);
+  prop->asyncEngineCount = get(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT);
+  prop->unifiedAddressing = get(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING);
+  prop->memoryBusWidth = get(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+  prop->l2CacheSize = get(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+  prop->maxThreadsPerMultiProcessor = get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+  prop->maxBlocksPerMultiProcessor = get(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
+  prop->streamPrioritiesSupported = get(CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED);
+  prop->globalL1CacheSupported = get(CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED);
+  prop->localL1CacheSupported = get(CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED);
+  prop->sharedMemPerMultiprocessor = size(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+  prop->regsPerMultiprocessor = get(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
+  prop->multiGpuBoardGroupID = get(CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID);
+  prop->computePreemptionSupported = get(CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED);
+  prop->canUseHostPointerForRegisteredMem =
+      get(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM);
+  prop->cooperativeLaunch = get(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH);
+  prop->sharedMemPerBlockOptin = size(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  prop->reservedSharedMemPerBlock = size(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
+  prop->clusterLaunch = get(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
+  prop->deviceNumaId = get(CU_DEVICE_ATTRIBUTE_NUMA_ID);
+  prop->hostNumaId = get(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID);
+  return cudaSuccess;
+}
+
+cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp*) {
+  if (device == nullptr) return Note(cudaErrorInvalidValue);
+  *device = 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int device) {
+  const CUresult result = InitDriver();
+  return Note(result != CUDA_SUCCESS ? result : cuDeviceGetPCIBusId(text, size, device));
+}
+
+cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
+  const CUresult result = InitDriver();
+  return Note(result != CUDA_SUCCESS ? result : cuDeviceGetByPCIBusId(device, text));
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  ALLRANKS_ENTER();
+  return Note(cuCtxSynchronize());
+}
+
+cudaError_t cudaDeviceReset() {
+  ALLRANKS_ENTER();
+  return Note(cuDevicePrimaryCtxReset(CurrentDevice()));
+}
+
+cudaError_t cudaSetDeviceFlags(unsigned flags) {
+  const CUresult result = InitDriver();
+  return Note(result != CUDA_SUCCESS ? result : cuDevicePrimaryCtxSetFlags(CurrentDevice(), flags));
+}
+
+cudaError_t cudaGetDeviceFlags(unsigned* flags) {
+  ALLRANKS_ENTER();
+  return Note(cuCtxGetFlags(flags));
+}
+
+cudaError_t cudaSetValidDevices(int*, int) { return cudaSuccess; }
+
+cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
+  ALLRANKS_ENTER();
+  return Note(cuCtxGetLimit(value, static_cast<CUlimit>(limit)));
+}
+
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
+  ALLRANKS_ENTER();
+  return Note(cuCtxSetLimit(static_cast<CUlimit>(limit), value));
+}
+
+cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
+  if (config == nullptr) return Note(cudaErrorInvalidValue);
+  *config = cudaFuncCachePreferNone;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  ALLRANKS_ENTER();
+  return Note(cuCtxGetStreamPriorityRange(least, greatest));
+}
+
+// --- peers -------------------------------------------------------------------------------------
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  const CUresult result = InitDriver();
+  return Note(result != CUDA_SUCCESS ? result : cuDeviceCanAccessPeer(can, device, peer));
+}
+
+cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int source,
+                                      int destination) {
+  const CUresult result = InitDriver();
+  if (result != CUDA_SUCCESS) return Note(result);
+  return Note(cuDeviceGetP2PAttribute(value, static_cast<CUdevice_P2PAttribute>(attribute), source,
+                                      destination));
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  ALLRANKS_ENTER();
+  CUcontext context;
+  const CUresult result = PrimaryContext(peer, &context);
+  return Note(result != CUDA_SUCCESS ? result : cuCtxEnablePeerAccess(context, flags));
+}
+
+cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  ALLRANKS_ENTER();
+  CUcontext context;
+  const CUresult result = PrimaryContext(peer, &context);
+  return Note(result != CUDA_SUCCESS ? result : cuCtxDisablePeerAccess(context));
+}
+
+cudaError_t cudaProfilerStart() { return cudaSuccess; }
+cudaError_t cudaProfilerStop() { return cudaSuccess; }

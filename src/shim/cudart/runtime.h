@@ -1,0 +1,45 @@
+// The inside of libcudart.so.13: each thread's device and last error, what nvcc's code registered
+// before main, and the translation of the driver's answers.
+#pragma once
+
+#pragma GCC visibility push(default)
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#pragma GCC visibility pop
+
+#include <cstddef>
+
+#define ALLRANKS_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace allranks::shim {
+
+// Notes an error as the thread's last one, unless it is none or only "not ready".
+cudaError_t Note(cudaError_t error);
+inline cudaError_t Note(CUresult result) { return Note(static_cast<cudaError_t>(result)); }
+
+// Initialises the driver.
+CUresult InitDriver();
+// The same, and makes the primary context of the thread's device current if it has none.
+CUresult Enter();
+// The thread's device.
+int CurrentDevice();
+
+// The kernel behind a host function's address (or a cudaKernel_t passed as one); nullptr if
+// unknown.
+CUkernel FindKernel(const void* host_function);
+// The variable behind a host variable's address, on the current device.
+cudaError_t FindVariable(const void* host_variable, CUdeviceptr* address, std::size_t* size);
+
+// A failed look-up of a kernel is another error in this API.
+cudaError_t KernelError(CUresult result);
+
+inline CUdeviceptr Ptr(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+}  // namespace allranks::shim
+
+// `return` with the error noted if a driver call fails.
+#define ALLRANKS_ENTER()                                                 \
+  do {                                                                   \
+    const CUresult entered = ::allranks::shim::Enter();                  \
+    if (entered != CUDA_SUCCESS) return ::allranks::shim::Note(entered); \
+  } while (false)

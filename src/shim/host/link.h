@@ -1,0 +1,119 @@
+// A host thread's link to the node: one connection per thread, opened when the thread begins,
+// closed when it ends. Calls are made by the thread itself and need no locks. A thread without a
+// link (created behind our back, or after the node died) runs natively.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "wire/messages.h"
+
+namespace allranks::shim {
+
+inline constexpr int kMaxThreads = 1024;
+inline constexpr int kNoLink = -1;  // Call's answer without a node
+
+// What a thread saw of pinned memory since its last message (pinned.cpp).
+struct PollRecord {
+  std::uint64_t state[2];  // hash of registers, stack and clock at the access
+  std::uint64_t pc;
+  std::uint64_t address;
+  std::uint32_t size;
+  std::uint64_t seen[2];
+};
+inline constexpr int kPollRecords = 64;
+
+struct Thread {
+  std::atomic<bool> used{false};
+  int socket = -1;
+  std::uint64_t number = 0;  // as the node counts
+  std::uint64_t sequence = 0;
+  std::int64_t clock = 0;  // ps, from the last reply
+  std::int64_t local = 0;  // ps added by reads of the clock since
+  std::uint32_t clock_reads = 0;
+  // Even while native code runs, odd during a call. The helper of pinned.cpp reads it.
+  std::atomic<std::uint64_t> segment{0};
+  wire::Blob send, receive;
+
+  // The pinned access that is being stepped over, and those recorded in this segment.
+  std::uint64_t poll_segment = 0;
+  int polls = 0;
+  std::uint32_t faults = 0;
+  std::int64_t poll_waited = 0;     // ps, by loops that count, since the last other message
+  std::uint64_t poll_sequence = 0;  // of the message that ended such a wait
+  PollRecord records[kPollRecords];
+  PollRecord pending;
+  bool stepping = false;
+  bool pending_write = false;
+  int open_pages = 0;
+  std::uint64_t open_page[4];
+};
+
+// True if this process runs under a node that is alive.
+bool Linked();
+// The calling thread's link, or nullptr: not linked, or inside this library, where everything that
+// is interposed must behave natively.
+Thread* Self();
+// The process's token.
+std::uint64_t ProcessToken();
+std::int64_t RealtimeBaseNs();
+std::int64_t MonotonicBaseNs();
+// The node's last word on whether device work is unfinished.
+bool NodeBusy();
+Thread* ThreadSlots();
+
+// While one lives, this thread's libc calls are native.
+class Inside {
+ public:
+  Inside();
+  ~Inside();
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+};
+
+// Sends thread.send (RequestHeader and body, already encoded) and `tail`, receives into
+// thread.receive. A CUresult or kNoLink; `body` is the reply's struct.
+int Exchange(Thread* thread, wire::Op op, std::span<const std::byte> tail, std::span<const int> fds,
+             std::span<const std::byte>* body, int* received_fd);
+
+// Begins a request in thread.send.
+void BeginRequest(Thread* thread);
+
+template <class T>
+int Call(Thread* thread, const T& request, typename T::Reply* reply,
+         std::span<const int> fds = {}) {
+  Inside inside;
+  BeginRequest(thread);
+  wire::EncodeTo(request, thread->send);
+  std::span<const std::byte> body;
+  const int status = Exchange(thread, T::kOp, {}, fds, &body, nullptr);
+  if (status == kNoLink) return kNoLink;
+  return wire::DecodeFrom(body, reply) ? status : kNoLink;
+}
+template <class T>
+int Call(Thread* thread, const T& request) {
+  typename T::Reply ignored;
+  return Call(thread, request, &ignored);
+}
+
+// Opens the calling thread's link; `thread` is the number from NewThread (0: none was announced).
+void OpenThreadLink(std::uint64_t thread);
+// Says ThreadExit and closes it.
+void CloseThreadLink();
+
+// In a new child process: drops what belongs to the parent and joins the node. Token 0:
+// unannounced.
+void RejoinAfterFork(std::uint64_t token);
+// The parent is about to fork by our wrapper, so the atfork handler leaves the child alone.
+void SetForking(bool forking);
+
+// True if this is one of the library's own descriptors.
+bool IsOwnDescriptor(int fd);
+
+// Words for stderr, without stdio.
+void Complain(const char* text);
+
+}  // namespace allranks::shim

@@ -1,0 +1,520 @@
+// Pinned memory is mapped into the process, so a host thread can poll it without the node's
+// knowledge, while the node lets no virtual time pass before that thread speaks. This file makes
+// such a spin a message.
+//
+// Theory of operation. A helper thread looks every millisecond. If device work is unfinished and
+// some thread has been in the same native segment since it last looked, it takes all access to the
+// pinned mappings away. The next access of any thread faults: the SIGSEGV handler opens the page,
+// notes the registers, the top of the stack and the bytes at the address, and lets the one
+// instruction run with the trap flag; the SIGTRAP handler closes the page again. When a noted state
+// occurs a second time in a segment, with no store in between, the thread is in a loop which can
+// only be left when the bytes that it read in the loop change (or other memory, by another host
+// thread: a spin on that is not ours to see). The thread then sends HostPoll from within the
+// handler and goes on when the node says that a byte has changed.
+//
+// Why virtual time does not depend on when the helper looks: a native segment takes no virtual time
+// and the node changes no pinned byte during it, so a proven spin is a fixed point; it is the same
+// state however many rounds were made before it was seen.
+//
+// After a wake-up the pages stay closed, so that the next spin is found at once, until the node
+// says that no device work is left or a segment has had more than kMaxFaults faults (bulk access).
+#include "shim/host/pinned.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+
+#include "shim/abi.h"
+#include "shim/host/link.h"
+#include "shim/host/real.h"
+#include "wire/raw_syscall.h"
+
+namespace allranks::shim {
+namespace {
+
+using wire::RawSyscall;
+
+constexpr int kMaxMappings = 4096;
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint32_t kMaxFaults = 256;
+constexpr long kTrapFlag = 0x100;
+constexpr int kMaxPatienceMs = 64;
+constexpr std::int64_t kReadPs = 100'000;  // a read of host memory in a loop
+constexpr std::int64_t kMaxStepPs = 10'000'000'000;
+
+struct Mapping {
+  std::uint64_t address = 0, size = 0;
+  std::uint64_t alias = 0;  // a second mapping of the same memory, never closed, for the handlers
+};
+
+constinit Mapping g_mappings[kMaxMappings];
+constinit std::atomic<int> g_mapping_count{0};
+constinit std::atomic<bool> g_closed{false};
+constinit std::atomic<int> g_patience_ms{
+    1};  // grows with every bulk access, so that those stay cheap
+constinit std::atomic<bool> g_handlers{false};
+constinit std::atomic<bool> g_helper{false};
+struct sigaction g_user_action[NSIG];
+
+// Held for short times and never while pinned memory is touched, so a handler may take it.
+class MappingLock {
+ public:
+  MappingLock() {
+    while (flag_.test_and_set(std::memory_order_acquire)) RawSyscall(SYS_sched_yield);
+  }
+  ~MappingLock() { flag_.clear(std::memory_order_release); }
+
+ private:
+  static constinit std::atomic_flag flag_;
+};
+constinit std::atomic_flag MappingLock::flag_;
+
+void Protect(std::uint64_t address, std::uint64_t size, int protection) {
+  RawSyscall(SYS_mprotect, static_cast<long>(address), static_cast<long>(size), protection);
+}
+
+void ClosePages() {
+  MappingLock lock;
+  const int count = g_mapping_count.load(std::memory_order_relaxed);
+  if (count == 0) return;
+  g_closed.store(true, std::memory_order_relaxed);
+  for (int i = 0; i < count; ++i) Protect(g_mappings[i].address, g_mappings[i].size, PROT_NONE);
+}
+
+// Where the handlers can read the byte at `address`; 0 if it is not pinned memory.
+std::uint64_t Alias(std::uint64_t address) {
+  MappingLock lock;
+  const int count = g_mapping_count.load(std::memory_order_relaxed);
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t offset = address - g_mappings[i].address;
+    if (offset < g_mappings[i].size) return g_mappings[i].alias + offset;
+  }
+  return 0;
+}
+
+// --- the helper --------------------------------------------------------------------------------
+
+void* Helper(void*) {
+  Inside inside;
+  static std::uint64_t seen[kMaxThreads];
+  memset(seen, 0, sizeof seen);
+  for (;;) {
+    const timespec pause{0, 1'000'000L * g_patience_ms.load(std::memory_order_relaxed)};
+    RawSyscall(SYS_nanosleep, reinterpret_cast<long>(&pause));
+    bool silent = false;
+    for (int i = 0; i < kMaxThreads; ++i) {
+      const Thread& thread = ThreadSlots()[i];
+      if (!thread.used.load(std::memory_order_relaxed)) continue;
+      const std::uint64_t segment = thread.segment.load(std::memory_order_relaxed);
+      if (segment == seen[i] && segment % 2 == 0) silent = true;
+      seen[i] = segment;
+    }
+    if (silent && Linked() && NodeBusy() && !g_closed.load(std::memory_order_relaxed)) ClosePages();
+  }
+}
+
+void StartHelper() {
+  if (g_helper.exchange(true)) return;
+  sigset_t all, old;
+  sigfillset(&all);
+  ALLRANKS_REAL(pthread_sigmask)(SIG_SETMASK, &all, &old);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, 128 << 10);
+  pthread_t thread;
+  if (ALLRANKS_REAL(pthread_create)(&thread, &attributes, Helper, nullptr) != 0)
+    g_helper.store(false);
+  pthread_attr_destroy(&attributes);
+  ALLRANKS_REAL(pthread_sigmask)(SIG_SETMASK, &old, nullptr);
+}
+
+// --- faults ------------------------------------------------------------------------------------
+
+void Mix(std::uint64_t hash[2], std::uint64_t word) {
+  hash[0] = (hash[0] ^ word) * 0x9e3779b97f4a7c15ull;
+  hash[0] ^= hash[0] >> 29;
+  hash[1] = (hash[1] + word) * 0xc2b2ae3d27d4eb4full;
+  hash[1] ^= hash[1] >> 31;
+}
+
+// Everything that can make the loop go another way next time: registers, the frame (counters of
+// unoptimised code), the clock. `seen` is mixed in by the caller's comparison.
+void HashState(const Thread* thread, const greg_t* registers, std::uint64_t hash[2]) {
+  hash[0] = 1;
+  hash[1] = 2;
+  for (int i = REG_R8; i <= REG_RIP; ++i) Mix(hash, static_cast<std::uint64_t>(registers[i]));
+  Mix(hash, static_cast<std::uint64_t>(registers[REG_EFL] & ~kTrapFlag));
+  Mix(hash, static_cast<std::uint64_t>(thread->local));
+  const auto stack = static_cast<std::uintptr_t>(registers[REG_RSP]) & ~std::uintptr_t{7};
+  std::uintptr_t end = stack + 1024;
+  const std::uintptr_t next_page = (stack & ~(kPage - 1)) + kPage;
+  if (end > next_page) {  // the stack may end there
+    unsigned char resident;
+    if (RawSyscall(SYS_mincore, static_cast<long>(next_page), kPage,
+                   reinterpret_cast<long>(&resident)) != 0) {
+      end = next_page;
+    }
+  }
+  for (std::uintptr_t word = stack - 128; word < end; word += 8) {
+    Mix(hash, *reinterpret_cast<const volatile std::uint64_t*>(word));
+  }
+}
+
+void ReadBytes(std::uint64_t address, std::uint32_t size, std::uint64_t out[2]) {
+  out[0] = out[1] = 0;
+  const std::uint64_t alias = Alias(address);
+  if (alias != 0) memcpy(out, reinterpret_cast<const void*>(alias), size);
+}
+
+// `timeout` < 0: none.
+void SendHostPoll(Thread* thread, const PollRecord* first, const PollRecord* last,
+                  std::int64_t timeout) {
+  Inside inside;
+  // By hand into reserved memory: nothing may be allocated in a handler. Each record is at most
+  // four watches of 20 bytes.
+  BeginRequest(thread);
+  wire::Writer writer(thread->send);
+  const std::size_t count_at = thread->send.size();
+  std::uint32_t count = 0;
+  writer(count);
+  for (const PollRecord* record = first; record != last; ++record) {
+    bool known = false;
+    for (const PollRecord* other = first; other != record; ++other) {
+      known = known || (other->address == record->address && other->size == record->size);
+    }
+    if (known) continue;
+    for (std::uint32_t part = 0, size; part < record->size; part += size) {
+      size = std::bit_floor(std::min(record->size - part, 8u));
+      std::uint64_t seen = 0;
+      memcpy(&seen, reinterpret_cast<const char*>(record->seen) + part, size);
+      wire::HostPoll::Watch watch;
+      watch.address = record->address + part;
+      watch.size = size;
+      watch.seen = seen;
+      watch.Visit(writer);
+      ++count;
+    }
+  }
+  memcpy(thread->send.data() + count_at, &count, sizeof count);
+  writer(timeout);
+  std::span<const std::byte> body;
+  Exchange(thread, wire::Op::kHostPoll, {}, {}, &body, nullptr);
+}
+
+// A loop that counts its rounds never has the same state twice. It is told by its reads alone: a
+// full record of few places, each read again and again with the same result.
+bool IsCountingLoop(const PollRecord* records) {
+  int distinct = 0;
+  for (int i = 0; i < kPollRecords; ++i) {
+    int same = 0;
+    bool first = true;
+    for (int j = 0; j < kPollRecords; ++j) {
+      if (records[j].pc != records[i].pc || records[j].address != records[i].address) continue;
+      if (records[j].seen[0] != records[i].seen[0] || records[j].seen[1] != records[i].seen[1]) {
+        return false;
+      }
+      ++same;
+      first = first && j >= i;
+    }
+    if (same < 4) return false;
+    if (first) ++distinct;
+  }
+  return distinct <= kPollRecords / 4;
+}
+
+// Waits as long as those reads would have taken, or an eighth of what the loop has waited already,
+// whichever is longer; so a long wait costs few messages and a loop that gives up after so many
+// rounds does so in the end.
+void PollForAWhile(Thread* thread) {
+  if (thread->poll_sequence != thread->sequence) thread->poll_waited = 0;
+  const std::int64_t step = std::clamp(thread->poll_waited / 8, kPollRecords * kReadPs, kMaxStepPs);
+  const std::int64_t before = thread->clock;
+  SendHostPoll(thread, thread->records, thread->records + kPollRecords, step);
+  thread->poll_waited += thread->clock - before;
+  thread->poll_sequence = thread->sequence;
+  g_patience_ms.store(1, std::memory_order_relaxed);
+  thread->faults = 0;
+}
+
+// The stepped instruction is done: note it, and see whether this state has been before.
+void FinishStep(Thread* thread) {
+  PollRecord& now = thread->pending;
+  if (thread->pending_write) {
+    std::uint64_t after[2];
+    ReadBytes(now.address, now.size, after);
+    // A store of what was there already (a failed compare-and-swap) changes nothing.
+    if (after[0] != now.seen[0] || after[1] != now.seen[1]) {
+      thread->polls = 0;
+      return;
+    }
+  }
+  for (int i = thread->polls - 1; i >= 0; --i) {
+    const PollRecord& before = thread->records[i];
+    if (before.state[0] == now.state[0] && before.state[1] == now.state[1] &&
+        before.address == now.address && before.seen[0] == now.seen[0] &&
+        before.seen[1] == now.seen[1]) {
+      const int polls = thread->polls;
+      thread->polls = 0;
+      thread->faults = 0;
+      g_patience_ms.store(1, std::memory_order_relaxed);
+      SendHostPoll(thread, thread->records + i, thread->records + polls, -1);
+      return;
+    }
+  }
+  thread->records[thread->polls++] = now;
+  if (thread->polls == kPollRecords) {
+    thread->polls = 0;
+    if (IsCountingLoop(thread->records)) PollForAWhile(thread);
+  }
+}
+
+// Opens the page of a fault in pinned memory and arranges for the trap behind the instruction.
+void BeginStep(Thread* thread, std::uint64_t address, ucontext_t* context) {
+  greg_t* registers = context->uc_mcontext.gregs;
+  const std::uint64_t segment = thread->segment.load(std::memory_order_relaxed);
+  if (thread->poll_segment != segment) {
+    thread->poll_segment = segment;
+    thread->polls = 0;
+    thread->faults = 0;
+  }
+  if (++thread->faults > kMaxFaults || thread->open_pages == 4) {
+    const int patience = g_patience_ms.load(std::memory_order_relaxed);
+    if (patience < kMaxPatienceMs) g_patience_ms.store(patience * 2, std::memory_order_relaxed);
+    OpenPinnedPages();
+    registers[REG_EFL] &= ~kTrapFlag;
+    thread->stepping = false;
+    thread->open_pages = 0;
+    thread->polls = 0;
+    thread->faults = 0;  // when the pages are closed the next time, it may be a spin
+    return;
+  }
+  const std::uint64_t page = address & ~(kPage - 1);
+  Protect(page, kPage, PROT_READ | PROT_WRITE);
+  thread->open_page[thread->open_pages++] = page;
+  if (!thread->stepping) {
+    PollRecord& record = thread->pending;
+    std::uint32_t size =
+        MemoryOperandSize(reinterpret_cast<const std::uint8_t*>(registers[REG_RIP]));
+    if (size == 0) {
+      size = 8;
+      address &= ~std::uint64_t{7};
+    }
+    if (address + size > page + kPage) size = static_cast<std::uint32_t>(page + kPage - address);
+    record.pc = static_cast<std::uint64_t>(registers[REG_RIP]);
+    record.address = address;
+    record.size = size;
+    ReadBytes(address, size,
+              record.seen);  // before the instruction: too old is safe, too new is not
+    HashState(thread, registers, record.state);
+    thread->pending_write = (registers[REG_ERR] & 2) != 0;
+    thread->stepping = true;
+  }
+  registers[REG_EFL] |= kTrapFlag;
+}
+
+// Hands a signal that is not ours to whoever would have had it.
+void PassOn(int signal, siginfo_t* info, void* context) {
+  const struct sigaction& action = g_user_action[signal];
+  if ((action.sa_flags & SA_SIGINFO) != 0) {
+    action.sa_sigaction(signal, info, context);
+  } else if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) {
+    struct sigaction standard{};
+    standard.sa_handler = SIG_DFL;
+    ALLRANKS_REAL(sigaction)(signal, &standard, nullptr);
+    // A fault happens again by itself; a trap or a signal sent by kill does not.
+    if (signal == SIGTRAP || info->si_code <= 0) {
+      RawSyscall(SYS_tgkill, RawSyscall(SYS_getpid), RawSyscall(SYS_gettid), signal);
+    }
+  } else {
+    action.sa_handler(signal);
+  }
+}
+
+void OnFault(int signal, siginfo_t* info, void* raw) {
+  const int saved_errno = errno;
+  auto* context = static_cast<ucontext_t*>(raw);
+  const auto address = reinterpret_cast<std::uint64_t>(info->si_addr);
+  if (info->si_code <= 0 || Alias(address) == 0) {
+    errno = saved_errno;
+    PassOn(signal, info, raw);
+    return;
+  }
+  Thread* thread = Self();
+  if (thread == nullptr || !g_closed.load(std::memory_order_relaxed)) {
+    OpenPinnedPages();  // not a thread whose spins concern us, or another one has just opened them
+  } else {
+    BeginStep(thread, address, context);
+  }
+  errno = saved_errno;
+}
+
+void OnTrap(int signal, siginfo_t* info, void* raw) {
+  const int saved_errno = errno;
+  auto* context = static_cast<ucontext_t*>(raw);
+  if (info->si_code != TRAP_TRACE) {
+    PassOn(signal, info, raw);
+    return;
+  }
+  context->uc_mcontext.gregs[REG_EFL] &= ~kTrapFlag;
+  Thread* thread = Self();
+  // Not stepping: a handler of the program's ran in between and had a step of its own.
+  if (thread == nullptr || !thread->stepping) return;
+  thread->stepping = false;
+  const int open_pages = thread->open_pages;
+  thread->open_pages = 0;
+  {
+    MappingLock lock;
+    if (g_closed.load(std::memory_order_relaxed)) {
+      for (int i = 0; i < open_pages; ++i) Protect(thread->open_page[i], kPage, PROT_NONE);
+    }
+  }
+  FinishStep(thread);
+  errno = saved_errno;
+}
+
+void InstallHandlers() {
+  if (g_handlers.exchange(true)) return;
+  struct sigaction action{};
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  action.sa_sigaction = OnFault;
+  ALLRANKS_REAL(sigaction)(SIGSEGV, &action, &g_user_action[SIGSEGV]);
+  action.sa_sigaction = OnTrap;
+  ALLRANKS_REAL(sigaction)(SIGTRAP, &action, &g_user_action[SIGTRAP]);
+}
+
+bool IsOurSignal(int signal) {
+  return (signal == SIGSEGV || signal == SIGTRAP) && g_handlers.load(std::memory_order_relaxed);
+}
+
+// A thread that blocks the fault would be killed by it.
+const sigset_t* WithoutOurs(const sigset_t* set, sigset_t* copy) {
+  if (set == nullptr || !g_handlers.load(std::memory_order_relaxed)) return set;
+  *copy = *set;
+  sigdelset(copy, SIGSEGV);
+  sigdelset(copy, SIGTRAP);
+  return copy;
+}
+
+}  // namespace
+
+void OpenPinnedPages() {
+  if (!g_closed.load(std::memory_order_relaxed)) return;
+  MappingLock lock;
+  if (!g_closed.exchange(false)) return;
+  const int count = g_mapping_count.load(std::memory_order_relaxed);
+  for (int i = 0; i < count; ++i) {
+    Protect(g_mappings[i].address, g_mappings[i].size, PROT_READ | PROT_WRITE);
+  }
+}
+
+void MakePinnedPrivate() {
+  const int count = g_mapping_count.exchange(0);
+  g_helper.store(false);
+  g_closed.store(false);
+  for (int i = 0; i < count; ++i) {
+    const Mapping& mapping = g_mappings[i];
+    const auto size = static_cast<long>(mapping.size);
+    const long copy =
+        RawSyscall(SYS_mmap, static_cast<long>(mapping.address), size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (copy > 0) {
+      memcpy(reinterpret_cast<void*>(copy), reinterpret_cast<const void*>(mapping.alias),
+             mapping.size);
+    }
+    RawSyscall(SYS_munmap, static_cast<long>(mapping.alias), size);
+  }
+}
+
+}  // namespace allranks::shim
+
+namespace shim = allranks::shim;
+using allranks::wire::RawSyscall;
+
+bool ar_map_pinned(std::uint64_t address, std::uint64_t size, int fd) {
+  const auto where = static_cast<long>(address), bytes = static_cast<long>(size);
+  const long mapped = RawSyscall(SYS_mmap, where, bytes, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+  const long alias = RawSyscall(SYS_mmap, 0, bytes, PROT_READ, MAP_SHARED, fd, 0);
+  RawSyscall(SYS_close, fd);
+  bool good = mapped == where && alias > 0;  // a kernel before 4.17 ignores the flag
+  if (good) {
+    shim::MappingLock lock;
+    const int count = shim::g_mapping_count.load(std::memory_order_relaxed);
+    good = count < shim::kMaxMappings;
+    if (good) {
+      shim::g_mappings[count] = {address, size, static_cast<std::uint64_t>(alias)};
+      shim::g_mapping_count.store(count + 1, std::memory_order_relaxed);
+      if (shim::g_closed.load(std::memory_order_relaxed)) shim::Protect(address, size, PROT_NONE);
+    }
+  }
+  if (!good) {
+    if (mapped > 0) RawSyscall(SYS_munmap, mapped, bytes);
+    if (alias > 0) RawSyscall(SYS_munmap, alias, bytes);
+    return false;
+  }
+  shim::InstallHandlers();
+  shim::StartHelper();
+  return true;
+}
+
+void ar_unmap_pinned(std::uint64_t address) {
+  shim::Mapping found;
+  {
+    shim::MappingLock lock;
+    const int count = shim::g_mapping_count.load(std::memory_order_relaxed);
+    for (int i = 0; i < count; ++i) {
+      if (shim::g_mappings[i].address != address) continue;
+      found = shim::g_mappings[i];
+      shim::g_mappings[i] = shim::g_mappings[count - 1];
+      shim::g_mapping_count.store(count - 1, std::memory_order_relaxed);
+      break;
+    }
+  }
+  if (found.size == 0) return;
+  RawSyscall(SYS_munmap, static_cast<long>(found.address), static_cast<long>(found.size));
+  RawSyscall(SYS_munmap, static_cast<long>(found.alias), static_cast<long>(found.size));
+}
+
+void ar_open_pinned() { shim::OpenPinnedPages(); }
+
+ALLRANKS_INTERPOSE int sigaction(int signal, const struct sigaction* action,
+                                 struct sigaction* old) noexcept {
+  if (!shim::IsOurSignal(signal)) return ALLRANKS_REAL(sigaction)(signal, action, old);
+  const struct sigaction before = shim::g_user_action[signal];
+  if (action != nullptr) shim::g_user_action[signal] = *action;
+  if (old != nullptr) *old = before;
+  return 0;
+}
+
+ALLRANKS_INTERPOSE sighandler_t signal(int number, sighandler_t handler) noexcept {
+  if (!shim::IsOurSignal(number)) return ALLRANKS_REAL(signal)(number, handler);
+  const struct sigaction before = shim::g_user_action[number];
+  struct sigaction action{};
+  action.sa_handler = handler;
+  shim::g_user_action[number] = action;
+  return before.sa_handler;
+}
+
+ALLRANKS_INTERPOSE int sigprocmask(int how, const sigset_t* set, sigset_t* old) noexcept {
+  sigset_t copy;
+  if (how != SIG_UNBLOCK) set = shim::WithoutOurs(set, &copy);
+  return ALLRANKS_REAL(sigprocmask)(how, set, old);
+}
+
+ALLRANKS_INTERPOSE int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) noexcept {
+  sigset_t copy;
+  if (how != SIG_UNBLOCK) set = shim::WithoutOurs(set, &copy);
+  return ALLRANKS_REAL(pthread_sigmask)(how, set, old);
+}

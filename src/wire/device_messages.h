@@ -1,0 +1,423 @@
+// Messages of the device API, named after what a driver does; part of wire/messages.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "wire/op.h"
+
+namespace allranks::wire {
+
+// One line per Visit, so that a struct and its description stand side by side.
+// clang-format off
+
+// --- devices and modules -----------------------------------------------------------------------
+
+struct DeviceInfo {
+  std::string name;
+  std::array<std::uint8_t, 16> uuid{};
+  std::int32_t pci_domain = 0, pci_bus = 0, pci_device = 0;
+  std::int32_t compute_major = 0, compute_minor = 0;
+  std::uint64_t memory_bytes = 0, l2_bytes = 0, const_bytes = 0;
+  std::uint32_t clock_khz = 0, memory_clock_khz = 0, memory_bus_bits = 0;
+  std::uint32_t sms = 0, copy_engines = 0;
+  std::uint32_t max_threads_per_cta = 0, max_cta_xy = 0, max_cta_z = 0;
+  std::uint32_t max_grid_x = 0, max_grid_yz = 0, max_cluster_size = 0;
+  std::uint32_t sm_threads = 0, sm_ctas = 0, sm_registers = 0, max_registers_per_thread = 0;
+  std::uint32_t sm_shared_bytes = 0, cta_shared_bytes = 0, cta_shared_optin_bytes = 0,
+                cta_shared_reserved = 0;
+  template <class A> void Visit(A& a) {
+    a(name, uuid, pci_domain, pci_bus, pci_device, compute_major, compute_minor);
+    a(memory_bytes, l2_bytes, const_bytes, clock_khz, memory_clock_khz, memory_bus_bits);
+    a(sms, copy_engines, max_threads_per_cta, max_cta_xy, max_cta_z);
+    a(max_grid_x, max_grid_yz, max_cluster_size);
+    a(sm_threads, sm_ctas, sm_registers, max_registers_per_thread);
+    a(sm_shared_bytes, cta_shared_bytes, cta_shared_optin_bytes, cta_shared_reserved);
+  }
+};
+struct InitReply {
+  std::vector<DeviceInfo> devices;
+  template <class A> void Visit(A& a) { a(devices); }
+};
+struct Init {
+  static constexpr Op kOp = Op::kInit;
+  using Reply = InitReply;
+  template <class A> void Visit(A& a) { a(); }
+};
+
+// Part of a fat binary or PTX text, under a number that the process chose; parts come in order. It
+// can be loaded when all `total` bytes are there.
+struct PutImage {
+  static constexpr Op kOp = Op::kPutImage;
+  using Reply = Empty;
+  std::uint64_t image = 0;
+  std::uint64_t total = 0, offset = 0;
+  Blob bytes;
+  template <class A> void Visit(A& a) { a(image, total, offset, bytes); }
+};
+struct DropImage {
+  static constexpr Op kOp = Op::kDropImage;
+  using Reply = Empty;
+  std::uint64_t image = 0;
+  template <class A> void Visit(A& a) { a(image); }
+};
+
+struct LoadModuleReply {
+  std::uint64_t module = 0;
+  std::string message;  // why not
+  template <class A> void Visit(A& a) { a(module, message); }
+};
+struct LoadModule {
+  static constexpr Op kOp = Op::kLoadModule;
+  using Reply = LoadModuleReply;
+  std::int32_t device = 0;
+  std::uint64_t image = 0;
+  template <class A> void Visit(A& a) { a(device, image); }
+};
+struct UnloadModule {
+  static constexpr Op kOp = Op::kUnloadModule;
+  using Reply = Empty;
+  std::uint64_t module = 0;
+  template <class A> void Visit(A& a) { a(module); }
+};
+
+struct GetKernelReply {
+  std::uint64_t kernel = 0;
+  std::vector<std::uint32_t> param_offsets, param_sizes;
+  std::uint32_t param_bytes = 0;
+  std::uint32_t registers = 0, static_shared = 0, local = 0, max_threads = 0, const_bytes = 0;
+  std::uint32_t ptx_version = 0, binary_version = 0;
+  template <class A> void Visit(A& a) {
+    a(kernel, param_offsets, param_sizes, param_bytes);
+    a(registers, static_shared, local, max_threads, const_bytes, ptx_version, binary_version);
+  }
+};
+struct GetKernel {
+  static constexpr Op kOp = Op::kGetKernel;
+  using Reply = GetKernelReply;
+  std::uint64_t module = 0;
+  std::string name;
+  template <class A> void Visit(A& a) { a(module, name); }
+};
+
+struct GetGlobalReply {
+  std::uint64_t address = 0, size = 0;
+  template <class A> void Visit(A& a) { a(address, size); }
+};
+struct GetGlobal {
+  static constexpr Op kOp = Op::kGetGlobal;
+  using Reply = GetGlobalReply;
+  std::uint64_t module = 0;
+  std::string name;
+  template <class A> void Visit(A& a) { a(module, name); }
+};
+
+struct SetMaxDynamicShared {
+  static constexpr Op kOp = Op::kSetMaxDynamicShared;
+  using Reply = Empty;
+  std::uint64_t kernel = 0;
+  std::uint32_t bytes = 0;
+  template <class A> void Visit(A& a) { a(kernel, bytes); }
+};
+
+struct OccupancyReply {
+  std::int32_t ctas_per_sm = 0;
+  template <class A> void Visit(A& a) { a(ctas_per_sm); }
+};
+struct Occupancy {
+  static constexpr Op kOp = Op::kOccupancy;
+  using Reply = OccupancyReply;
+  std::uint64_t kernel = 0;
+  std::uint32_t threads = 0, dynamic_shared = 0;
+  template <class A> void Visit(A& a) { a(kernel, threads, dynamic_shared); }
+};
+
+// --- memory ------------------------------------------------------------------------------------
+
+struct AddressReply {
+  std::uint64_t address = 0;
+  template <class A> void Visit(A& a) { a(address); }
+};
+struct Alloc {
+  static constexpr Op kOp = Op::kAlloc;
+  using Reply = AddressReply;
+  std::int32_t device = 0;
+  std::uint64_t size = 0;
+  template <class A> void Visit(A& a) { a(device, size); }
+};
+struct Free {
+  static constexpr Op kOp = Op::kFree;
+  using Reply = Empty;
+  std::uint64_t address = 0;
+  template <class A> void Visit(A& a) { a(address); }
+};
+
+// The reply's frame carries the memory file, to be mapped (whole pages) at `address`.
+struct AllocPinnedReply {
+  std::uint64_t address = 0, size = 0;
+  template <class A> void Visit(A& a) { a(address, size); }
+};
+struct AllocPinned {
+  static constexpr Op kOp = Op::kAllocPinned;
+  using Reply = AllocPinnedReply;
+  std::uint64_t size = 0;
+  template <class A> void Visit(A& a) { a(size); }
+};
+struct FreePinned {
+  static constexpr Op kOp = Op::kFreePinned;
+  using Reply = Empty;
+  std::uint64_t address = 0;
+  template <class A> void Visit(A& a) { a(address); }
+};
+
+struct DescribeReply {
+  enum class Kind : std::uint8_t { kUnknown, kDevice, kPinned, kManaged, kLast_ = kManaged };
+  Kind kind = Kind::kUnknown;
+  std::int32_t device = -1;
+  std::uint64_t base = 0, size = 0;
+  template <class A> void Visit(A& a) { a(kind, device, base, size); }
+};
+struct Describe {
+  static constexpr Op kOp = Op::kDescribe;
+  using Reply = DescribeReply;
+  std::uint64_t address = 0;
+  template <class A> void Visit(A& a) { a(address); }
+};
+
+using IpcBytes = std::array<std::uint8_t, 64>;
+struct IpcExportReply {
+  IpcBytes handle{};
+  template <class A> void Visit(A& a) { a(handle); }
+};
+struct IpcExport {
+  static constexpr Op kOp = Op::kIpcExport;
+  using Reply = IpcExportReply;
+  std::uint64_t address = 0;
+  template <class A> void Visit(A& a) { a(address); }
+};
+struct IpcOpen {
+  static constexpr Op kOp = Op::kIpcOpen;
+  using Reply = AddressReply;
+  std::int32_t device = 0;
+  IpcBytes handle{};
+  template <class A> void Visit(A& a) { a(device, handle); }
+};
+struct IpcClose {
+  static constexpr Op kOp = Op::kIpcClose;
+  using Reply = Empty;
+  std::uint64_t address = 0;
+  template <class A> void Visit(A& a) { a(address); }
+};
+
+struct CanAccessPeerReply {
+  bool can = false;
+  template <class A> void Visit(A& a) { a(can); }
+};
+struct CanAccessPeer {
+  static constexpr Op kOp = Op::kCanAccessPeer;
+  using Reply = CanAccessPeerReply;
+  std::int32_t device = 0, peer = 0;
+  template <class A> void Visit(A& a) { a(device, peer); }
+};
+struct EnablePeer {
+  static constexpr Op kOp = Op::kEnablePeer;
+  using Reply = Empty;
+  std::int32_t device = 0, peer = 0;
+  template <class A> void Visit(A& a) { a(device, peer); }
+};
+struct DisablePeer {
+  static constexpr Op kOp = Op::kDisablePeer;
+  using Reply = Empty;
+  std::int32_t device = 0, peer = 0;
+  template <class A> void Visit(A& a) { a(device, peer); }
+};
+
+struct MemInfoReply {
+  std::uint64_t free = 0, total = 0;
+  template <class A> void Visit(A& a) { a(free, total); }
+};
+struct MemInfo {
+  static constexpr Op kOp = Op::kMemInfo;
+  using Reply = MemInfoReply;
+  std::int32_t device = 0;
+  template <class A> void Visit(A& a) { a(device); }
+};
+
+// The reply's status is the sticky error of the process on that device.
+struct StickyError {
+  static constexpr Op kOp = Op::kStickyError;
+  using Reply = Empty;
+  std::int32_t device = 0;
+  template <class A> void Visit(A& a) { a(device); }
+};
+struct ResetDevice {
+  static constexpr Op kOp = Op::kResetDevice;
+  using Reply = Empty;
+  std::int32_t device = 0;
+  template <class A> void Visit(A& a) { a(device); }
+};
+
+// --- streams, events, work ---------------------------------------------------------------------
+
+struct StreamRef {
+  std::int32_t device = 0;   // looked at only if stream is 0
+  std::uint64_t stream = 0;
+  template <class A> void Visit(A& a) { a(device, stream); }
+};
+
+struct CreateStreamReply {
+  std::uint64_t stream = 0;
+  template <class A> void Visit(A& a) { a(stream); }
+};
+struct CreateStream {
+  static constexpr Op kOp = Op::kCreateStream;
+  using Reply = CreateStreamReply;
+  std::int32_t device = 0;
+  bool non_blocking = false;
+  std::int32_t priority = 0;
+  template <class A> void Visit(A& a) { a(device, non_blocking, priority); }
+};
+struct DestroyStream {
+  static constexpr Op kOp = Op::kDestroyStream;
+  using Reply = Empty;
+  std::uint64_t stream = 0;
+  template <class A> void Visit(A& a) { a(stream); }
+};
+struct StreamQuery {  // status 600 while unfinished
+  static constexpr Op kOp = Op::kStreamQuery;
+  using Reply = Empty;
+  StreamRef stream;
+  template <class A> void Visit(A& a) { a(stream); }
+};
+struct StreamSync {
+  static constexpr Op kOp = Op::kStreamSync;
+  using Reply = Empty;
+  StreamRef stream;
+  template <class A> void Visit(A& a) { a(stream); }
+};
+
+struct CreateEventReply {
+  std::uint64_t event = 0;
+  template <class A> void Visit(A& a) { a(event); }
+};
+struct CreateEvent {
+  static constexpr Op kOp = Op::kCreateEvent;
+  using Reply = CreateEventReply;
+  std::int32_t device = 0;
+  bool timing = true;
+  template <class A> void Visit(A& a) { a(device, timing); }
+};
+struct DestroyEvent {
+  static constexpr Op kOp = Op::kDestroyEvent;
+  using Reply = Empty;
+  std::uint64_t event = 0;
+  template <class A> void Visit(A& a) { a(event); }
+};
+struct RecordEvent {
+  static constexpr Op kOp = Op::kRecordEvent;
+  using Reply = Empty;
+  StreamRef stream;
+  std::uint64_t event = 0;
+  template <class A> void Visit(A& a) { a(stream, event); }
+};
+struct WaitEvent {  // the stream waits, not the thread
+  static constexpr Op kOp = Op::kWaitEvent;
+  using Reply = Empty;
+  StreamRef stream;
+  std::uint64_t event = 0;
+  template <class A> void Visit(A& a) { a(stream, event); }
+};
+struct EventQuery {
+  static constexpr Op kOp = Op::kEventQuery;
+  using Reply = Empty;
+  std::uint64_t event = 0;
+  template <class A> void Visit(A& a) { a(event); }
+};
+struct EventSync {
+  static constexpr Op kOp = Op::kEventSync;
+  using Reply = Empty;
+  std::uint64_t event = 0;
+  template <class A> void Visit(A& a) { a(event); }
+};
+struct EventElapsedReply {
+  std::int64_t ps = 0;
+  template <class A> void Visit(A& a) { a(ps); }
+};
+struct EventElapsed {
+  static constexpr Op kOp = Op::kEventElapsed;
+  using Reply = EventElapsedReply;
+  std::uint64_t start = 0, end = 0;
+  template <class A> void Visit(A& a) { a(start, end); }
+};
+struct DeviceSync {
+  static constexpr Op kOp = Op::kDeviceSync;
+  using Reply = Empty;
+  std::int32_t device = 0;
+  template <class A> void Visit(A& a) { a(device); }
+};
+
+struct Dim {
+  std::uint32_t x = 1, y = 1, z = 1;
+  template <class A> void Visit(A& a) { a(x, y, z); }
+};
+struct Launch {
+  static constexpr Op kOp = Op::kLaunch;
+  using Reply = Empty;
+  StreamRef stream;
+  std::uint64_t kernel = 0;
+  Dim grid, block, cluster;
+  std::uint32_t dynamic_shared = 0;
+  bool cooperative = false;
+  Blob params;  // packed as GetKernelReply says
+  template <class A> void Visit(A& a) {
+    a(stream, kernel, grid, block, cluster, dynamic_shared, cooperative, params);
+  }
+};
+
+// Device and pinned memory by address. `wait`: reply when done, with its error if it failed.
+struct Copy {
+  static constexpr Op kOp = Op::kCopy;
+  using Reply = Empty;
+  StreamRef stream;
+  std::uint64_t dst = 0, src = 0, size = 0;
+  bool wait = false;
+  template <class A> void Visit(A& a) { a(stream, dst, src, size, wait); }
+};
+// From memory that only the process has.
+struct CopyIn {
+  static constexpr Op kOp = Op::kCopyIn;
+  using Reply = Empty;
+  StreamRef stream;
+  std::uint64_t dst = 0;
+  bool wait = false;
+  Blob bytes;
+  template <class A> void Visit(A& a) { a(stream, dst, wait, bytes); }
+};
+// To memory that only the process has: the reply comes when the bytes are there. size <= kMaxChunk.
+struct CopyOutReply {
+  Blob bytes;
+  template <class A> void Visit(A& a) { a(bytes); }
+};
+struct CopyOut {
+  static constexpr Op kOp = Op::kCopyOut;
+  using Reply = CopyOutReply;
+  StreamRef stream;
+  std::uint64_t src = 0, size = 0;
+  template <class A> void Visit(A& a) { a(stream, src, size); }
+};
+struct Memset {
+  static constexpr Op kOp = Op::kMemset;
+  using Reply = Empty;
+  StreamRef stream;
+  std::uint64_t dst = 0;
+  std::uint32_t value = 0;
+  std::uint8_t width = 1;  // bytes per element: 1, 2, 4
+  std::uint64_t count = 0;
+  bool wait = false;
+  template <class A> void Visit(A& a) { a(stream, dst, value, width, count, wait); }
+};
+
+// clang-format on
+}  // namespace allranks::wire

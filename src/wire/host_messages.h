@@ -1,0 +1,246 @@
+// Messages on host threads and processes and what they wait for; part of wire/messages.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "wire/op.h"
+
+namespace allranks::wire {
+
+// One line per Visit, so that a struct and its description stand side by side.
+// clang-format off
+
+// --- threads and processes ---------------------------------------------------------------------
+
+// The first message of a connection.
+struct HelloReply {
+  std::uint64_t token = 0;             // of the process: whoever knows it can join
+  std::uint64_t thread = 0;            // number within the process; the first is 1
+  std::int32_t rank = 0;               // of the process, in order of creation
+  std::int64_t realtime_base_ns = 0;   // CLOCK_REALTIME when the thread's clock was 0
+  std::int64_t monotonic_base_ns = 0;  // the same for CLOCK_MONOTONIC
+  template <class A> void Visit(A& a) {
+    a(token, thread, rank, realtime_base_ns, monotonic_base_ns);
+  }
+};
+struct Hello {
+  static constexpr Op kOp = Op::kHello;
+  using Reply = HelloReply;
+  enum class Kind : std::uint8_t {
+    kRoot,     // a process nobody announced; `token` is 0
+    kThread,   // `token` of its process, `thread` from NewThread
+    kChild,    // first thread of a process announced by NewProcess; `token` from there
+    kExec,     // first thread of the new image of a process that sent Exec; `token` from there
+    kLast_ = kExec,
+  };
+  std::uint32_t protocol = kProtocolVersion;
+  Kind kind = Kind::kRoot;
+  std::int32_t pid = 0;
+  std::uint64_t token = 0;
+  std::uint64_t thread = 0;
+  template <class A> void Visit(A& a) { a(protocol, kind, pid, token, thread); }
+};
+
+// Before a thread is created: from here on the node waits for its Hello. It inherits the clock.
+struct NewThreadReply {
+  std::uint64_t thread = 0;
+  template <class A> void Visit(A& a) { a(thread); }
+};
+struct NewThread {
+  static constexpr Op kOp = Op::kNewThread;
+  using Reply = NewThreadReply;
+  template <class A> void Visit(A& a) { a(); }
+};
+
+// 0: the sender ends; its connection is closed next. Else: that announced thread could not be
+// created.
+struct ThreadExit {
+  static constexpr Op kOp = Op::kThreadExit;
+  using Reply = Empty;
+  std::uint64_t thread = 0;
+  template <class A> void Visit(A& a) { a(thread); }
+};
+
+// Reply when that thread of the process has ended (at once if it has, or never was).
+struct WaitThread {
+  static constexpr Op kOp = Op::kWaitThread;
+  using Reply = Empty;
+  std::uint64_t thread = 0;
+  template <class A> void Visit(A& a) { a(thread); }
+};
+
+// Before fork or spawn: `token` is for the child's Hello (kChild). The child inherits the clock.
+struct NewProcessReply {
+  std::uint64_t token = 0;
+  template <class A> void Visit(A& a) { a(token); }
+};
+struct NewProcess {
+  static constexpr Op kOp = Op::kNewProcess;
+  using Reply = NewProcessReply;
+  template <class A> void Visit(A& a) { a(); }
+};
+
+// After it, by the parent: the child's pid, or -1 if it could not be created.
+struct ProcessStarted {
+  static constexpr Op kOp = Op::kProcessStarted;
+  using Reply = Empty;
+  std::uint64_t token = 0;
+  std::int32_t pid = 0;
+  template <class A> void Visit(A& a) { a(token, pid); }
+};
+
+// Before execve: the process's connections will be closed, but it goes on and says Hello (kExec)
+// with the token of the reply. `failed`: execve returned after all.
+struct ExecReply {
+  std::uint64_t token = 0;
+  template <class A> void Visit(A& a) { a(token); }
+};
+struct Exec {
+  static constexpr Op kOp = Op::kExec;
+  using Reply = ExecReply;
+  bool failed = false;
+  template <class A> void Visit(A& a) { a(failed); }
+};
+
+// Reply when that child (or any, with pid -1) has ended and can be reaped natively: its pid. With
+// no_hang the reply comes at once, pid 0 if none has ended. A pid that the node does not know: 500.
+// A child that was named in a reply to pid -1 counts as reaped and is not named again.
+struct WaitProcessReply {
+  std::int32_t pid = 0;
+  template <class A> void Visit(A& a) { a(pid); }
+};
+struct WaitProcess {
+  static constexpr Op kOp = Op::kWaitProcess;
+  using Reply = WaitProcessReply;
+  std::int32_t pid = -1;
+  bool no_hang = false;
+  template <class A> void Visit(A& a) { a(pid, no_hang); }
+};
+
+// --- waits -------------------------------------------------------------------------------------
+
+// The frame carries one descriptor for each entry of `events` (poll's bits). Reply when one is
+// ready, or `timeout_ps` have passed (< 0: never).
+struct WaitFdReply {
+  bool ready = false;
+  template <class A> void Visit(A& a) { a(ready); }
+};
+struct WaitFd {
+  static constexpr Op kOp = Op::kWaitFd;
+  using Reply = WaitFdReply;
+  std::vector<std::int16_t> events;
+  std::int64_t timeout_ps = -1;
+  template <class A> void Visit(A& a) { a(events, timeout_ps); }
+};
+
+struct Sleep {
+  static constexpr Op kOp = Op::kSleep;
+  using Reply = Empty;
+  std::int64_t ps = 0;
+  template <class A> void Visit(A& a) { a(ps); }
+};
+
+// Lets others go first; costs what a call costs.
+struct Yield {
+  static constexpr Op kOp = Op::kYield;
+  using Reply = Empty;
+  template <class A> void Visit(A& a) { a(); }
+};
+
+// A place in memory on which threads wait. Private: `where` is an address and counts within the
+// process. Shared: (`object`, `where`) is (device and inode, offset) of the mapping, as in the
+// kernel's futexes.
+struct Key {
+  bool shared = false;
+  std::uint64_t object = 0;
+  std::uint64_t where = 0;
+  template <class A> void Visit(A& a) { a(shared, object, where); }
+};
+
+// Reply when `count` threads wait at `key`; `last` is true for exactly one of them.
+struct BarrierWaitReply {
+  bool last = false;
+  template <class A> void Visit(A& a) { a(last); }
+};
+struct BarrierWait {
+  static constexpr Op kOp = Op::kBarrierWait;
+  using Reply = BarrierWaitReply;
+  Key key;
+  std::uint32_t count = 0;
+  template <class A> void Visit(A& a) { a(key, count); }
+};
+
+// The same by name, among the processes of the node.
+struct BootstrapBarrier {
+  static constexpr Op kOp = Op::kBootstrapBarrier;
+  using Reply = BarrierWaitReply;
+  std::string name;
+  std::uint32_t count = 0;
+  template <class A> void Visit(A& a) { a(name, count); }
+};
+
+// Registers the thread as waiting at `key`; replied at once. The thread then looks at its condition
+// and sends WaitKey, which returns when a WakeKey has chosen it since registration (perhaps it has
+// already), or UnwatchKey, which withdraws the registration and says whether a wake was used up by
+// it.
+struct WatchKey {
+  static constexpr Op kOp = Op::kWatchKey;
+  using Reply = Empty;
+  Key key;
+  template <class A> void Visit(A& a) { a(key); }
+};
+struct WaitKeyReply {
+  bool woken = false;  // false: timeout (the registration is withdrawn), or UnwatchKey came first
+  template <class A> void Visit(A& a) { a(woken); }
+};
+struct UnwatchKey {
+  static constexpr Op kOp = Op::kUnwatchKey;
+  using Reply = WaitKeyReply;
+  Key key;
+  template <class A> void Visit(A& a) { a(key); }
+};
+struct WaitKey {
+  static constexpr Op kOp = Op::kWaitKey;
+  using Reply = WaitKeyReply;
+  Key key;
+  std::int64_t timeout_ps = -1;
+  template <class A> void Visit(A& a) { a(key, timeout_ps); }
+};
+// Wakes up to `count` registered threads, the longest waiting first.
+struct WakeKeyReply {
+  std::uint32_t woken = 0;
+  template <class A> void Visit(A& a) { a(woken); }
+};
+struct WakeKey {
+  static constexpr Op kOp = Op::kWakeKey;
+  using Reply = WakeKeyReply;
+  Key key;
+  std::uint32_t count = 1;
+  template <class A> void Visit(A& a) { a(key, count); }
+};
+
+// The thread is in a loop whose only way out is that one of these bytes of pinned memory changes, or,
+// if `timeout_ps` >= 0, that it has looked often enough: then the reply comes after that time at the
+// latest, and `changed` says which it was.
+struct HostPollReply {
+  bool changed = false;
+  template <class A> void Visit(A& a) { a(changed); }
+};
+struct HostPoll {
+  static constexpr Op kOp = Op::kHostPoll;
+  using Reply = HostPollReply;
+  struct Watch {
+    std::uint64_t address = 0;
+    std::uint32_t size = 0;  // 1, 2, 4 or 8
+    std::uint64_t seen = 0;
+    template <class A> void Visit(A& a) { a(address, size, seen); }
+  };
+  std::vector<Watch> watches;
+  std::int64_t timeout_ps = -1;
+  template <class A> void Visit(A& a) { a(watches, timeout_ps); }
+};
+
+// clang-format on
+}  // namespace allranks::wire

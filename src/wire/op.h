@@ -1,0 +1,109 @@
+// What every message has: the number of its operation, and the headers of requests and replies.
+// wire/messages.h has the theory of operation.
+#pragma once
+
+#include <cstdint>
+
+#include "wire/codec.h"
+
+namespace allranks::wire {
+
+inline constexpr std::uint16_t kProtocolVersion = 1;
+// Data of one copy or image request; the shim splits what is larger.
+inline constexpr std::uint32_t kMaxChunk = 64u << 20;
+inline constexpr std::uint32_t kMaxPayload = kMaxChunk + (64u << 10);
+// File descriptors that one frame can carry.
+inline constexpr int kMaxFds = 64;
+
+enum class Op : std::uint16_t {
+  kNone = 0,
+  // Threads, processes and their waits.
+  kHello,
+  kNewThread,
+  kThreadExit,
+  kWaitThread,
+  kNewProcess,
+  kProcessStarted,
+  kExec,
+  kWaitProcess,
+  kWaitFd,
+  kSleep,
+  kYield,
+  kBarrierWait,
+  kWatchKey,
+  kUnwatchKey,
+  kWaitKey,
+  kWakeKey,
+  kHostPoll,
+  kBootstrapBarrier,
+  // The device API.
+  kInit,
+  kPutImage,
+  kDropImage,
+  kLoadModule,
+  kUnloadModule,
+  kGetKernel,
+  kGetGlobal,
+  kSetMaxDynamicShared,
+  kOccupancy,
+  kAlloc,
+  kFree,
+  kAllocPinned,
+  kFreePinned,
+  kDescribe,
+  kIpcExport,
+  kIpcOpen,
+  kIpcClose,
+  kCanAccessPeer,
+  kEnablePeer,
+  kDisablePeer,
+  kMemInfo,
+  kStickyError,
+  kResetDevice,
+  kCreateStream,
+  kDestroyStream,
+  kStreamQuery,
+  kStreamSync,
+  kCreateEvent,
+  kDestroyEvent,
+  kRecordEvent,
+  kWaitEvent,
+  kEventQuery,
+  kEventSync,
+  kEventElapsed,
+  kDeviceSync,
+  kLaunch,
+  kCopy,
+  kCopyIn,
+  kCopyOut,
+  kMemset,
+  // The supervisor's connection only.
+  kFinish,
+  kDeadlock,
+  kLast_ = kDeadlock,
+};
+
+// For logs and reports: "hello", "wait_fd", ...; "?" for a number that is none.
+const char* OpName(Op op);
+
+// One line per Visit, so that a struct and its description stand side by side.
+// clang-format off
+struct RequestHeader {
+  // What reads of the clock have added to the thread's clock since its last message.
+  std::int64_t local_ps = 0;
+  template <class A> void Visit(A& a) { a(local_ps); }
+};
+
+struct ReplyHeader {
+  std::int32_t status = 0;    // CUresult
+  bool busy = false;          // device work is unfinished somewhere on the node
+  std::int64_t clock = 0;     // the thread's clock from now on, ps
+  template <class A> void Visit(A& a) { a(status, busy, clock); }
+};
+
+struct Empty {
+  template <class A> void Visit(A& a) { a(); }
+};
+// clang-format on
+
+}  // namespace allranks::wire

@@ -1,0 +1,480 @@
+// The conservative rule, without sockets or devices: scripts of host threads whose requests arrive in
+// every order, and the transitions of hosts.h one by one.
+#include "node/hosts.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace allranks::node {
+namespace {
+
+// Everything that was handled, in order.
+struct Entry {
+  Time at;
+  HostThread thread;
+  int step;
+  auto operator<=>(const Entry&) const = default;
+};
+
+class HostsTest : public ::testing::Test {
+ protected:
+  Hosts::Events Events() {
+    return {[this](HostThread thread, Time at) { ended.emplace_back(thread, at); },
+            [this](std::int32_t rank, Time at) { processes_ended.emplace_back(rank, at); }};
+  }
+  // A request that is answered at once.
+  void Ask(HostThread thread, Time cost) {
+    ASSERT_TRUE(hosts.Request(thread, cost, "ask", [this, thread](Time at) {
+      log.push_back({at, thread, 0});
+      hosts.Resume(thread);
+    }));
+  }
+  void AskAndWait(HostThread thread, Time cost, bool outside = false) {
+    ASSERT_TRUE(hosts.Request(thread, cost, "wait", [this, thread, outside](Time) {
+      hosts.Wait(thread, "wait", outside);
+    }));
+  }
+  HostThread Start(std::int32_t rank) {
+    HostThread thread = hosts.AddThread(rank);
+    EXPECT_TRUE(hosts.Request(thread, 0, "hello", [this, thread](Time) { hosts.Resume(thread); }));
+    return thread;
+  }
+
+  std::vector<std::pair<HostThread, Time>> ended;
+  std::vector<std::pair<std::int32_t, Time>> processes_ended;
+  std::vector<Entry> log;
+  Hosts hosts{Hosts::Options{}, Events()};
+};
+
+TEST_F(HostsTest, RanksAndThreadsCountUp) {
+  EXPECT_EQ(hosts.AddProcess(), 0);
+  EXPECT_EQ(hosts.AddProcess(), 1);
+  EXPECT_EQ(hosts.AddThread(1), (HostThread{1, 1}));
+  EXPECT_EQ(hosts.AddThread(0), (HostThread{0, 1}));
+  EXPECT_EQ(hosts.AddThread(1), (HostThread{1, 2}));
+  EXPECT_EQ(hosts.ThreadCount(1), 2);
+}
+
+TEST_F(HostsTest, ARunningThreadHoldsTheClock) {
+  const HostThread a = Start(hosts.AddProcess());
+  const HostThread b = Start(hosts.AddProcess());
+  hosts.Process();  // a runs
+  ASSERT_TRUE(hosts.Held());
+  Ask(a, Ns(5));
+  EXPECT_FALSE(hosts.Held());
+  hosts.Process();  // b, at 0, comes before a's request
+  EXPECT_TRUE(hosts.Held());
+  EXPECT_TRUE(log.empty());
+  EXPECT_EQ(hosts.now(), 0);
+  Ask(b, Ns(10));
+  hosts.Process();
+  EXPECT_EQ(log, (std::vector<Entry>{{Ns(5), a, 0}}));
+  EXPECT_TRUE(hosts.Held());
+}
+
+TEST_F(HostsTest, AWaitingThreadDoesNot) {
+  const HostThread a = Start(hosts.AddProcess());
+  const HostThread b = Start(hosts.AddProcess());
+  hosts.Process();
+  AskAndWait(a, Ns(1));
+  hosts.Process();
+  Ask(b, Ns(7));
+  hosts.Process();  // a waits
+  hosts.Process();  // b
+  EXPECT_EQ(log, (std::vector<Entry>{{Ns(7), b, 0}}));
+  Ask(b, Ns(1));
+  hosts.Process();
+  EXPECT_EQ(hosts.now(), Ns(8));
+}
+
+TEST_F(HostsTest, TiesGoByRankThenThread) {
+  const std::int32_t p = hosts.AddProcess(), q = hosts.AddProcess();
+  const HostThread q1 = hosts.AddThread(q), p1 = hosts.AddThread(p), p2 = hosts.AddThread(p);
+  std::vector<HostThread> order;
+  for (HostThread thread : {q1, p2, p1})
+    hosts.Request(thread, Ns(3), "x", [&, thread](Time) {
+      order.push_back(thread);
+      hosts.Wait(thread, "x", false);
+    });
+  while (hosts.Due()) hosts.Process();
+  EXPECT_EQ(order, (std::vector<HostThread>{p1, p2, q1}));
+}
+
+TEST_F(HostsTest, ChildrenInheritTheClock) {
+  const std::int32_t p = hosts.AddProcess();
+  const HostThread a = Start(p);
+  hosts.Process();
+  HostThread child;
+  hosts.Request(a, Us(3), "new_thread", [&](Time) {
+    child = hosts.AddThread(p);
+    hosts.Resume(a);
+  });
+  hosts.Process();
+  Ask(a, Us(100));
+  EXPECT_TRUE(hosts.Held()) << "the child is expected";
+  Ask(child, 0);
+  hosts.Process();
+  EXPECT_EQ(log, (std::vector<Entry>{{Us(3), child, 0}}));
+}
+
+TEST_F(HostsTest, OnlyTheEarliestWakeUpCounts) {
+  const HostThread a = Start(hosts.AddProcess());
+  hosts.Process();
+  AskAndWait(a, Ns(1));
+  hosts.Process();
+  std::string by;
+  auto wake = [&](std::string name) {
+    return [&, name](Time) {
+      by += name;
+      hosts.Resume(a);
+    };
+  };
+  EXPECT_TRUE(hosts.WakeAt(a, Us(10), wake("timeout")));
+  EXPECT_TRUE(hosts.WakeAt(a, Us(4), wake("event")));
+  EXPECT_FALSE(hosts.WakeAt(a, Us(4), wake("late")));
+  hosts.Process();
+  EXPECT_EQ(by, "event");
+  EXPECT_EQ(hosts.now(), Us(4));
+  EXPECT_FALSE(hosts.Due());
+  EXPECT_FALSE(hosts.WakeAt(a, Us(5), wake("running")));
+}
+
+TEST_F(HostsTest, AnExitIsOrderedLikeARequest) {
+  const std::int32_t p = hosts.AddProcess();
+  const HostThread a = Start(p), b = Start(hosts.AddProcess());
+  hosts.Process();
+  hosts.Gone(a);
+  EXPECT_TRUE(processes_ended.empty());
+  hosts.Process();  // b runs
+  Ask(b, Us(1));
+  hosts.Process();  // the exit
+  ASSERT_EQ(processes_ended.size(), 1u);
+  EXPECT_EQ(processes_ended[0], (std::pair{p, Ns(1)}));
+  EXPECT_EQ(ended[0].first, a);
+}
+
+TEST_F(HostsTest, TimeStandsStillWhileAProcessCloses) {
+  const std::int32_t p = hosts.AddProcess();
+  const HostThread main = Start(p), worker = Start(p), other = Start(hosts.AddProcess());
+  hosts.Process();
+  AskAndWait(main, Ns(1));
+  hosts.Process();
+  AskAndWait(worker, Ns(1));
+  hosts.Process();
+  Ask(other, Us(1));
+  hosts.Process();
+  hosts.Process();
+  EXPECT_FALSE(hosts.Held());
+  hosts.Gone(worker);
+  EXPECT_TRUE(hosts.Held()) << "one connection is still open";
+  hosts.Gone(main);
+  EXPECT_FALSE(hosts.Held());
+  EXPECT_EQ(processes_ended, (std::vector<std::pair<std::int32_t, Time>>{{p, Ns(1)}}));
+  EXPECT_EQ(hosts.ThreadCount(p), 0);
+}
+
+TEST_F(HostsTest, TimeStandsStillFromTheFirstSignOfAnEnd) {
+  const std::int32_t p = hosts.AddProcess();
+  const HostThread a = Start(p), other = Start(hosts.AddProcess());
+  hosts.Process();
+  AskAndWait(a, Ns(1));
+  hosts.Process();
+  Ask(other, Us(1));
+  hosts.Process();
+  hosts.Closing(a);
+  EXPECT_TRUE(hosts.Held()) << "its pipes may still be open";
+  EXPECT_TRUE(processes_ended.empty());
+  hosts.Gone(a);
+  EXPECT_FALSE(hosts.Held());
+  EXPECT_EQ(processes_ended.size(), 1u);
+  EXPECT_TRUE(hosts.deterministic());
+}
+
+TEST_F(HostsTest, AThreadThatClosesWithoutAWordIsLost) {
+  const std::int32_t p = hosts.AddProcess();
+  const HostThread a = Start(p), b = Start(p);
+  hosts.Process();
+  AskAndWait(a, Ns(1));
+  hosts.Process();
+  AskAndWait(b, Ns(1));
+  hosts.Process();
+  hosts.Closing(a);
+  hosts.Tick(0);
+  EXPECT_TRUE(hosts.Held());
+  EXPECT_TRUE(hosts.Tick(5'000));
+  EXPECT_FALSE(hosts.Held());
+  EXPECT_FALSE(hosts.deterministic());
+  EXPECT_EQ(hosts.ThreadCount(p), 1);
+}
+
+TEST_F(HostsTest, AnAnnouncedThreadDiesWithItsProcess) {
+  const std::int32_t p = hosts.AddProcess();
+  const HostThread a = Start(p);
+  hosts.Process();
+  hosts.Request(a, Ns(1), "new_thread", [&](Time) {
+    hosts.AddThread(p);
+    hosts.Resume(a);
+  });
+  hosts.Gone(a);
+  hosts.Process();
+  EXPECT_EQ(hosts.ThreadCount(p), 1);
+  EXPECT_FALSE(hosts.Held());
+  hosts.Process();
+  EXPECT_TRUE(hosts.Empty());
+  EXPECT_EQ(processes_ended.size(), 1u);
+}
+
+TEST_F(HostsTest, SilenceDetachesAndIsRecorded) {
+  const HostThread a = Start(hosts.AddProcess());
+  const HostThread b = Start(hosts.AddProcess());
+  hosts.Process();
+  AskAndWait(a, Ns(1));
+  hosts.Process();  // b runs, and says nothing
+  EXPECT_FALSE(hosts.Tick(1'000));
+  EXPECT_FALSE(hosts.Tick(3'900));
+  EXPECT_TRUE(hosts.deterministic());
+  EXPECT_TRUE(hosts.Tick(4'000));
+  EXPECT_FALSE(hosts.deterministic());
+  EXPECT_FALSE(hosts.Held());
+  EXPECT_TRUE(hosts.AnyDetached());
+  hosts.Process();
+  hosts.AdvanceTo(Us(50));
+  Ask(b, Ns(2));  // rejoins at now
+  EXPECT_FALSE(hosts.AnyDetached());
+  hosts.Process();
+  EXPECT_EQ(log, (std::vector<Entry>{{Us(50) + Ns(2), b, 0}}));
+}
+
+TEST_F(HostsTest, AloneNobodyIsHeldUp) {
+  Start(hosts.AddProcess());
+  hosts.Process();
+  EXPECT_FALSE(hosts.Tick(0));
+  EXPECT_FALSE(hosts.Tick(1'000'000));
+  EXPECT_TRUE(hosts.deterministic());
+}
+
+TEST_F(HostsTest, DeadlockNeedsEverybody) {
+  const HostThread a = Start(hosts.AddProcess()), b = Start(hosts.AddProcess());
+  hosts.Process();
+  EXPECT_FALSE(hosts.AllWaitForNode());
+  AskAndWait(a, Ns(1));
+  hosts.Process();
+  AskAndWait(b, Ns(1), /*outside=*/true);
+  EXPECT_FALSE(hosts.AllWait());
+  hosts.Process();
+  hosts.Process();
+  EXPECT_TRUE(hosts.AllWait());
+  EXPECT_FALSE(hosts.AllWaitForNode()) << "b may be ended from outside";
+  hosts.WakeAt(b, Us(1), [&](Time) { hosts.Wait(b, "again", false); });
+  EXPECT_FALSE(hosts.AllWait()) << "a wake-up is due";
+  hosts.Process();
+  EXPECT_TRUE(hosts.AllWaitForNode());
+}
+
+TEST_F(HostsTest, PollersCountAsWaitingAfterAWhile) {
+  const HostThread a = Start(hosts.AddProcess()), b = Start(hosts.AddProcess());
+  hosts.Process();
+  AskAndWait(a, Ns(1));
+  hosts.Process();
+  auto poll = [&](Hosts::Activity activity) {
+    hosts.Request(b, Us(1), "query", [&, activity](Time) {
+      hosts.Note(b, activity);
+      hosts.Resume(b);
+    });
+    while (!hosts.Held()) hosts.Process();
+    // As the server asks it: between two requests.
+    hosts.Request(b, Us(1), "query", [&](Time) { hosts.Resume(b); });
+    const bool answer = hosts.NobodyActs();
+    while (!hosts.Held()) hosts.Process();
+    return answer;
+  };
+  for (int i = 0; i < 19; ++i) EXPECT_FALSE(poll(Hosts::Activity::kPolls)) << i;
+  EXPECT_TRUE(poll(Hosts::Activity::kPolls));
+  hosts.Note(b, Hosts::Activity::kActs);
+  EXPECT_FALSE(poll(Hosts::Activity::kPolls));
+  for (int i = 0; i < 900; ++i) EXPECT_FALSE(poll(Hosts::Activity::kIdles)) << "sleeping is no crime";
+}
+
+TEST_F(HostsTest, ReplaceKeepsOneThread) {
+  const std::int32_t p = hosts.AddProcess();
+  const HostThread a = Start(p), b = Start(p);
+  hosts.Process();
+  AskAndWait(a, Ns(1));
+  hosts.Process();
+  hosts.Request(b, Ns(1), "exec", [&](Time) {
+    hosts.Resume(b);
+  });
+  hosts.Process();
+  hosts.Process();
+  hosts.Gone(a);
+  hosts.Gone(b);
+  hosts.Replace(b);
+  EXPECT_EQ(hosts.ThreadCount(p), 1);
+  EXPECT_TRUE(hosts.Held());
+  EXPECT_TRUE(processes_ended.empty());
+  Ask(b, 0);
+  hosts.Process();
+  EXPECT_EQ(log.size(), 1u);
+}
+
+TEST_F(HostsTest, TimeDoesNotOverflow) {
+  const HostThread a = Start(hosts.AddProcess());
+  hosts.Process();
+  for (int i = 0; i < 10; ++i) {
+    Ask(a, kTimeNever);
+    hosts.Process();
+  }
+  EXPECT_GT(hosts.now(), 0);
+}
+
+// --- any order of arrival ---------------------------------------------------------------------------
+
+struct Step {
+  enum Kind { kReply, kSleep, kSpawn, kWakeNext, kKill, kExit } kind = kReply;
+  Time cost = 0, sleep = 0;
+};
+using Script = std::vector<Step>;
+
+// Runs `scripts` (one per process; a spawned thread takes the script after the last) and returns what
+// was handled. `choose` decides, whenever several messages could arrive next, which one does.
+std::vector<Entry> Play(const std::vector<Script>& scripts, const std::function<int(int)>& choose) {
+  std::vector<Entry> log;
+  Hosts hosts({}, {[&](HostThread thread, Time at) { log.push_back({at, thread, -1}); }, {}});
+  struct Player {
+    HostThread thread;
+    const Script* script;
+    std::size_t next = 0;
+    bool started = false;
+  };
+  std::vector<Player> players;
+  std::set<HostThread> running, resumed, dying;
+  std::size_t spawned = 0;
+  const std::size_t first = (scripts.size() + 1) / 2;
+  for (std::size_t i = 0; i < first; ++i) {
+    players.push_back({hosts.AddThread(hosts.AddProcess()), &scripts[i]});
+    running.insert(players.back().thread);
+  }
+  auto resume = [&](HostThread thread) {
+    hosts.Resume(thread);
+    running.insert(thread);
+    resumed.insert(thread);
+  };
+  for (int guard = 0; guard < 100'000; ++guard) {
+    // Messages that are on their way; each may be the next to arrive, or the node may go on first.
+    std::vector<std::size_t> ready;
+    std::erase_if(running, [&](HostThread thread) { return !hosts.Has(thread); });
+    const bool closing = !dying.empty();
+    for (std::size_t i = 0; i < players.size(); ++i)
+      if (running.contains(players[i].thread)) ready.push_back(i);
+    const bool can_process = !hosts.Held() && hosts.Due().has_value();
+    const int options = static_cast<int>(ready.size()) + (can_process || closing ? 1 : 0);
+    if (options == 0) break;
+    const int chosen = choose(options);
+    if (chosen == static_cast<int>(ready.size()) && closing && (!can_process || choose(2) == 0)) {
+      auto next = dying.begin();
+      std::advance(next, choose(static_cast<int>(dying.size())));
+      const HostThread thread = *next;
+      dying.erase(next);
+      hosts.Gone(thread);
+      continue;
+    }
+    if (chosen == static_cast<int>(ready.size())) {
+      hosts.Process();
+      continue;
+    }
+    const std::size_t index = ready[static_cast<std::size_t>(chosen)];
+    const HostThread thread = players[index].thread;
+    running.erase(thread);
+    if (!players[index].started) {
+      players[index].started = true;
+      hosts.Request(thread, 0, "hello", [&, thread](Time) { resume(thread); });
+      continue;
+    }
+    const int number = static_cast<int>(players[index].next);
+    const bool over = players[index].next == players[index].script->size();
+    const Step step = over ? Step{Step::kExit, Ns(1), 0}
+                           : (*players[index].script)[players[index].next++];
+    // Exit while a new thread is on its way to its first instruction is a race of the program's own.
+    const bool alone = std::all_of(players.begin(), players.end(), [&](const Player& player) {
+      return player.thread.rank != thread.rank || resumed.contains(player.thread);
+    });
+    if (step.kind == Step::kKill && alone) {
+      // exit(): the connections of all threads close, each at its own wall time.
+      for (Player& player : players)
+        if (player.thread.rank == thread.rank && hosts.Has(player.thread)) dying.insert(player.thread);
+      continue;
+    }
+    hosts.Request(thread, step.cost, "step", [&, thread, step, number](Time at) {
+      log.push_back({at, thread, number});
+      switch (step.kind) {
+        case Step::kReply:
+        case Step::kKill:
+          resume(thread);
+          break;
+        case Step::kSleep:
+          hosts.Wait(thread, "sleep", false);
+          hosts.WakeAt(thread, at + step.sleep, [&, thread](Time) { resume(thread); });
+          break;
+        case Step::kSpawn:
+          if (first + spawned < scripts.size()) {
+            players.push_back({hosts.AddThread(thread.rank), &scripts[first + spawned++]});
+            running.insert(players.back().thread);
+          }
+          resume(thread);
+          break;
+        case Step::kWakeNext: {
+          // The first waiting thread is woken early.
+          for (const Hosts::ThreadInfo& other : hosts.Threads()) {
+            if (other.state != Hosts::State::kWaiting) continue;
+            hosts.WakeAt(other.id, at, [&, id = other.id](Time) { resume(id); });
+            break;
+          }
+          resume(thread);
+          break;
+        }
+        case Step::kExit:
+          hosts.End(thread);
+          break;
+      }
+    });
+  }
+  RC_ASSERT(hosts.Empty());
+  return log;
+}
+
+TEST(HostsPropertyTest, OrderDoesNotDependOnArrival) {
+  const bool passed = rc::check("the same scripts give the same order", [] {
+    const auto scripts = *rc::gen::container<std::vector<Script>>(
+        rc::gen::container<Script>(rc::gen::apply(
+            [](int kind, int cost, int sleep) {
+              // Small numbers, so that ties are common.
+              return Step{static_cast<Step::Kind>(kind > 4 ? 0 : kind), Ns(cost),
+                          Ns(sleep)};
+            },
+            rc::gen::inRange(0, 10), rc::gen::inRange(1, 4), rc::gen::inRange(0, 6))));
+    RC_PRE(!scripts.empty());
+    const auto expected = Play(scripts, [](int) { return 0; });
+    RC_ASSERT(std::is_sorted(expected.begin(), expected.end(),
+                             [](const Entry& a, const Entry& b) { return a.at < b.at; }));
+    for (int trial = 0; trial < 5; ++trial) {
+      const auto seed = *rc::gen::arbitrary<std::uint32_t>();
+      std::uint64_t state = seed * 2 + 1;
+      const auto other = Play(scripts, [&](int n) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        return static_cast<int>((state >> 33) % static_cast<std::uint64_t>(n));
+      });
+      RC_ASSERT(other == expected);
+    }
+  });
+  EXPECT_TRUE(passed);
+}
+
+}  // namespace
+}  // namespace allranks::node

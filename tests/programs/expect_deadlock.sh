@@ -1,0 +1,29 @@
+#!/bin/bash
+# Runs a program that deadlocks. Requires exit code 86, a report that names the source line marked
+# `// expect: waits here`, and less than two seconds of wall time.
+# Usage: expect_deadlock.sh ALLRANKS PROGRAM SOURCE
+set -u
+export LC_ALL=C
+allranks=$1 program=$2 source=$3
+
+marked=$(grep -n '// expect: waits here' "$source" | cut -d: -f1)
+case $marked in
+  '' | *[!0-9]*) echo "FAIL $source: needs exactly one marked line, has: $marked"; exit 1 ;;
+esac
+place=$(basename "$source"):$marked
+
+start=${EPOCHREALTIME/./}
+report=$(timeout 60 "$allranks" exec -- "$program" 2>&1)
+code=$?
+milliseconds=$(((${EPOCHREALTIME/./} - start) / 1000))
+
+fail() {
+  echo "FAIL $(basename "$program"): $1. The report:"
+  echo "$report" | head -60
+  exit 1
+}
+[ $code -eq 86 ] || fail "exit code $code, expected 86"
+grep -qE "(^|[^0-9A-Za-z_])${place//./\\.}([^0-9]|\$)" <<<"$report" ||
+  fail "$place is not in the report"
+[ $milliseconds -lt 2000 ] || fail "$milliseconds ms of wall time"
+echo "PASS $(basename "$program"): $place in $milliseconds ms"

@@ -1,0 +1,269 @@
+// The seeds of fuzz/wire.cpp: valid conversations, recorded by holding them. The files under
+// fuzz/corpus/wire must be what this test records, so that they stay valid when messages change.
+// ALLRANKS_WRITE_SEEDS=1 in the environment writes them anew.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "fuzz/wire_world.h"
+
+namespace allranks::server {
+namespace {
+
+constexpr const char* kKernel = R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry store(.param .u64 p, .param .u32 v) {
+  .reg .b64 %rd<2>;
+  .reg .b32 %r<2>;
+  ld.param.u64 %rd1, [p];
+  ld.param.u32 %r1, [v];
+  st.global.u32 [%rd1], %r1;
+  ret;
+}
+)";
+
+// Plays each record as it is made, so that later ones can use what was answered.
+class Recorder {
+ public:
+  template <class M>
+  typename M::Reply Call(std::size_t which, const M& message) {
+    Ask(which, message, true);
+    std::span<const std::byte> bytes = world_.Reply(which);
+    typename M::Reply reply;
+    EXPECT_TRUE(wire::DecodeFrom(bytes, &header));
+    EXPECT_TRUE(wire::DecodeFrom(bytes, &reply)) << wire::OpName(M::kOp);
+    return reply;
+  }
+  template <class M>
+  void Ask(std::size_t which, const M& message, bool run) {
+    const wire::Blob payload = wire::EncodePayload(wire::RequestHeader{}, message);
+    std::vector<std::uint8_t> record = {static_cast<std::uint8_t>(which | (run ? 16u : 0u)),
+                                        static_cast<std::uint8_t>(M::kOp),
+                                        static_cast<std::uint8_t>(payload.size()),
+                                        static_cast<std::uint8_t>(payload.size() >> 8)};
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(payload.data());
+    record.insert(record.end(), bytes, bytes + payload.size());
+    Append(record);
+  }
+  void Close(std::size_t which) { Append({static_cast<std::uint8_t>(which | 8u | 16u)}); }
+  void Append(const std::vector<std::uint8_t>& record) {
+    world_.Play(record);
+    recorded.insert(recorded.end(), record.begin(), record.end());
+  }
+  std::uint64_t Kernel(std::size_t which) {
+    wire::PutImage image;
+    image.image = 1;
+    const std::string text = kKernel;
+    image.total = text.size() + 1;
+    const auto* begin = reinterpret_cast<const std::byte*>(text.c_str());
+    image.bytes.assign(begin, begin + image.total);
+    Call(which, image);
+    wire::LoadModule load;
+    load.image = 1;
+    wire::GetKernel get;
+    get.module = Call(which, load).module;
+    EXPECT_EQ(header.status, 0);
+    get.name = "store";
+    return Call(which, get).kernel;
+  }
+  bool violation() const { return world_.ViolationSeen(); }
+
+  wire::ReplyHeader header;
+  std::vector<std::uint8_t> recorded;
+
+ private:
+  WireWorld world_;
+};
+
+void KernelAndCopies(Recorder& r) {
+  r.Call(0, wire::Hello{});
+  r.Call(0, wire::Init{});
+  wire::Alloc alloc;
+  alloc.size = 256;
+  const std::uint64_t memory = r.Call(0, alloc).address;
+  wire::Launch launch;
+  launch.kernel = r.Kernel(0);
+  launch.params.resize(16);
+  std::memcpy(launch.params.data(), &memory, 8);
+  r.Call(0, launch);
+  EXPECT_EQ(r.header.status, 0);
+  r.Call(0, wire::StreamSync{});
+  wire::CopyIn in;
+  in.dst = memory;
+  in.bytes.resize(16);
+  r.Call(0, in);
+  wire::Memset memset;
+  memset.dst = memory;
+  memset.count = 8;
+  memset.width = 4;
+  memset.wait = true;
+  r.Call(0, memset);
+  wire::CopyOut out;
+  out.src = memory;
+  out.size = 32;
+  r.Call(0, out);
+  EXPECT_EQ(r.header.status, 0);
+  r.Call(0, wire::Describe{memory});
+  r.Call(0, wire::MemInfo{});
+  r.Call(0, wire::Occupancy{launch.kernel, 64, 0});
+  r.Call(0, wire::SetMaxDynamicShared{launch.kernel, 1024});
+  r.Call(0, wire::StickyError{});
+  r.Call(0, wire::Free{memory});
+  r.Call(0, wire::DropImage{1});
+  r.Call(0, wire::ResetDevice{});
+  r.Close(0);
+}
+
+void StreamsAndEvents(Recorder& r) {
+  r.Call(0, wire::Hello{});
+  r.Call(0, wire::Init{});
+  wire::CreateStream create;
+  create.non_blocking = true;
+  const std::uint64_t stream = r.Call(0, create).stream;
+  const std::uint64_t first = r.Call(0, wire::CreateEvent{}).event;
+  const std::uint64_t second = r.Call(0, wire::CreateEvent{}).event;
+  wire::StreamRef ref;
+  ref.stream = stream;
+  r.Call(0, wire::RecordEvent{ref, first});
+  wire::AllocPinned pinned;
+  pinned.size = 4096;
+  const std::uint64_t host = r.Call(0, pinned).address;
+  wire::Alloc alloc;
+  alloc.device = 1;
+  alloc.size = 4096;
+  const std::uint64_t memory = r.Call(0, alloc).address;
+  wire::Copy copy;
+  copy.stream = ref;
+  copy.dst = memory;
+  copy.src = host;
+  copy.size = 512;
+  r.Call(0, copy);
+  r.Call(0, wire::RecordEvent{ref, second});
+  for (int i = 0; i < 20; ++i) r.Call(0, wire::EventQuery{second});
+  r.Call(0, wire::StreamQuery{ref});
+  r.Call(0, wire::WaitEvent{{}, second});
+  r.Call(0, wire::EventSync{second});
+  r.Call(0, wire::EventElapsed{first, second});
+  EXPECT_EQ(r.header.status, 0);
+  r.Call(0, wire::DeviceSync{1});
+  r.Call(0, wire::CanAccessPeer{0, 1});
+  r.Call(0, wire::EnablePeer{0, 1});
+  r.Call(0, wire::DisablePeer{0, 1});
+  r.Call(0, wire::FreePinned{host});
+  r.Call(0, wire::DestroyEvent{first});
+  r.Call(0, wire::DestroyStream{stream});
+  r.Close(0);
+}
+
+void ThreadsAndKeys(Recorder& r) {
+  r.Call(0, wire::Hello{});
+  wire::Hello hello;
+  hello.kind = wire::Hello::Kind::kThread;
+  hello.token = 1;  // the first that was handed out
+  hello.thread = r.Call(0, wire::NewThread{}).thread;
+  wire::Key key;
+  key.where = 64;
+  r.Call(0, wire::WatchKey{key});
+  r.Ask(0, wire::WaitKey{key, -1}, false);
+  r.Call(1, hello);
+  r.Call(1, wire::WakeKey{key, 1});
+  r.Ask(1, wire::BarrierWait{key, 2}, true);
+  r.Call(0, wire::BarrierWait{key, 2});
+  r.Ask(0, wire::WaitThread{hello.thread}, true);
+  r.Call(1, wire::Sleep{1'000'000});
+  r.Call(1, wire::Yield{});
+  r.Call(1, wire::ThreadExit{});
+  r.Close(1);
+  r.Call(0, wire::WaitKey{key, 1'000});
+  r.Call(0, wire::UnwatchKey{key});
+  r.Close(0);
+}
+
+void Processes(Recorder& r) {
+  r.Call(0, wire::Hello{});
+  r.Call(0, wire::NewProcess{});
+  wire::Hello hello;
+  hello.kind = wire::Hello::Kind::kChild;
+  hello.token = 2;
+  r.Ask(2, hello, false);
+  r.Call(0, wire::Yield{});
+  wire::Alloc alloc;
+  alloc.size = 128;
+  wire::IpcExport exported{r.Call(0, alloc).address};
+  wire::IpcOpen opened;
+  opened.handle = r.Call(0, exported).handle;
+  r.Ask(0, wire::BootstrapBarrier{"b", 2}, true);
+  r.Call(2, wire::Init{});
+  r.Call(2, wire::IpcClose{r.Call(2, opened).address});
+  r.Call(2, wire::BootstrapBarrier{"b", 2});
+  r.Call(2, wire::Exec{});
+  r.Close(2);
+  r.Ask(0, wire::WaitProcess{}, true);
+  hello.kind = wire::Hello::Kind::kExec;
+  hello.token = 4;
+  r.Call(2, hello);
+  r.Close(2);
+  r.Call(0, wire::WaitProcess{-1, true});
+  r.Close(0);
+}
+
+void PolledMemory(Recorder& r) {
+  r.Call(0, wire::Hello{});
+  wire::AllocPinned pinned;
+  pinned.size = 64;
+  const std::uint64_t host = r.Call(0, pinned).address;
+  const std::uint64_t kernel = r.Kernel(0);
+  wire::Launch launch;
+  launch.kernel = kernel;
+  launch.params.resize(16);
+  std::memcpy(launch.params.data(), &host, 8);
+  launch.params[8] = std::byte{5};
+  r.Call(0, launch);
+  wire::HostPoll poll;
+  poll.watches.push_back({host, 4, 0});
+  r.Call(0, poll);
+  EXPECT_EQ(r.header.status, 0);
+  r.Close(0);
+}
+
+struct Seed {
+  const char* name;
+  std::function<void(Recorder&)> hold;
+};
+
+class WireSeedsTest : public ::testing::TestWithParam<Seed> {};
+
+TEST_P(WireSeedsTest, FileIsTheConversation) {
+  Recorder recorder;
+  GetParam().hold(recorder);
+  EXPECT_FALSE(recorder.violation()) << "a seed must be valid";
+  const std::filesystem::path path =
+      std::filesystem::path(ALLRANKS_SOURCE_DIR) / "fuzz/corpus/wire" / GetParam().name;
+  if (std::getenv("ALLRANKS_WRITE_SEEDS") != nullptr) {
+    std::ofstream file(path, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(recorder.recorded.data()),
+               static_cast<std::streamsize>(recorder.recorded.size()));
+  }
+  std::ifstream file(path, std::ios::binary);
+  const std::vector<char> stored{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(std::vector<char>(recorder.recorded.begin(), recorder.recorded.end()), stored)
+      << "ALLRANKS_WRITE_SEEDS=1 writes it anew";
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, WireSeedsTest,
+                         ::testing::Values(Seed{"kernel_and_copies", KernelAndCopies},
+                                           Seed{"streams_and_events", StreamsAndEvents},
+                                           Seed{"threads_and_keys", ThreadsAndKeys},
+                                           Seed{"processes", Processes},
+                                           Seed{"polled_memory", PolledMemory}),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+}  // namespace
+}  // namespace allranks::server
