@@ -9,5 +9,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size > 16'384) return 0;
   allranks::server::WireWorld world;
   world.Play({data, size});
+  world.Finish();
   return 0;
 }

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -125,13 +126,12 @@ class WireWorld {
       for (std::size_t i = 0; i < kConnections; ++i)
         if (links_[i]->closed) Open(i);
     }
-    core_->Run();
   }
+  void Finish() { core_->Run(); }
 
-  Core& core() { return *core_; }
   bool ViolationSeen() const { return violation_; }
-  // The last reply on a connection.
-  const wire::Blob& Reply(std::size_t which) const { return links_[which]->reply; }
+  // The reply on a connection, if one came since this was last asked.
+  wire::Blob TakeReply(std::size_t which) { return std::exchange(links_[which]->reply, {}); }
 
  private:
   struct Connection final : Link {

@@ -17,9 +17,9 @@ struct AluForm {
   struct Place {
     enum class Where : std::uint8_t { kD, kD2, kS0, kS1, kS2, kS3 };
     Where where;
-    std::uint8_t operand;  // index into Instruction::operands ...
-    std::uint8_t element =
-        0xff;                // ... and into its elements (vector or pair), 0xff: the operand itself
+    // Index into Instruction::operands, and into its elements (vector, pair); 0xff: itself.
+    std::uint8_t operand;
+    std::uint8_t element = 0xff;
     bool predicate = false;  // a predicate (number in preds[]) rather than a slot
     std::uint8_t bytes = 4;  // width of the slot: 4 (also 1- and 2-byte types), 8 or 16; what a
                              // literal is converted to
@@ -32,9 +32,8 @@ struct AluForm {
   std::uint8_t flags = 0;
 };
 
-// AluForm::flags (and Op::flags) beyond kNegatePredicate, which stands for the one predicate
-// source. Carry chains: the flag is a predicate that the decoder allocates per function, no
-// operand.
+// AluForm::flags (and Op::flags) beyond kNegatePredicate (the one predicate source is !p).
+// Carry chains: the flag is a predicate that the decoder allocates per function, no operand.
 inline constexpr std::uint8_t kReadsCarry = 2;   // Op::s[3] must be the carry's predicate
 inline constexpr std::uint8_t kWritesCarry = 4;  // Op::d2 must be the carry's predicate
 // mov.b64 {a, b, c, d}, e: Op::s[2] and s[3] are destinations too, the places say which operand.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "base/check.h"
@@ -18,6 +19,9 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::Space;
 using ptx::Type;
+
+constexpr std::size_t kMaxAccessBytes = 32;               // of one lane: v8.b32, v4.b64
+constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;      // per thread, as on hardware
 
 int SlotBytes(Type type) {
   const int size = ptx::SizeOf(type);
@@ -131,6 +135,11 @@ class Decoder {
                : Type::kNone;
   }
 
+  bool HasWidth(const Operand& operand, int bytes) const {
+    const Type type = RegisterType(operand);
+    return type != Type::kNone && type != Type::kPred && SlotBytes(type) == bytes;
+  }
+
   Op Start(const Instruction& in, OpKind kind) const;
   void Emit(Op op) { code_->ops.push_back(op); }
   void One(const Instruction& in);
@@ -144,6 +153,7 @@ class Decoder {
   bool Mov(const Instruction& in);
   bool Alu(const Instruction& in);
   void Track(std::uint32_t at);
+  std::set<std::string_view> UsedSymbols() const;
   void LayOutVariables();
   void Lines();
 
@@ -215,6 +225,8 @@ Slot Decoder::SymbolSlot(std::string_view name, std::int64_t addend, int bytes) 
 Slot Decoder::Place(const Operand& operand, int bytes, bool is_float, int literal_bits) {
   switch (operand.kind) {
     case Operand::Kind::kReg:
+      // The text may be hostile: a register of another width would be read or written past its end.
+      if (!HasWidth(operand, bytes)) return kNoSlot;
       return flow_.place[static_cast<std::size_t>(operand.reg)];
     case Operand::Kind::kInt: {
       std::uint64_t value = operand.imm;
@@ -272,6 +284,7 @@ bool Decoder::Address(const Operand& operand, MemoryOp* op) {
   const Operand& base = operand.elements[0];
   op->offset = static_cast<std::int64_t>(operand.imm);
   if (base.kind == Operand::Kind::kReg) {
+    if (!HasWidth(base, 4) && !HasWidth(base, 8)) return false;
     op->address = flow_.place[static_cast<std::size_t>(base.reg)];
     op->address32 = SlotBytes(RegisterType(base)) == 4;
     return true;
@@ -306,6 +319,7 @@ bool Decoder::LoadParam(const Instruction& in) {
   std::uint64_t offset = param->second + address.imm + address.elements[0].imm;
   for (const Operand& target : targets) {
     if (target.kind == Operand::Kind::kReg) {
+      if (!HasWidth(target, 4) && !HasWidth(target, 8)) return false;
       if (offset + static_cast<std::uint64_t>(size) > code_->param_bytes) return false;
       ConstantRef ref;
       ref.what = ConstantRef::What::kParam;
@@ -349,7 +363,7 @@ bool Decoder::LoadStore(const Instruction& in, bool load) {
   } else {
     elements.push_back(data);
   }
-  if (elements.size() > 8) return false;
+  if (elements.size() > 8 || elements.size() * op.bytes > kMaxAccessBytes) return false;
   op.count = static_cast<std::uint8_t>(elements.size());
   int width = 0;
   for (std::size_t i = 0; i < elements.size(); ++i) {
@@ -358,6 +372,10 @@ bool Decoder::LoadStore(const Instruction& in, bool load) {
     }
   }
   if (width == 0) width = std::max<int>(4, op.bytes);
+  if (width < op.bytes || (width == 16 && op.bytes != 16)) return false;
+  for (const Operand& element : elements) {
+    if (element.kind == Operand::Kind::kReg && !HasWidth(element, width)) return false;
+  }
   op.register_bytes = static_cast<std::uint8_t>(width);
   if (load && elements[0].kind == Operand::Kind::kReg && ptx::SizeOf(RegisterType(elements[0])) == 2) {
     op.register_bytes = 2;       // a slot, but extended only to 16 bits
@@ -473,10 +491,10 @@ bool Decoder::Barrier(const Instruction& in) {
     op.source_negated = in.operands.back().negated;
     if (out.d == kNoSlot || op.source == kNoSlot) return false;
   }
-  const std::size_t last = in.operands.size() - next;
+  const std::size_t last = in.operands.size() - next;      // behind it only a reduction's predicate
   if (next >= in.operands.size()) return false;
   op.id = Place(in.operands[next], 4, false);
-  if (next + 1 < last + (next == 0 ? 0 : 0)) op.threads = Place(in.operands[next + 1], 4, false);
+  if (next + 1 < last) op.threads = Place(in.operands[next + 1], 4, false);
   if (op.id == kNoSlot) return false;
   out.aux = static_cast<std::uint32_t>(code_->barriers.size());
   code_->barriers.push_back(op);
@@ -563,8 +581,9 @@ bool Decoder::Warp(const Instruction& in) {
 
 // mov from special registers and symbols; other moves are arithmetic.
 bool Decoder::Mov(const Instruction& in) {
-  if (in.operands.size() != 2 || in.operands[0].kind != Operand::Kind::kReg) return false;
+  if (in.operands.size() != 2) return false;
   const Operand& target = in.operands[0];
+  if (!HasWidth(target, 4) && !HasWidth(target, 8)) return false;
   const int bytes = SlotBytes(RegisterType(target));
   if (in.operands[1].kind == Operand::Kind::kSpecial) {
     const auto special = SpecialFromName(in.operands[1].name);
@@ -590,7 +609,7 @@ bool Decoder::Mov(const Instruction& in) {
 
 bool Decoder::Alu(const Instruction& in) {
   AluForm form;
-  if (!SelectAlu(in, &form)) return false;
+  if (!SelectAlu(in, &form, &function_.registers)) return false;
   Op op = Start(in, OpKind::kAlu);
   op.alu = form.fn;
   op.imm = form.imm;
@@ -621,7 +640,9 @@ bool Decoder::Alu(const Instruction& in) {
       case Where::kS2: op.s[2] = slot; break;
       case Where::kS3: op.s[3] = slot; break;
     }
-    const bool is_source = place.where != Where::kD && place.where != Where::kD2;
+    const bool is_source = place.where != Where::kD && place.where != Where::kD2 &&
+                           ((form.flags & kExtraDestinations) == 0 || place.where == Where::kS0 ||
+                            place.where == Where::kS1);
     if (is_source && slot == kNoSlot) return false;
   }
   if ((form.flags & (kReadsCarry | kWritesCarry)) != 0) {
@@ -629,8 +650,8 @@ bool Decoder::Alu(const Instruction& in) {
     if ((form.flags & kReadsCarry) != 0) op.s[3] = carry_;
     if ((form.flags & kWritesCarry) != 0) op.d2 = carry_;
   }
-  if (op.d == kNoSlot && op.d2 == kNoSlot) op.kind = OpKind::kNop;   // result never used
-  if (op.kind == OpKind::kAlu && op.d == kNoSlot) return false;
+  const bool more = (form.flags & kExtraDestinations) != 0 && (op.s[2] != kNoSlot || op.s[3] != kNoSlot);
+  if (op.d == kNoSlot && op.d2 == kNoSlot && !more) op.kind = OpKind::kNop;   // result never used
   Emit(op);
   return true;
 }
@@ -705,6 +726,21 @@ void Decoder::Track(std::uint32_t at) {
   code_->compares.push_back(compare);
 }
 
+std::set<std::string_view> Decoder::UsedSymbols() const {
+  std::set<std::string_view> used;
+  std::vector<const Operand*> open;
+  for (const Instruction& in : function_.code) {
+    for (const Operand& operand : in.operands) open.push_back(&operand);
+    while (!open.empty()) {
+      const Operand& operand = *open.back();
+      open.pop_back();
+      if (operand.kind == Operand::Kind::kSymbol) used.insert(operand.name);
+      for (const Operand& element : operand.elements) open.push_back(&element);
+    }
+  }
+  return used;
+}
+
 void Decoder::LayOutVariables() {
   LayoutParams(function_, &code_->param_offsets, &code_->param_sizes, &code_->param_bytes);
   for (std::size_t i = 0; i < function_.params.size(); ++i) {
@@ -728,12 +764,16 @@ void Decoder::LayOutVariables() {
     }
   };
   for (const ptx::Variable& variable : function_.variables) add(variable);
-  for (const ptx::Variable& variable : module_.variables) add(variable);
+  // Of the module's variables only those that this kernel names take room in its CTAs.
+  const std::set<std::string_view> used = UsedSymbols();
+  for (const ptx::Variable& variable : module_.variables) {
+    if (used.contains(variable.name)) add(variable);
+  }
   std::uint64_t align = 16;
   for (const ptx::Variable* variable : dynamic) align = std::max(align, AlignOf(*variable));
   shared = AlignUp(shared, align);
   for (const ptx::Variable* variable : dynamic) shared_[variable->name] = shared;
-  code_->static_shared = static_cast<std::uint32_t>(std::min<std::uint64_t>(shared, UINT32_MAX));
+  code_->static_shared = static_cast<std::uint32_t>(std::min<std::uint64_t>(shared, INT32_MAX));
   code_->local_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(AlignUp(local, 16), UINT32_MAX));
 }
 
@@ -788,6 +828,10 @@ Result<std::shared_ptr<const Code>> Decoder::Run(const ptx::KernelResources* res
   flow_ = Analyse(function_);
   if (!flow_.ok) return Fail("{}: {}", function_.name, flow_.error);
   LayOutVariables();
+  if (code_->local_bytes > kMaxLocalBytes) {
+    return Fail("{}: {} bytes of local memory per thread; the most is {}", function_.name,
+                code_->local_bytes, kMaxLocalBytes);
+  }
   code_->slots = flow_.slots;
   code_->predicates = flow_.predicates;
   op_of_.resize(function_.code.size() + 1);
@@ -845,6 +889,9 @@ Result<std::shared_ptr<const Code>> Decoder::Run(const ptx::KernelResources* res
   }
   if (resources != nullptr) {
     code_->registers = resources->registers;
+    // The real compiler may place more than the text declares; what it placed decides residency.
+    code_->static_shared = std::max(code_->static_shared, static_cast<std::uint32_t>(std::min<std::uint64_t>(
+                                                              resources->shared_bytes, UINT32_MAX)));
   } else {
     code_->registers = static_cast<std::uint32_t>(std::clamp(flow_.slots + 8, 16, 255));
   }

@@ -109,7 +109,6 @@ void Hosts::Wait(HostThread id, std::string what, bool outside) {
   thread->what = std::move(what);
   thread->outside = outside;
   SetState(*thread, State::kWaiting);
-  if (thread->gone) EndProcessIfOver(id.rank);
 }
 
 bool Hosts::WakeAt(HostThread id, Time at, Action action) {
@@ -263,6 +262,8 @@ void Hosts::Process() {
   Thread* thread = Find(key.thread);
   CHECK(thread == nullptr || thread->state != State::kPending || thread->item,
         "nothing became of '{}'", thread->what);
+  // Not in Wait(): a handler may still have things to do with a thread that it leaves waiting.
+  if (thread != nullptr && thread->gone) EndProcessIfOver(key.thread.rank);
 }
 
 bool Hosts::AllWait() const {

@@ -12,6 +12,8 @@ namespace {
 // Never zero: reading what was never written should not look like a plausible value.
 constexpr int kPoison = 0xCB;
 
+constexpr std::uint64_t kMaxLocalMemory = std::uint64_t{2} << 30;
+
 int RoundUp(int value, int to) { return (value + to - 1) / to * to; }
 
 int RegistersPerCta(const Profile& profile, const Code& code, std::uint32_t warps) {
@@ -24,6 +26,16 @@ int SharedPerCta(const Profile& profile, const Code& code, std::uint32_t dynamic
   return RoundUp(static_cast<int>(code.static_shared + dynamic_shared) +
                      profile.sm.shared_reserved_per_cta,
                  profile.sm.shared_granularity);
+}
+
+// Takes (or, with ctas < 0, gives back) what CTAs of a launch need of an SM.
+void Occupy(const Launch& launch, int sm_index, int ctas) {
+  Sm& sm = launch.device->sms[static_cast<std::size_t>(sm_index)];
+  sm.ctas -= ctas;
+  sm.threads -= ctas * static_cast<int>(launch.warps_per_cta * kLanes);
+  sm.warps -= ctas * static_cast<int>(launch.warps_per_cta);
+  sm.registers -= ctas * static_cast<int>(launch.registers_per_cta);
+  sm.shared -= ctas * static_cast<int>(launch.shared_per_cta);
 }
 
 }  // namespace
@@ -47,9 +59,12 @@ Status World::CheckLaunch(const Code& code, const LaunchRequest& request,
       std::max<std::uint64_t>(dynamic_shared_limit, static_cast<std::uint64_t>(profile.sm.shared_default_bytes))) {
     return Status::kInvalidValue;
   }
-  if (CtasPerSm(code, static_cast<std::uint32_t>(b.Count()), request.dynamic_shared) == 0) {
-    return Status::kLaunchOutOfResources;
-  }
+  const int resident = CtasPerSm(code, static_cast<std::uint32_t>(b.Count()), request.dynamic_shared);
+  if (resident == 0) return Status::kLaunchOutOfResources;
+  // Local memory is backed for every resident thread.
+  const std::uint64_t ctas = std::min(g.Count(), static_cast<std::uint64_t>(resident) *
+                                                     static_cast<std::uint64_t>(d.sms));
+  if (ctas * b.Count() * code.local_bytes > kMaxLocalMemory) return Status::kOutOfMemory;
   return Status::kSuccess;
 }
 
@@ -157,12 +172,7 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
     Path* path = NewPath(warp, warp.live, 0, at, -1);
     QueuePath(*path, at);
   }
-  Sm& sm = launch.device->sms[static_cast<std::size_t>(sm_index)];
-  sm.ctas -= 1;
-  sm.threads -= static_cast<int>(launch.warps_per_cta * kLanes);
-  sm.warps -= static_cast<int>(launch.warps_per_cta);
-  sm.registers -= static_cast<int>(launch.registers_per_cta);
-  sm.shared -= static_cast<int>(launch.shared_per_cta);
+  Occupy(launch, sm_index, 1);
   launch.ctas.push_back(&cta);
   ++launch.live_ctas;
   last_change = std::max(last_change, at);
@@ -172,12 +182,7 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
 
 void World::CtaDone(Cta& cta) {
   Launch& launch = *cta.launch;
-  Sm& sm = launch.device->sms[static_cast<std::size_t>(cta.sm)];
-  sm.ctas += 1;
-  sm.threads += static_cast<int>(launch.warps_per_cta * kLanes);
-  sm.warps += static_cast<int>(launch.warps_per_cta);
-  sm.registers += static_cast<int>(launch.registers_per_cta);
-  sm.shared += static_cast<int>(launch.shared_per_cta);
+  Occupy(launch, cta.sm, -1);
   const auto it = std::find(launch.ctas.begin(), launch.ctas.end(), &cta);
   CHECK(it != launch.ctas.end());
   *it = launch.ctas.back();
@@ -202,12 +207,7 @@ void World::Kill(Launch& launch) {
     for (Warp& warp : cta->warps) {
       while (!warp.paths.empty()) RemovePath(*warp.paths.back());
     }
-    Sm& sm = launch.device->sms[static_cast<std::size_t>(cta->sm)];
-    sm.ctas += 1;
-    sm.threads += static_cast<int>(launch.warps_per_cta * kLanes);
-    sm.warps += static_cast<int>(launch.warps_per_cta);
-    sm.registers += static_cast<int>(launch.registers_per_cta);
-    sm.shared += static_cast<int>(launch.shared_per_cta);
+    Occupy(launch, cta->sm, -1);
     free_ctas_.push_back(cta);
   }
   launch.ctas.clear();

@@ -35,7 +35,12 @@ class Recorder {
   template <class M>
   typename M::Reply Call(std::size_t which, const M& message) {
     Ask(which, message, true);
-    std::span<const std::byte> bytes = world_.Reply(which);
+    return Answer<M>(which);
+  }
+  template <class M>
+  typename M::Reply Answer(std::size_t which) {
+    const wire::Blob payload = world_.TakeReply(which);
+    std::span<const std::byte> bytes = payload;
     typename M::Reply reply;
     EXPECT_TRUE(wire::DecodeFrom(bytes, &header));
     EXPECT_TRUE(wire::DecodeFrom(bytes, &reply)) << wire::OpName(M::kOp);
@@ -170,17 +175,23 @@ void ThreadsAndKeys(Recorder& r) {
   hello.thread = r.Call(0, wire::NewThread{}).thread;
   wire::Key key;
   key.where = 64;
+  r.Ask(1, hello, false);
   r.Call(0, wire::WatchKey{key});
-  r.Ask(0, wire::WaitKey{key, -1}, false);
-  r.Call(1, hello);
+  r.Ask(0, wire::WaitKey{key, -1}, true);
+  r.Answer<wire::Hello>(1);
   r.Call(1, wire::WakeKey{key, 1});
   r.Ask(1, wire::BarrierWait{key, 2}, true);
-  r.Call(0, wire::BarrierWait{key, 2});
+  EXPECT_TRUE(r.Answer<wire::WaitKey>(0).woken);
+  r.Ask(0, wire::BarrierWait{key, 2}, true);
+  EXPECT_TRUE(r.Answer<wire::BarrierWait>(1).last);
+  r.Ask(1, wire::Sleep{1'000'000}, true);
+  r.Answer<wire::BarrierWait>(0);
   r.Ask(0, wire::WaitThread{hello.thread}, true);
-  r.Call(1, wire::Sleep{1'000'000});
+  r.Answer<wire::Sleep>(1);
   r.Call(1, wire::Yield{});
   r.Call(1, wire::ThreadExit{});
   r.Close(1);
+  r.Answer<wire::WaitThread>(0);
   r.Call(0, wire::WaitKey{key, 1'000});
   r.Call(0, wire::UnwatchKey{key});
   r.Close(0);
@@ -193,24 +204,30 @@ void Processes(Recorder& r) {
   hello.kind = wire::Hello::Kind::kChild;
   hello.token = 2;
   r.Ask(2, hello, false);
-  r.Call(0, wire::Yield{});
+  r.Ask(0, wire::Yield{}, true);
+  EXPECT_EQ(r.Answer<wire::Hello>(2).rank, 1);
+  r.Ask(2, wire::BootstrapBarrier{"b", 2}, true);
+  r.Answer<wire::Yield>(0);
   wire::Alloc alloc;
   alloc.size = 128;
   wire::IpcExport exported{r.Call(0, alloc).address};
   wire::IpcOpen opened;
   opened.handle = r.Call(0, exported).handle;
-  r.Ask(0, wire::BootstrapBarrier{"b", 2}, true);
+  EXPECT_TRUE(r.Call(0, wire::BootstrapBarrier{"b", 2}).last);
+  r.Ask(0, wire::Sleep{1'000'000'000}, true);
+  r.Answer<wire::BootstrapBarrier>(2);
   r.Call(2, wire::Init{});
-  r.Call(2, wire::IpcClose{r.Call(2, opened).address});
-  r.Call(2, wire::BootstrapBarrier{"b", 2});
+  const std::uint64_t theirs = r.Call(2, opened).address;
+  EXPECT_EQ(r.header.status, 0);
+  r.Call(2, wire::IpcClose{theirs});
   r.Call(2, wire::Exec{});
   r.Close(2);
-  r.Ask(0, wire::WaitProcess{}, true);
   hello.kind = wire::Hello::Kind::kExec;
   hello.token = 4;
   r.Call(2, hello);
   r.Close(2);
-  r.Call(0, wire::WaitProcess{-1, true});
+  r.Answer<wire::Sleep>(0);
+  EXPECT_EQ(r.Call(0, wire::WaitProcess{-1, true}).pid, 1002);
   r.Close(0);
 }
 

@@ -307,7 +307,7 @@ class FakeNode {
       case Op::kHostPoll:
         polls_.push_back(Body<HostPoll>(frame, self));
         ++pinned_[0];  // the device has answered
-        return Reply(socket, self, frame, Empty{});
+        return Reply(socket, self, frame, HostPollReply{.changed = true});
       case Op::kDeviceSync:
         Body<DeviceSync>(frame, self);
         busy_ = true;

@@ -226,6 +226,21 @@ int Spin() {
   return 0;
 }
 
+// A loop that counts its rounds, and one that reads all of the memory before it spins.
+int Count() {
+  volatile int* flags = Pinned();
+  EXPECT(allranks::shim::Call(wire::DeviceSync{}) == 0);
+  long rounds = 0;
+  while (flags[0] < 3) ++rounds;
+  EXPECT(rounds > 0);
+  int sum = 0;
+  for (int i = 1; i < 1024; ++i) sum += flags[i];
+  EXPECT(sum == 0);
+  while (flags[0] < 4) {
+  }
+  return 0;
+}
+
 void StoreNowhere() {
   volatile std::uintptr_t nowhere = 64;
   *reinterpret_cast<volatile int*>(nowhere) = 1;
@@ -298,6 +313,7 @@ int main(int argc, char** argv) {
   if (what == "locks") return Locks();
   if (what == "shared") return Shared();
   if (what == "spin") return Spin();
+  if (what == "count") return Count();
   if (what == "own_fault") return OwnFault();
   if (what == "crash") return Crash();
   if (what == "node_dies") return NodeDies();

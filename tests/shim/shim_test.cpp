@@ -90,6 +90,18 @@ TEST_F(HostLibrary, SpinOnPinnedMemoryBecomesAMessage) {
   EXPECT_EQ(polls[25].watches.size(), 2u);
 }
 
+TEST_F(HostLibrary, LoopsThatCountWaitForAWhile) {
+  EXPECT_EQ(Run("count"), 0);
+  const auto polls = node_.polls();
+  ASSERT_EQ(polls.size(), 4u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(polls[i].watches.size(), 1u);
+    EXPECT_EQ(polls[i].watches[0].seen, i);
+    EXPECT_GT(polls[i].timeout_ps, 0);
+  }
+  EXPECT_LT(polls[3].timeout_ps, 0);  // a spin that proves itself
+}
+
 TEST_F(HostLibrary, FaultsOfTheProgramAreItsOwn) {
   const int handled = Run("own_fault");
   EXPECT_TRUE(WIFEXITED(handled) && WEXITSTATUS(handled) == 55);

@@ -127,6 +127,27 @@ ALLRANKS_INTERPOSE ssize_t writev(int fd, const iovec* parts, int count) {
   return ALLRANKS_REAL(writev)(fd, parts, count);
 }
 
+// These never wait, but the kernel must be able to reach pinned buffers.
+ALLRANKS_INTERPOSE ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
+  shim::OpenPinnedPages();
+  return ALLRANKS_REAL(pread)(fd, buffer, size, offset);
+}
+
+ALLRANKS_INTERPOSE ssize_t pread64(int fd, void* buffer, size_t size, off64_t offset) {
+  shim::OpenPinnedPages();
+  return ALLRANKS_REAL(pread64)(fd, buffer, size, offset);
+}
+
+ALLRANKS_INTERPOSE ssize_t pwrite(int fd, const void* buffer, size_t size, off_t offset) {
+  shim::OpenPinnedPages();
+  return ALLRANKS_REAL(pwrite)(fd, buffer, size, offset);
+}
+
+ALLRANKS_INTERPOSE ssize_t pwrite64(int fd, const void* buffer, size_t size, off64_t offset) {
+  shim::OpenPinnedPages();
+  return ALLRANKS_REAL(pwrite64)(fd, buffer, size, offset);
+}
+
 ALLRANKS_INTERPOSE ssize_t recv(int fd, void* buffer, size_t size, int flags) {
   shim::WaitUntilReady(fd, POLLIN, (flags & MSG_DONTWAIT) != 0);
   return ALLRANKS_REAL(recv)(fd, buffer, size, flags);

@@ -171,7 +171,7 @@ __attribute__((constructor)) void Start() {
     Complain("allranks: ALLRANKS_SOCKET is too long for a Unix socket\n");
     return;
   }
-  strcpy(g_socket_path, path);
+  memcpy(g_socket_path, path, strlen(path) + 1);
   if (pthread_key_create(&g_exit_key, AtThreadExit) != 0) return;
   std::uint64_t token = 0;
   const wire::Hello::Kind kind = JoinKind(&token);
@@ -264,7 +264,11 @@ int Exchange(Thread* thread, wire::Op op, std::span<const std::byte> tail, std::
   thread->local = 0;
   thread->clock_reads = 0;
   g_busy.store(header.busy, std::memory_order_relaxed);
-  if (!header.busy) OpenPinnedPages();
+  if (header.busy) {
+    ClosePinnedPages();
+  } else {
+    OpenPinnedPages();
+  }
   if (thread->send.capacity() > (1u << 20)) {
     thread->send = wire::Blob();
     thread->send.reserve(8192);

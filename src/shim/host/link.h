@@ -25,6 +25,7 @@ struct PollRecord {
   std::uint64_t seen[2];
 };
 inline constexpr int kPollRecords = 64;
+inline constexpr int kPollPlaces = 24;
 
 struct Thread {
   std::atomic<bool> used{false};
@@ -42,6 +43,8 @@ struct Thread {
   std::uint64_t poll_segment = 0;
   int polls = 0;
   std::uint32_t faults = 0;
+  int places = 0;
+  std::uint64_t place[kPollPlaces];
   std::int64_t poll_waited = 0;     // ps, by loops that count, since the last other message
   std::uint64_t poll_sequence = 0;  // of the message that ended such a wait
   PollRecord records[kPollRecords];

@@ -24,6 +24,7 @@
 #include "shim/host/clock.h"
 #include "shim/host/keys.h"
 #include "shim/host/link.h"
+#include "shim/host/pinned.h"
 #include "shim/host/real.h"
 #include "wire/raw_syscall.h"
 
@@ -382,6 +383,7 @@ ALLRANKS_INTERPOSE long syscall(long number, ...) noexcept {
                     argument[4], static_cast<int>(argument[5]), &handled);
     if (handled) return result;
   }
+  shim::OpenPinnedPages();  // an argument may point there
   const long result = allranks::wire::RawSyscall(number, argument[0], argument[1], argument[2],
                                                  argument[3], argument[4], argument[5]);
   if (result < 0 && result > -4096) {

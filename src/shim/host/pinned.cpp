@@ -2,22 +2,24 @@
 // knowledge, while the node lets no virtual time pass before that thread speaks. This file makes
 // such a spin a message.
 //
-// Theory of operation. A helper thread looks every millisecond. If device work is unfinished and
-// some thread has been in the same native segment since it last looked, it takes all access to the
-// pinned mappings away. The next access of any thread faults: the SIGSEGV handler opens the page,
-// notes the registers, the top of the stack and the bytes at the address, and lets the one
-// instruction run with the trap flag; the SIGTRAP handler closes the page again. When a noted state
-// occurs a second time in a segment, with no store in between, the thread is in a loop which can
-// only be left when the bytes that it read in the loop change (or other memory, by another host
-// thread: a spin on that is not ours to see). The thread then sends HostPoll from within the
-// handler and goes on when the node says that a byte has changed.
+// Theory of operation. While device work is unfinished (the node says so with every reply) the
+// pinned mappings cannot be accessed. An access faults: the SIGSEGV handler opens the page, notes
+// the registers, the top of the stack and the bytes at the address, and lets the one instruction
+// run with the trap flag; the SIGTRAP handler closes the page again. When a noted state occurs a
+// second time in a segment, with no store in between, the thread is in a loop which can only be
+// left when the bytes that it read in the loop change (or other memory, by another host thread: a
+// spin on that is not ours to see). The thread then sends HostPoll from within the handler and goes
+// on when the node says that a byte has changed. A loop that counts its rounds has no two states
+// alike: after kPollRecords reads that gave nothing new it waits too, but only for a while.
 //
-// Why virtual time does not depend on when the helper looks: a native segment takes no virtual time
-// and the node changes no pinned byte during it, so a proven spin is a fixed point; it is the same
-// state however many rounds were made before it was seen.
+// A fault takes microseconds, so a thread that touches many places, or a few very often, has the
+// pages opened for the rest of its segment. In case it then begins to spin, a helper thread looks
+// every few milliseconds for threads that have not spoken since, and closes the pages again.
 //
-// After a wake-up the pages stay closed, so that the next spin is found at once, until the node
-// says that no device work is left or a segment has had more than kMaxFaults faults (bulk access).
+// Virtual time does not depend on any of this: a native segment takes none, and the node changes no
+// pinned byte during it, so a proven spin is a fixed point, however many rounds were made before it
+// was seen. Only a loop that counts after bulk access in the same segment can tell when the helper
+// looked.
 #include "shim/host/pinned.h"
 
 #include <errno.h>
@@ -47,6 +49,7 @@ using wire::RawSyscall;
 constexpr int kMaxMappings = 4096;
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint32_t kMaxFaults = 256;
+constexpr std::uint64_t kPlaceBytes = 16;
 constexpr long kTrapFlag = 0x100;
 constexpr int kMaxPatienceMs = 64;
 constexpr std::int64_t kReadPs = 100'000;  // a read of host memory in a loop
@@ -83,14 +86,6 @@ void Protect(std::uint64_t address, std::uint64_t size, int protection) {
   RawSyscall(SYS_mprotect, static_cast<long>(address), static_cast<long>(size), protection);
 }
 
-void ClosePages() {
-  MappingLock lock;
-  const int count = g_mapping_count.load(std::memory_order_relaxed);
-  if (count == 0) return;
-  g_closed.store(true, std::memory_order_relaxed);
-  for (int i = 0; i < count; ++i) Protect(g_mappings[i].address, g_mappings[i].size, PROT_NONE);
-}
-
 // Where the handlers can read the byte at `address`; 0 if it is not pinned memory.
 std::uint64_t Alias(std::uint64_t address) {
   MappingLock lock;
@@ -119,7 +114,9 @@ void* Helper(void*) {
       if (segment == seen[i] && segment % 2 == 0) silent = true;
       seen[i] = segment;
     }
-    if (silent && Linked() && NodeBusy() && !g_closed.load(std::memory_order_relaxed)) ClosePages();
+    if (silent && Linked() && NodeBusy() && !g_closed.load(std::memory_order_relaxed)) {
+      ClosePinnedPages();
+    }
   }
 }
 
@@ -279,6 +276,18 @@ void FinishStep(Thread* thread) {
   }
 }
 
+// Counts the places that the thread has touched in this segment; true if they are too many for a
+// spin.
+bool IsManyPlaces(Thread* thread, std::uint64_t address) {
+  const std::uint64_t place = address / kPlaceBytes;
+  for (int i = 0; i < thread->places; ++i) {
+    if (thread->place[i] == place) return false;
+  }
+  if (thread->places == kPollPlaces) return true;
+  thread->place[thread->places++] = place;
+  return false;
+}
+
 // Opens the page of a fault in pinned memory and arranges for the trap behind the instruction.
 void BeginStep(Thread* thread, std::uint64_t address, ucontext_t* context) {
   greg_t* registers = context->uc_mcontext.gregs;
@@ -287,8 +296,9 @@ void BeginStep(Thread* thread, std::uint64_t address, ucontext_t* context) {
     thread->poll_segment = segment;
     thread->polls = 0;
     thread->faults = 0;
+    thread->places = 0;
   }
-  if (++thread->faults > kMaxFaults || thread->open_pages == 4) {
+  if (++thread->faults > kMaxFaults || IsManyPlaces(thread, address) || thread->open_pages == 4) {
     const int patience = g_patience_ms.load(std::memory_order_relaxed);
     if (patience < kMaxPatienceMs) g_patience_ms.store(patience * 2, std::memory_order_relaxed);
     OpenPinnedPages();
@@ -297,6 +307,7 @@ void BeginStep(Thread* thread, std::uint64_t address, ucontext_t* context) {
     thread->open_pages = 0;
     thread->polls = 0;
     thread->faults = 0;  // when the pages are closed the next time, it may be a spin
+    thread->places = 0;
     return;
   }
   const std::uint64_t page = address & ~(kPage - 1);
@@ -408,6 +419,15 @@ const sigset_t* WithoutOurs(const sigset_t* set, sigset_t* copy) {
 }
 
 }  // namespace
+
+void ClosePinnedPages() {
+  if (g_closed.load(std::memory_order_relaxed)) return;
+  if (g_mapping_count.load(std::memory_order_relaxed) == 0) return;
+  MappingLock lock;
+  if (g_closed.exchange(true)) return;
+  const int count = g_mapping_count.load(std::memory_order_relaxed);
+  for (int i = 0; i < count; ++i) Protect(g_mappings[i].address, g_mappings[i].size, PROT_NONE);
+}
 
 void OpenPinnedPages() {
   if (!g_closed.load(std::memory_order_relaxed)) return;

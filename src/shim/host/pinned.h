@@ -6,7 +6,9 @@
 
 namespace allranks::shim {
 
-// Gives access to every mapping; spins are looked for anew after a while. Safe in signal handlers.
+// Takes access to every mapping away, so that spins are found; gives it back, for the rest of the
+// thread's segment. Safe in signal handlers.
+void ClosePinnedPages();
 void OpenPinnedPages();
 
 // In a forked child: every mapping becomes an ordinary private copy.

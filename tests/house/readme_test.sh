@@ -1,0 +1,101 @@
+#!/bin/bash
+# Holds the documents to their word. Commands in README.md and docs/*.md stand in two kinds of blocks:
+#
+#   ```sh test   is run here, from the repository's root, with build/release replaced by the build
+#                folder of this test; each command must exit with 0, or with N where the line ends in
+#                `# exits with N`
+#   ```sh        is not run here, so it may hold only what .ci/run does: installing, building, testing
+#
+# Any other block marked as shell is refused. A command may go on behind a `\` at the end of a line.
+# Files that the text names must exist.
+#
+# Usage: readme_test.sh lint ROOT
+#        readme_test.sh run ROOT BUILD NVCC
+set -u
+export LC_ALL=C
+mode=$1 root=$2
+cd "$root" || exit 1
+documents=(README.md docs/*.md)
+failed=0
+fail() { echo "FAIL $*"; failed=1; }
+
+# Prints "file:line<TAB>command" for each command in blocks whose info string is exactly $1.
+commands() {
+  awk -v wanted="$1" '
+    /^[ ]*```/ {
+      info = $0; sub(/^[ ]*```/, "", info)
+      inside = !inside
+      take = inside && info == wanted
+      next
+    }
+    take && NF && $1 !~ /^#/ {
+      if (command == "") place = FILENAME ":" FNR
+      line = $0
+      if (sub(/[ ]*\\$/, "", line)) { command = command line " "; next }
+      print place "\t" command line
+      command = ""
+    }' "${documents[@]}"
+}
+
+lint() {
+  local place line command package info path
+  while IFS=: read -r place line info; do
+    case ${info#"${info%%[!\` ]*}"} in
+      sh | 'sh test') ;;
+      sh* | bash* | console* | shell* | zsh*)
+        fail "$place:$line: mark commands with \`\`\`sh test, or \`\`\`sh if .ci/run does the same" ;;
+    esac
+  done < <(grep -nHE '^ *```.' "${documents[@]}")
+
+  while IFS=$'\t' read -r place command; do
+    case $command in
+      'sudo apt-get install '*)
+        for package in $(sed -n '/^packages=(/,/^)/p' .ci/run | grep -v '[()]'); do
+          [[ " $command " == *" $package "* ]] || fail "$place: .ci/run also installs $package"
+        done ;;
+      'cmake --preset '* | 'cmake --build --preset '* | 'ctest --preset '*)
+        local words=($command) preset
+        preset=${words[*]}
+        preset=${preset#*--preset }
+        preset=${preset%% *}
+        grep -q "\"name\": \"$preset\"" CMakePresets.json || fail "$place: no preset '$preset'" ;;
+      .ci/run | '.ci/run --quick'*) ;;
+      *) fail "$place: .ci/run does not do this; put it into a \`\`\`sh test block: $command" ;;
+    esac
+  done < <(commands sh)
+  # Files that the text sends its readers to.
+  while IFS=: read -r place line path; do
+    path=${path//\`/}
+    [[ -e $path ]] || fail "$place:$line: there is no $path"
+  done < <(grep -noHE '`(src|tests|fuzz|bench|profiles|docs|cmake)/[A-Za-z0-9_./]+`' "${documents[@]}")
+  while IFS=: read -r place line path; do
+    path=${path#*(}
+    path=$(dirname "$place")/${path%)}
+    [[ $path == *://* || -e $path ]] || fail "$place:$line: there is no $path"
+  done < <(grep -noHE '\]\([^)#]+\)' "${documents[@]}")
+  [[ $(commands 'sh test' | wc -l) -ge 4 ]] || fail "there are hardly any commands to test"
+}
+
+run() {
+  local build=$1 nvcc=$2 place command expected output code
+  PATH=$(dirname "$nvcc"):$PATH
+  while IFS=$'\t' read -r place command; do
+    expected=0
+    [[ $command =~ \#\ exits\ with\ ([0-9]+)$ ]] && expected=${BASH_REMATCH[1]}
+    output=$(timeout 60 bash -c "${command//build\/release/$build}" 2>&1 </dev/null)
+    code=$?
+    if [[ $code -eq $expected ]]; then
+      echo "PASS $place: $command"
+    else
+      fail "$place: exit code $code, not $expected: $command"
+      tail -n 20 <<<"$output"
+    fi
+  done < <(commands 'sh test')
+}
+
+case $mode in
+  lint) lint ;;
+  run) run "$3" "$4" ;;
+  *) fail "mode '$mode'" ;;
+esac
+exit $failed
