@@ -1,6 +1,6 @@
 // A whole node behind four connections, driven by bytes: what fuzz/wire.cpp plays and what
-// tests/server/wire_seeds_test.cpp records. The machine is real but tiny, and made anew for every input,
-// so that handles are the same numbers each time and an input can name them.
+// tests/server/wire_seeds_test.cpp records. The machine is real but tiny, and made anew for every
+// input, so that handles are the same numbers each time and an input can name them.
 //
 // An input is a list of records: a tag, and for most a body.
 //   tag bits 0-1  which connection
@@ -99,7 +99,7 @@ class WireWorld {
 
   void Play(std::span<const std::uint8_t> input) {
     // A bound on the work of one input, not on what it may contain.
-    for (int records = 0; !input.empty() && records < 256; ++records) {
+    for (int records = 0; !input.empty() && records < 64; ++records) {
       const std::uint8_t tag = Take<std::uint8_t>(input);
       const std::size_t which = tag & 3;
       switch ((tag >> 2) & 3) {

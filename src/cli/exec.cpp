@@ -1,11 +1,12 @@
-// The supervisor: starts the node and the program, passes signals and the terminal on, and ends both.
+// The supervisor: starts the node and the program, passes signals and the terminal on, and ends
+// both.
 //
 //   allranks exec ──control (socketpair)──▶ allranks node ◀──socket in a private folder── the ranks
 //
 // The program gets a process group of its own (and the terminal, if this process had it), so that a
-// deadlock or a signal can end all of it and nothing else. This process is the reaper of whatever the
-// program leaves behind. If it is killed itself, the node ends because the control connection does, and
-// the program by PR_SET_PDEATHSIG.
+// deadlock or a signal can end all of it and nothing else. This process is the reaper of whatever
+// the program leaves behind. If it is killed itself, the node ends because the control connection
+// does, and the program by PR_SET_PDEATHSIG.
 #include "cli/exec.h"
 
 #include <fcntl.h>
@@ -45,7 +46,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using wire::Fd;
 
-constexpr auto kGrace = std::chrono::seconds(2);     // between a request to end and SIGKILL
+constexpr auto kGrace = std::chrono::seconds(2);      // between a request to end and SIGKILL
 constexpr auto kPatience = std::chrono::seconds(10);  // for the node's report
 
 template <class... Args>
@@ -97,7 +98,7 @@ class Supervisor {
   int Run();
 
  private:
-  Result<void> StartNode(const std::string& profile, const Fd& listen);
+  Result<void> StartNode(const std::string& profile, const std::string& folder, const Fd& listen);
   Result<void> StartProgram(const std::string& shim, const std::string& socket);
   void Loop();
   void OnSignals();
@@ -161,7 +162,7 @@ int Supervisor::Run() {
   signal(SIGTTOU, SIG_IGN);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 
-  if (const Result<void> started = StartNode(*profile, *listening); !started) {
+  if (const Result<void> started = StartNode(*profile, folder.path(), *listening); !started) {
     Say("{}", started.error().message);
     return kExitInternal;
   }
@@ -175,7 +176,8 @@ int Supervisor::Run() {
   return Conclude();
 }
 
-Result<void> Supervisor::StartNode(const std::string& profile, const Fd& listen) {
+Result<void> Supervisor::StartNode(const std::string& profile, const std::string& folder,
+                                   const Fd& listen) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return Fail("socketpair: {}", std::strerror(errno));
@@ -183,10 +185,14 @@ Result<void> Supervisor::StartNode(const std::string& profile, const Fd& listen)
   const Fd theirs(ends[1]);
   const std::string own = OwnPath();
   std::vector<std::string> arguments = {
-      "allranks-node", "node", "--listen", std::to_string(listen.get()), "--control",
-      std::to_string(theirs.get()), "--profile", profile, "--devices",
-      std::to_string(options_.devices), "--observer", options_.observer, "--patience-ms",
-      std::to_string(static_cast<std::int64_t>(options_.patience_s * 1e3))};
+      "allranks-node", "node",
+      "--listen",      std::to_string(listen.get()),
+      "--control",     std::to_string(theirs.get()),
+      "--folder",      folder,
+      "--profile",     profile,
+      "--devices",     std::to_string(options_.devices),
+      "--observer",    options_.observer,
+      "--patience-ms", std::to_string(static_cast<std::int64_t>(options_.patience_s * 1e3))};
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -253,7 +259,8 @@ void Supervisor::Loop() {
     pollfd polls[2] = {{signals_.get(), POLLIN, 0}, {node_lost_ ? -1 : control_.get(), POLLIN, 0}};
     int timeout = -1;
     if (kill_at_) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*kill_at_ - Clock::now());
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(*kill_at_ - Clock::now());
       timeout = std::max<int>(0, static_cast<int>(left.count()) + 1);
     }
     if (poll(polls, 2, timeout) < 0 && errno != EINTR) break;
@@ -318,8 +325,10 @@ void Supervisor::NodeLost() {
     for (int i = 0; i < 100 && waitpid(node_, &status, WNOHANG) == 0; ++i) usleep(10'000);
     node_status_ = status;
   }
-  if (WIFSIGNALED(*node_status_)) how = fmt::format("was killed by signal {}", WTERMSIG(*node_status_));
-  else how = fmt::format("ended with code {}", WEXITSTATUS(*node_status_));
+  if (WIFSIGNALED(*node_status_))
+    how = fmt::format("was killed by signal {}", WTERMSIG(*node_status_));
+  else
+    how = fmt::format("ended with code {}", WEXITSTATUS(*node_status_));
   Say("internal error: the node {}; the program's CUDA calls fail from here on", how);
   // It had its errors; if it makes nothing of them it would wait for ever.
   if (!program_status_) kill_at_ = Clock::now() + std::chrono::seconds(10);
@@ -363,8 +372,8 @@ std::string Supervisor::Finish() {
   }
 }
 
-// Everything that was started here: the node, the program's group, and orphans of it that went into a
-// group of their own, which have become children of this process.
+// Everything that was started here: the node, the program's group, and orphans of it that went into
+// a group of their own, which have become children of this process.
 void Supervisor::EndEverything() {
   if (program_ > 0) kill(-program_, SIGKILL);
   control_ = Fd();

@@ -19,7 +19,7 @@ struct ExecOptions {
 
 // Exit codes of its own; all others are the program's.
 inline constexpr int kExitUsage = 2;
-inline constexpr int kExitInternal = 70;   // the node failed
+inline constexpr int kExitInternal = 70;  // the node failed
 inline constexpr int kExitDeadlock = 86;
 inline constexpr int kExitCannotRun = 126;
 inline constexpr int kExitNotFound = 127;

@@ -1,5 +1,5 @@
-// `allranks`: the command line. Its --help is the manual; docs/cli.md is generated from it by the hidden
-// command `docs`, and tests/cli compares the two.
+// `allranks`: the command line. Its --help is the manual; docs/cli.md is generated from it by the
+// hidden command `docs`, and tests/cli compares the two.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -18,10 +18,10 @@ using allranks::cli::ExecOptions;
 constexpr const char* kExecHelp =
     R"(Runs PROGRAM on a virtual node: its CUDA calls go to simulated devices instead of real ones.
 
-The program must be built with `nvcc -cudart shared` and carry PTX (nvcc's default). Threads and child
-processes become ranks of the same node; what they read as time is virtual. If they wait in ways that
-the node cannot see for longer than the patience, the run goes on but is no longer deterministic.
-When PROGRAM has ended, whatever it left running is ended too.
+The program must be built with `nvcc -cudart shared` and carry PTX (nvcc's default). Threads and
+child processes become ranks of the same node; what they read as time is virtual. If they wait in
+ways that the node cannot see for longer than the patience, the run goes on but is no longer
+deterministic. When PROGRAM has ended, whatever it left running is ended too.
 
 Exit codes: the program's own (128 + N if signal N killed it), or
   2    wrong usage
@@ -40,7 +40,8 @@ The JSON of --stats-json has the members
              warp_instructions, thread_instructions, bytes_read, bytes_written, remote_bytes
   faults[]:  rank, device, status (a CUresult), message
   deadlock:  virtual_ns, waiters[] (rank, device, kernel, block[3], warp, lanes, file, line, what,
-             object, offset, seen, resident, others), hosts[] (rank, thread, call, state, since_ns))";
+             object, offset, seen, resident, others),
+             hosts[] (rank, thread, call, state, since_ns))";
 
 // CLI11 knows nothing of what follows `--`.
 class ExecFormatter : public CLI::Formatter {
@@ -88,6 +89,7 @@ struct Commands {
     node = app.add_subcommand("node")->group("");
     node->add_option("--listen", node_options.listen_fd)->required();
     node->add_option("--control", node_options.control_fd)->required();
+    node->add_option("--folder", node_options.folder);
     node->add_option("--profile", node_options.profile)->required();
     node->add_option("--devices", node_options.machine.devices);
     node->add_option("--observer", node_options.machine.observer);
@@ -99,11 +101,12 @@ struct Commands {
 
 void PrintDocs() {
   Commands commands;  // one that has parsed nothing: help depends on that
-  fmt::print("# The command line\n\n"
-             "This page is printed by `allranks docs` from the program's own help.\n\n"
-             "## allranks --help\n\n```text\n{}```\n\n"
-             "## allranks exec --help\n\n```text\n{}```\n",
-             commands.app.help(), commands.exec->help());
+  fmt::print(
+      "# The command line\n\n"
+      "This page is printed by `allranks docs` from the program's own help.\n\n"
+      "## allranks --help\n\n```text\n{}```\n\n"
+      "## allranks exec --help\n\n```text\n{}```\n",
+      commands.app.help(), commands.exec->help());
 }
 
 }  // namespace
@@ -131,8 +134,9 @@ int main(int argc, char** argv) {
   }
   if (commands.exec->parsed()) {
     if (commands.exec_options.command.empty()) {
-      fmt::print(stderr, "allranks: no program to run; usage: allranks exec [OPTIONS] -- PROGRAM "
-                         "[ARGS...]\n");
+      fmt::print(stderr,
+                 "allranks: no program to run; usage: allranks exec [OPTIONS] -- PROGRAM "
+                 "[ARGS...]\n");
       return allranks::cli::kExitUsage;
     }
     return allranks::cli::Exec(commands.exec_options);

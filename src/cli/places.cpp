@@ -1,10 +1,10 @@
 // Looks for profiles and for the shim.
 #include "cli/places.h"
 
+#include <unistd.h>
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
-#include <unistd.h>
 #include <vector>
 
 namespace allranks::cli {

@@ -1,5 +1,5 @@
-// Where the parts of AllRanks are: beside this executable when installed, in the build and source trees
-// otherwise.
+// Where the parts of AllRanks are: beside this executable when installed, in the build and source
+// trees otherwise.
 #pragma once
 
 #include <string>

@@ -34,10 +34,10 @@ std::string StatsTable(const std::string& text) {
   const json stats = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (stats.is_discarded()) return "";
   std::string out;
-  out += fmt::format("allranks: {} us of virtual time on {}{}\n",
-                     Us(stats["virtual_ns"].get<std::int64_t>()),
-                     stats["profile"].get<std::string>(),
-                     stats["deterministic"].get<bool>() ? "" : " (not deterministic)");
+  out +=
+      fmt::format("allranks: {} us of virtual time on {}{}\n",
+                  Us(stats["virtual_ns"].get<std::int64_t>()), stats["profile"].get<std::string>(),
+                  stats["deterministic"].get<bool>() ? "" : " (not deterministic)");
   if (stats.contains("nondeterministic_because"))
     for (const json& reason : stats["nondeterministic_because"])
       out += fmt::format("  because {}\n", reason.get<std::string>());
@@ -59,13 +59,13 @@ std::string StatsTable(const std::string& text) {
     }
     std::string name = kernel["name"].get<std::string>();
     if (name.size() > 60) name = name.substr(0, 57) + "...";
-    out += fmt::format(
-        "{:>4} {:>4} {:>12} {:>10} {:>12} {:>12} {:>14} {:>13} {:>13}  {}\n",
-        kernel["rank"].get<int>(), kernel["device"].get<int>(), Dim(kernel["grid"]),
-        Dim(kernel["block"]), Us(kernel["start_ns"].get<std::int64_t>()),
-        kernel["end_ns"].is_null() ? "-" : Us(kernel["end_ns"].get<std::int64_t>()),
-        kernel["thread_instructions"].get<std::uint64_t>(), kernel["bytes_read"].get<std::uint64_t>(),
-        kernel["bytes_written"].get<std::uint64_t>(), name);
+    out += fmt::format("{:>4} {:>4} {:>12} {:>10} {:>12} {:>12} {:>14} {:>13} {:>13}  {}\n",
+                       kernel["rank"].get<int>(), kernel["device"].get<int>(), Dim(kernel["grid"]),
+                       Dim(kernel["block"]), Us(kernel["start_ns"].get<std::int64_t>()),
+                       kernel["end_ns"].is_null() ? "-" : Us(kernel["end_ns"].get<std::int64_t>()),
+                       kernel["thread_instructions"].get<std::uint64_t>(),
+                       kernel["bytes_read"].get<std::uint64_t>(),
+                       kernel["bytes_written"].get<std::uint64_t>(), name);
   }
   for (const json& fault : stats["faults"])
     out += fmt::format("fault on device {}: {}\n", fault["device"].get<int>(),

@@ -31,11 +31,21 @@ Table MakeTable(std::initializer_list<Entries> groups) {
         isa::FloatEntries(), isa::HalfEntries(), isa::ConvertEntries(), isa::SpecialEntries() \
   }
 
+// Each table is made at its first use: a process needs one of them.
 const Table& TableOf(Isa isa) {
-  static const Table kTables[] = {MakeTable(ALLRANKS_ALU_GROUPS(isa_v2)),
-                                  MakeTable(ALLRANKS_ALU_GROUPS(isa_v3)),
-                                  MakeTable(ALLRANKS_ALU_GROUPS(isa_v4))};
-  return kTables[static_cast<std::size_t>(isa)];
+#ifndef ALLRANKS_ALU_ONE_LEVEL
+  if (isa == Isa::kV4) {
+    static const Table kTable = MakeTable(ALLRANKS_ALU_GROUPS(isa_v4));
+    return kTable;
+  }
+  if (isa == Isa::kV3) {
+    static const Table kTable = MakeTable(ALLRANKS_ALU_GROUPS(isa_v3));
+    return kTable;
+  }
+#endif
+  CHECK(isa == Isa::kV2);
+  static const Table kTable = MakeTable(ALLRANKS_ALU_GROUPS(isa_v2));
+  return kTable;
 }
 #undef ALLRANKS_ALU_GROUPS
 
@@ -51,6 +61,9 @@ thread_local std::optional<Isa> forced_isa;
 }  // namespace
 
 bool IsaSupported(Isa isa) {
+#ifdef ALLRANKS_ALU_ONE_LEVEL
+  if (isa != Isa::kV2) return false;
+#endif
   __builtin_cpu_init();
   switch (isa) {
     case Isa::kV2:

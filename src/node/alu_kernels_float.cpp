@@ -273,7 +273,9 @@ template <DOp kOp>
     asm volatile("vfmadd213sd %2, %1, %0" : "+x"(r) : "x"(b), "x"(c));
 #else
     // The C library's fma obeys the rounding mode.
-    double (*volatile fma)(double, double, double) = &__builtin_fma;
+    double (*volatile fma)(double, double, double) = [](double x, double y, double z) {
+      return __builtin_fma(x, y, z);
+    };
     r = fma(a, b, c);
 #endif
   }

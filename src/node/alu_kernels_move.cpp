@@ -12,8 +12,6 @@ struct Same {
 };
 
 // A b128 register is two arrays of u64[32], the low halves first.
-constexpr Slot kHighHalf = 2;
-
 void Mov128(const Lanes& lanes, const Op& op, u32 mask) {
   const u64* a = Source<u64>(lanes, op.s[0]);
   u64* d = Target<u64>(lanes, op.d);

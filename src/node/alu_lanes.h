@@ -17,7 +17,12 @@
 #error "compile this only in alu_kernels_*.cpp, see CMakeLists.txt"
 #endif
 
+#ifdef __clang__
+#define ALLRANKS_LANES \
+  _Pragma("clang loop vectorize(assume_safety)") for (int l = 0; l < kLanes; ++l)
+#else
 #define ALLRANKS_LANES _Pragma("GCC ivdep") for (int l = 0; l < kLanes; ++l)
+#endif
 
 namespace allranks::node::alu::ALLRANKS_ISA {
 namespace {

@@ -20,8 +20,9 @@ namespace {
 using ptx::Space;
 
 constexpr std::uint32_t kNoJoin = 0xfffffffeu;
-// Back edges after which lanes that wait at a join go on without this path.
-constexpr std::uint32_t kPatience = 64;
+// Back edges after which lanes that wait at a join go on without this path: enough for a loop that
+// computes to end, few enough that a wait which is not recognised as one costs little.
+constexpr std::uint32_t kPatience = 1024;
 constexpr std::uint32_t kMaxKept = 32;      // bytes of the widest vector access
 
 template <class F>
@@ -413,6 +414,7 @@ typename EngineT<Observer>::Next EngineT<Observer>::Branch(const Op& op, std::ui
     if (!warp_->joins.empty()) {
       path.overdue = true;
       world_.ReleaseJoins(*warp_);
+      path.overdue = false;
     }
   }
   if (branch.spin >= 0) {

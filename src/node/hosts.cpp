@@ -207,13 +207,14 @@ void Hosts::DropOrphans(std::int32_t rank) {
   for (HostThread orphan : orphans) Erase(orphan);
 }
 
-// A process is over when no thread is left, or when all are gone and none of them has anything left to
-// do: those that were killed in a wait will never be woken for themselves.
+// A process is over when no thread is left, or when all are gone and none of them has anything left
+// to do: those that were killed in a wait will never be woken for themselves.
 void Hosts::EndProcessIfOver(std::int32_t rank) {
   auto process = processes_.find(rank);
   if (process == processes_.end()) return;
   if (process->second.gone != process->second.threads) return;
-  for (auto it = threads_.lower_bound({rank, 0}); it != threads_.end() && it->first.rank == rank; ++it)
+  for (auto it = threads_.lower_bound({rank, 0}); it != threads_.end() && it->first.rank == rank;
+       ++it)
     if (it->second.state != State::kWaiting) return;
   EndProcess(rank);
 }
@@ -228,8 +229,8 @@ void Hosts::EndProcess(std::int32_t rank) {
 
 void Hosts::Replace(HostThread id) {
   std::vector<HostThread> others;
-  for (auto it = threads_.lower_bound({id.rank, 0}); it != threads_.end() && it->first.rank == id.rank;
-       ++it)
+  for (auto it = threads_.lower_bound({id.rank, 0});
+       it != threads_.end() && it->first.rank == id.rank; ++it)
     if (it->first != id) others.push_back(it->first);
   for (HostThread other : others) Erase(other);
   Thread* thread = Find(id);
@@ -291,7 +292,8 @@ bool Hosts::NobodyActs() const {
   return true;
 }
 
-bool Hosts::Tick(std::int64_t wall_ms) {
+bool Hosts::Tick(std::int64_t wall_ms,
+                 const std::function<bool(std::int32_t)>& may_wait_for_devices) {
   bool changed = false;
   std::vector<HostThread> lost;
   for (auto& [rank, process] : processes_) {
@@ -314,7 +316,7 @@ bool Hosts::Tick(std::int64_t wall_ms) {
   });
   for (auto& [id, thread] : threads_) {
     if (!Holds(thread.state)) continue;
-    if (!holds_up) {
+    if (!holds_up && !(may_wait_for_devices && may_wait_for_devices(id.rank))) {
       thread.silent_since.reset();
       continue;
     }
@@ -322,8 +324,8 @@ bool Hosts::Tick(std::int64_t wall_ms) {
     const std::int64_t patience =
         thread.was_detached ? options_.second_patience_ms : options_.patience_ms;
     if (wall_ms - *thread.silent_since < patience) continue;
-    LoseDeterminism(fmt::format("thread {} of rank {} was silent for {} ms", id.number, id.rank,
-                                patience));
+    LoseDeterminism(
+        fmt::format("thread {} of rank {} was silent for {} ms", id.number, id.rank, patience));
     thread.was_detached = true;
     SetState(thread, State::kDetached);
     changed = true;

@@ -1,35 +1,38 @@
-// The hosts' side of virtual time: which host thread may go on, when, and whether anything still can.
+// The hosts' side of virtual time: which host thread may go on, when, and whether anything still
+// can.
 //
-// Theory of operation. A host thread executes natively and talks to the node by requests. Between two
-// messages it is *running*; that segment takes no virtual time. From its request to the handling of it
-// the thread is *pending*, and a handler either resumes it or leaves it *waiting* until somebody wakes
-// it. A thread or process that has been promised (pthread_create, fork) but has not spoken yet is
-// *announced* and counts as running.
+// Theory of operation. A host thread executes natively and talks to the node by requests. Between
+// two messages it is *running*; that segment takes no virtual time. From its request to the
+// handling of it the thread is *pending*, and a handler either resumes it or leaves it *waiting*
+// until somebody wakes it. A thread or process that has been promised (pthread_create, fork) but
+// has not spoken yet is *announced* and counts as running.
 //
 //   AddThread ──▶ announced ──Request──▶ pending ──handler──▶ running ──Request──▶ pending ...
 //                                           └──Wait──▶ waiting ──WakeAt──▶ (handler) ──▶ running
 //
-// The rule: *virtual time stands still while anybody runs*. Only when nobody does is the earliest item
-// (a request at its thread's clock plus its cost, or a wake-up) handled, in the order (time, rank,
-// thread, sequence), after the devices have been run up to its time. This is the conservative rule
-// (nobody may still ask for something earlier) without lookahead, for a reason: what a running thread
-// stores natively into pinned or shared memory, writes to a pipe or locks cannot be seen by the node,
-// so nothing that could notice may happen beside it. Hence the order of everything is a function of
-// the program alone. What it costs: the threads of a program do not run beside each other.
+// The rule: *virtual time stands still while anybody runs*. Only when nobody does is the earliest
+// item (a request at its thread's clock plus its cost, or a wake-up) handled, in the order (time,
+// rank, thread, sequence), after the devices have been run up to its time. This is the conservative
+// rule (nobody may still ask for something earlier) without lookahead, for a reason: what a running
+// thread stores natively into pinned or shared memory, writes to a pipe or locks cannot be seen by
+// the node, so nothing that could notice may happen beside it. Hence the order of everything is a
+// function of the program alone. What it costs: the threads of a program do not run beside each
+// other.
 //
 // What can break the rule is a thread that never speaks again: it waits for another thread in a way
-// that no message shows. After `patience` of wall time during which it held others up it is *detached*:
-// it no longer counts, and the run is no longer deterministic. It rejoins with its next message. This
-// is the only place where wall time has an influence.
+// that no message shows. After `patience` of wall time during which it held others up it is
+// *detached*: it no longer counts, and the run is no longer deterministic. It rejoins with its next
+// message. This is the only place where wall time has an influence.
 //
-// Ends. A thread ends by End(), or because its process has ended (Gone): exit() and SIGKILL look the
-// same from here. A process that ends closes its connections, pipes and files one by one, so time also
-// stands still from the first sign of it (Closing) until all its threads are gone. A running thread that
-// is gone ends one request later, in the order of all others, so that an exit is as repeatable as a call.
+// Ends. A thread ends by End(), or because its process has ended (Gone): exit() and SIGKILL look
+// the same from here. A process that ends closes its connections, pipes and files one by one, so
+// time also stands still from the first sign of it (Closing) until all its threads are gone. A
+// running thread that is gone ends one request later, in the order of all others, so that an exit
+// is as repeatable as a call.
 //
-// Deadlock: nobody runs, nothing is due, and every wait is one that only the node can end; the devices'
-// half of that question is answered by Machine. A thread that asks again and again (cudaEventQuery)
-// never waits: see Note().
+// Deadlock: nobody runs, nothing is due, and every wait is one that only the node can end; the
+// devices' half of that question is answered by Machine. A thread that asks again and again
+// (cudaEventQuery) never waits: see Note().
 //
 // Hosts knows nothing of sockets, devices or what a request means, and is deterministic.
 #pragma once
@@ -70,8 +73,8 @@ class Hosts {
     std::int64_t patience_ms = 3'000;  // wall time
     // A thread that was detached once has already cost the run its determinism.
     std::int64_t second_patience_ms = 100;
-    int polls = 20;              // "not yet" so often, with devices stuck: nobody will act
-    int idles = 1'000;           // the same for threads that only let time pass, if they did so
+    int polls = 20;               // "not yet" so often, with devices stuck: nobody will act
+    int idles = 1'000;            // the same for threads that only let time pass, if they did so
     Time idle_span = Ms(10'000);  // for this long
   };
   struct Events {
@@ -136,7 +139,9 @@ class Hosts {
   bool NobodyActs() const;
 
   // Wall time enters here. Detaches who has been silent for too long; true if it did.
-  bool Tick(std::int64_t wall_ms);
+  // `may_wait_for_devices`: threads of that rank may be silent because they wait for device work.
+  bool Tick(std::int64_t wall_ms,
+            const std::function<bool(std::int32_t rank)>& may_wait_for_devices = {});
   bool AnyDetached() const { return detached_ != 0; }
 
   bool deterministic() const { return reasons_.empty(); }
@@ -162,8 +167,9 @@ class Hosts {
     std::uint64_t sequence = 0;
     std::optional<Key> item;
     std::string what;
-    std::optional<std::int64_t> silent_since;  // wall; set at the first Tick that finds it holding up
-    std::uint64_t acts = 0;                    // acts_ when it last polled or idled
+    std::optional<std::int64_t>
+        silent_since;        // wall; set at the first Tick that finds it holding up
+    std::uint64_t acts = 0;  // acts_ when it last polled or idled
     int polls = 0, idles = 0;
     Time idle_since = 0;
   };

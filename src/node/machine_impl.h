@@ -232,7 +232,7 @@ class MachineImpl final : public Machine {
   std::map<EventId, Event> events_;
   std::map<ModuleId, LoadedModule> modules_;
   std::map<KernelId, Kernel> kernels_;
-  std::unordered_map<std::string, std::shared_ptr<ParsedImage>> images_;    // by content
+  std::unordered_map<std::string, std::weak_ptr<ParsedImage>> images_;      // by content
   std::map<std::uint64_t, Waiting> waiting_;
   std::map<std::uint64_t, HostWatching> host_watches_;
   std::map<std::uint32_t, std::weak_ptr<Object>> exported_;

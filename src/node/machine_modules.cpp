@@ -47,7 +47,11 @@ Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(std::span<const std
                                                              Status* status) {
   *status = Status::kInvalidImage;
   std::string key(reinterpret_cast<const char*>(image.data()), image.size());
-  if (const auto it = images_.find(key); it != images_.end()) return it->second;
+  std::erase_if(images_, [](const auto& entry) { return entry.second.expired(); });
+  if (const auto it = images_.find(key); it != images_.end()) {
+    *status = Status::kSuccess;
+    return it->second.lock();
+  }
   if (IsElf(image)) {
     *status = Status::kNoBinaryForGpu;
     return Fail("this is SASS only; the virtual device needs PTX (build with code=[sm_90,compute_90])");

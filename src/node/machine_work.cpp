@@ -11,6 +11,8 @@ namespace {
 // A copy proceeds in pieces of this size, each applied when it has arrived.
 constexpr std::uint64_t kCopyPiece = std::uint64_t{1} << 20;
 constexpr std::uint64_t kWorkspaceBytes = 64;
+// Launches and copies that are recorded one by one; what comes after them is summed up in one entry.
+constexpr std::size_t kMaxRecords = 1 << 16;
 
 }  // namespace
 
@@ -132,8 +134,8 @@ void MachineImpl::Start(OpId id) {
       record.dst_device = op.dst.object != nullptr ? op.dst.object->device : -1;
       record.bytes = op.size;
       record.start = world_.now;
-      op.record = world_.stats.copies.size();
-      world_.stats.copies.push_back(record);
+      op.record = std::min(world_.stats.copies.size(), kMaxRecords);
+      if (op.record == world_.stats.copies.size()) world_.stats.copies.push_back(record);
       StepCopy(id);
       break;
     }
@@ -166,16 +168,16 @@ void MachineImpl::StartKernel(Operation& op) {
       launch.workspace = mapping.base;
     }
   }
-  launch.record = world_.stats.kernels.size();
+  launch.record = std::min(world_.stats.kernels.size(), kMaxRecords);
   KernelRecord record;
-  record.name = op.code->name;
+  record.name = launch.record == kMaxRecords ? "(further kernels)" : op.code->name;
   record.device = op.device;
   record.process = op.process;
   record.grid = op.launch.grid;
   record.block = op.launch.block;
   record.start = world_.now;
   record.end = -1;
-  world_.stats.kernels.push_back(std::move(record));
+  if (launch.record == world_.stats.kernels.size()) world_.stats.kernels.push_back(std::move(record));
   engine_->OnKernel(launch, true);
   world_.Dispatch(device, world_.now);
 }

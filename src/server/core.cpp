@@ -17,8 +17,8 @@ using node::Ns;
 
 namespace {
 
-// CPU time of a call that only concerns hosts (a join, a wake-up, a yield): about a system call. Not in
-// the profile, which describes devices; only its being small matters.
+// CPU time of a call that only concerns hosts (a join, a wake-up, a yield): about a system call.
+// Not in the profile, which describes devices; only its being small matters.
 constexpr node::Time kHostCall = Ns(100);
 // Reads of the clock cannot have cost more than this between two messages.
 constexpr node::Time kMaxLocal = node::Ms(3'600'000);
@@ -45,7 +45,8 @@ Core::Core(std::unique_ptr<node::Machine> machine, CoreOptions options)
 
 Core::~Core() = default;
 
-// --- sessions ---------------------------------------------------------------------------------------
+// --- sessions
+// ---------------------------------------------------------------------------------------
 
 void Core::Opened(Link* link, pid_t pid) { sessions_[link] = Session{pid, {}, false}; }
 
@@ -58,8 +59,8 @@ void Core::Drop(Link* link) {
   link->Close();
 }
 
-// What a peer may do wrong harms only itself: its own connection, and the process that it has proved
-// to belong to.
+// What a peer may do wrong harms only itself: its own connection, and the process that it has
+// proved to belong to.
 void Core::Violation(Link* link, const std::string& why) {
   auto found = sessions_.find(link);
   if (found == sessions_.end()) return;
@@ -86,8 +87,8 @@ void Core::Closed(Link* link) {
   if (process.exec_token != 0 && process.exec_thread == thread) {
     ReplaceImage(process);
   } else if (process.watched) {
-    // The kernel closes a process's files one after the other: somebody may still read as open the pipe
-    // that this one's end is about to close.
+    // The kernel closes a process's files one after the other: somebody may still read as open the
+    // pipe that this one's end is about to close.
     hosts_.Closing(thread);
   } else {
     hosts_.Gone(thread);
@@ -112,7 +113,8 @@ void Core::Received(Link* link, wire::Frame frame) {
   }
   auto record = threads_.find(session.thread);
   if (record == threads_.end()) return Violation(link, "a message of a thread that has ended");
-  if (record->second.asked) return Violation(link, "a second request before the first was answered");
+  if (record->second.asked)
+    return Violation(link, "a second request before the first was answered");
   if (Process& process = ProcessOf(session.thread); process.machine && process.pinned)
     machine_->HostWrote(*process.machine, hosts_.now());
 #define ALLRANKS_ACCEPT(M) \
@@ -237,7 +239,8 @@ void Core::AcceptHello(Link* link, Session& session, wire::Frame& frame) {
     if (token == tokens_.end()) return Violation(link, "an unknown token");
     Process& process = processes_.at(token->second);
     const bool exec = hello->kind == wire::Hello::Kind::kExec;
-    if (exec != (hello->token == process.exec_token)) return Violation(link, "a token of another kind");
+    if (exec != (hello->token == process.exec_token))
+      return Violation(link, "a token of another kind");
     if (exec) {
       if (process.pid != session.pid) return Violation(link, "another process's token");
       thread = process.exec_thread;
@@ -275,8 +278,8 @@ void Core::AcceptHello(Link* link, Session& session, wire::Frame& frame) {
     Violation(link, "a thread that nobody announced");
 }
 
-// What a real process finds out once, or without asking anybody, is free: when a shim asks is its own
-// affair. Answers still come in order.
+// What a real process finds out once, or without asking anybody, is free: when a shim asks is its
+// own affair. Answers still come in order.
 node::Time Core::CostOf(wire::Op op) const {
   switch (op) {
     case wire::Op::kProcessStarted:
@@ -419,7 +422,8 @@ std::uint64_t Core::NewToken() {
   return token;
 }
 
-// --- the loop ---------------------------------------------------------------------------------------
+// --- the loop
+// ---------------------------------------------------------------------------------------
 
 Core::Standing Core::Run() {
   for (;;) {
@@ -450,8 +454,8 @@ Core::Standing Core::Run() {
 }
 
 // Lets the devices work up to `due`, or as long as there is anything to do. Where it is interrupted
-// makes no difference, but a limit would: paths do not run ahead of it. So the limits must not depend
-// on when interrupts came. False if nothing is left to happen.
+// makes no difference, but a limit would: paths do not run ahead of it. So the limits must not
+// depend on when interrupts came. False if nothing is left to happen.
 bool Core::RunMachine(std::optional<Time> due) {
   const bool more = machine_->RunUntil(due.value_or(node::kTimeNever));
   hosts_.AdvanceTo(due ? std::min(machine_->now(), *due) : machine_->now());
@@ -461,8 +465,8 @@ bool Core::RunMachine(std::optional<Time> due) {
 }
 
 bool Core::Tick(std::int64_t wall_ms) {
-  // Ranks that wait for each other through sockets while their devices are stuck: no proof, but after
-  // so long of nothing at all, no doubt.
+  // Ranks that wait for each other through sockets while their devices are stuck: no proof, but
+  // after so long of nothing at all, no doubt.
   const bool stalled = hosts_.AllWait() && !descriptor_waits_.empty() && DevicesStuck();
   if (!stalled) {
     stalled_since_.reset();
@@ -472,7 +476,13 @@ bool Core::Tick(std::int64_t wall_ms) {
     deadlock_ = true;
     return true;
   }
-  return hosts_.Tick(wall_ms);
+  // A thread that spins on pinned memory in a way that the shim does not recognise waits for
+  // devices that stand still because it runs.
+  const bool busy = machine_->Busy();
+  return hosts_.Tick(wall_ms, [&](std::int32_t rank) {
+    auto process = processes_.find(rank);
+    return busy && process != processes_.end() && process->second.pinned;
+  });
 }
 
 bool Core::DevicesStuck() const { return machine_->Busy() && machine_->Stuck(); }

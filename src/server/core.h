@@ -2,18 +2,19 @@
 // server without its sockets, so that tests and the fuzzer can drive it with frames.
 //
 // Theory of operation. A frame is decoded as soon as it has come (what cannot be decoded ends its
-// process, see Violation), but is handled only when node::Hosts says that its virtual time has come.
-// Run() is the loop that lets virtual time pass: as long as no thread runs, it takes the earliest item
-// of Hosts, runs the Machine up to its time, and handles it. A handler answers at once, which lets the
-// thread run and so ends Run(), or it leaves the thread waiting: for operations (Machine::WhenDone), for
-// pinned memory (WatchHost), for other threads (joins, keys, barriers), for a time, or for descriptors.
+// process, see Violation), but is handled only when node::Hosts says that its virtual time has
+// come. Run() is the loop that lets virtual time pass: as long as no thread runs, it takes the
+// earliest item of Hosts, runs the Machine up to its time, and handles it. A handler answers at
+// once, which lets the thread run and so ends Run(), or it leaves the thread waiting: for
+// operations (Machine::WhenDone), for pinned memory (WatchHost), for other threads (joins, keys,
+// barriers), for a time, or for descriptors.
 //
-// Descriptors are the one thing that changes without the node: they are looked at after any thread has
-// run natively and before time passes. Then nobody else can have written to them, unless somebody
-// outside did.
+// Descriptors are the one thing that changes without the node: they are looked at after any thread
+// has run natively and before time passes. Then nobody else can have written to them, unless
+// somebody outside did.
 //
-// Everything a process owns here dies with it (ProcessEnded); a handler may therefore find its thread
-// gone when a callback comes, and all callbacks go by HostThread, never by pointer.
+// Everything a process owns here dies with it (ProcessEnded); a handler may therefore find its
+// thread gone when a callback comes, and all callbacks go by HostThread, never by pointer.
 #pragma once
 
 #include <poll.h>
@@ -63,8 +64,8 @@ struct CoreOptions {
   std::int64_t patience_ms = 3'000;
   CoreLimits limits;
   std::function<void(const std::string&)> log;
-  // A process is known by this pid from now on. True: ProcessExited will be called when it has ended
-  // and everything it had open is closed. Else the end of its connections counts for that.
+  // A process is known by this pid from now on. True: ProcessExited will be called when it has
+  // ended and everything it had open is closed. Else the end of its connections counts for that.
   std::function<bool(pid_t)> watch_process;
   const std::atomic<bool>* interrupt = nullptr;
 };
@@ -161,7 +162,7 @@ class Core {
     std::unordered_set<std::uint64_t> modules;
     std::unordered_map<std::uint64_t, std::uint64_t> kernels;       // to their modules
     std::map<std::pair<int, std::uint64_t>, std::uint64_t> loaded;  // (device, image) -> module
-    std::unordered_map<std::uint64_t, int> streams, events;  // to their devices
+    std::unordered_map<std::uint64_t, int> streams, events;         // to their devices
     std::size_t allocations = 0;
   };
   // (rank, object, address); rank -1: shared.

@@ -1,5 +1,6 @@
-// The device API without streams: devices, modules, memory. Each handler checks what the Machine takes on
-// trust (ordinals, ownership of modules and kernels, how many things a process may have) and passes on.
+// The device API without streams: devices, modules, memory. Each handler checks what the Machine
+// takes on trust (ordinals, ownership of modules and kernels, how many things a process may have)
+// and passes on.
 #include <algorithm>
 #include <cstring>
 
@@ -62,7 +63,8 @@ void Core::Handle(Thread thread, const wire::Init&, Time) {
   Reply<wire::Init>(thread, reply);
 }
 
-// --- modules ----------------------------------------------------------------------------------------
+// --- modules
+// ----------------------------------------------------------------------------------------
 
 void Core::Handle(Thread thread, wire::PutImage& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
@@ -73,7 +75,8 @@ void Core::Handle(Thread thread, wire::PutImage& message, Time) {
       found != process.images.end() && found->second.bytes.size() == found->second.total)
     return Reply<wire::PutImage>(thread);  // another thread has sent it
   if (message.offset == 0) {
-    if (process.images.contains(message.image) || process.images.size() >= options_.limits.objects ||
+    if (process.images.contains(message.image) ||
+        process.images.size() >= options_.limits.objects ||
         message.total > options_.limits.image_bytes)
       return Fail<wire::PutImage>(thread, Status::kInvalidValue);
     image = &process.images[message.image];
@@ -108,7 +111,8 @@ void Core::Handle(Thread thread, const wire::DropImage& message, Time) {
 }
 
 void Core::Handle(Thread thread, const wire::LoadModule& message, Time) {
-  if (!DeviceOk(thread, message.device)) return Fail<wire::LoadModule>(thread, Status::kInvalidDevice);
+  if (!DeviceOk(thread, message.device))
+    return Fail<wire::LoadModule>(thread, Status::kInvalidDevice);
   Process& process = ProcessOf(thread);
   auto image = process.images.find(message.image);
   if (image == process.images.end() || image->second.bytes.size() != image->second.total)
@@ -194,7 +198,8 @@ void Core::Handle(Thread thread, const wire::Occupancy& message, Time) {
   Reply<wire::Occupancy>(thread, {.ctas_per_sm = ctas}, status);
 }
 
-// --- memory -----------------------------------------------------------------------------------------
+// --- memory
+// -----------------------------------------------------------------------------------------
 
 void Core::Handle(Thread thread, const wire::Alloc& message, Time) {
   if (!DeviceOk(thread, message.device)) return Fail<wire::Alloc>(thread, Status::kInvalidDevice);
@@ -243,10 +248,18 @@ void Core::Handle(Thread thread, const wire::Describe& message, Time) {
   const node::PointerInfo info = machine_->Describe(MachineOf(thread), message.address);
   wire::DescribeReply reply;
   switch (info.kind) {
-    case node::PointerInfo::Kind::kUnknown: reply.kind = wire::DescribeReply::Kind::kUnknown; break;
-    case node::PointerInfo::Kind::kDevice: reply.kind = wire::DescribeReply::Kind::kDevice; break;
-    case node::PointerInfo::Kind::kPinned: reply.kind = wire::DescribeReply::Kind::kPinned; break;
-    case node::PointerInfo::Kind::kManaged: reply.kind = wire::DescribeReply::Kind::kManaged; break;
+    case node::PointerInfo::Kind::kUnknown:
+      reply.kind = wire::DescribeReply::Kind::kUnknown;
+      break;
+    case node::PointerInfo::Kind::kDevice:
+      reply.kind = wire::DescribeReply::Kind::kDevice;
+      break;
+    case node::PointerInfo::Kind::kPinned:
+      reply.kind = wire::DescribeReply::Kind::kPinned;
+      break;
+    case node::PointerInfo::Kind::kManaged:
+      reply.kind = wire::DescribeReply::Kind::kManaged;
+      break;
   }
   reply.device = info.device;
   reply.base = info.base;
@@ -260,7 +273,8 @@ void Core::Handle(Thread thread, const wire::IpcExport& message, Time) {
   const Status status = machine_->IpcExport(MachineOf(thread), message.address, &handle);
   wire::IpcExportReply reply;
   static_assert(sizeof reply.handle == sizeof handle.bytes);
-  if (status == Status::kSuccess) std::memcpy(reply.handle.data(), handle.bytes, sizeof handle.bytes);
+  if (status == Status::kSuccess)
+    std::memcpy(reply.handle.data(), handle.bytes, sizeof handle.bytes);
   Reply<wire::IpcExport>(thread, reply, status);
 }
 

@@ -20,7 +20,8 @@ constexpr std::size_t kMaxWatches = 256;
 
 }  // namespace
 
-// --- threads and processes --------------------------------------------------------------------------
+// --- threads and processes
+// --------------------------------------------------------------------------
 
 void Core::Handle(Thread thread, const wire::Hello&, Time) {
   wire::HelloReply reply;
@@ -103,7 +104,8 @@ void Core::Handle(Thread thread, const wire::ProcessStarted& message, Time at) {
     }
   }
   Reply<wire::ProcessStarted>(thread);
-  if (auto again = processes_.find(thread.rank); again != processes_.end()) WakeParent(again->second, at);
+  if (auto again = processes_.find(thread.rank); again != processes_.end())
+    WakeParent(again->second, at);
 }
 
 void Core::Handle(Thread thread, const wire::Exec& message, Time) {
@@ -136,12 +138,11 @@ void Core::ReplaceImage(Process& process) {
 void Core::Handle(Thread thread, const wire::WaitProcess& message, Time at) {
   hosts_.Note(thread, message.no_hang ? Hosts::Activity::kIdles : Hosts::Activity::kActs);
   Process& process = ProcessOf(thread);
-  const bool known = std::any_of(process.children.begin(), process.children.end(), [&](const Child& c) {
-    return message.pid == -1 || c.pid == message.pid;
-  });
+  const bool known =
+      std::any_of(process.children.begin(), process.children.end(),
+                  [&](const Child& c) { return message.pid == -1 || c.pid == message.pid; });
   if (!known) return Fail<wire::WaitProcess>(thread, Status::kNotFound);
-  const std::string what =
-      message.pid == -1 ? "wait" : fmt::format("waitpid of a child");
+  const std::string what = message.pid == -1 ? "wait" : fmt::format("waitpid of a child");
   process_waits_.push_back({thread, message.pid});
   hosts_.Wait(thread, what, false);
   WakeParent(process, at);
@@ -153,8 +154,8 @@ void Core::Handle(Thread thread, const wire::WaitProcess& message, Time at) {
   Reply<wire::WaitProcess>(thread, {.pid = 0});
 }
 
-// Answers those threads of `parent` that wait for a child that has ended, in the order in which they
-// began to wait; of several such children, the first to end.
+// Answers those threads of `parent` that wait for a child that has ended, in the order in which
+// they began to wait; of several such children, the first to end.
 void Core::WakeParent(Process& parent, Time at) {
   for (std::size_t i = 0; i < process_waits_.size();) {
     const ProcessWait wait = process_waits_[i];
@@ -179,7 +180,8 @@ void Core::WakeParent(Process& parent, Time at) {
   }
 }
 
-// --- time and descriptors ---------------------------------------------------------------------------
+// --- time and descriptors
+// ---------------------------------------------------------------------------
 
 void Core::Handle(Thread thread, const wire::Sleep& message, Time at) {
   hosts_.Note(thread, Hosts::Activity::kIdles);
@@ -212,7 +214,8 @@ void Core::Handle(Thread thread, const wire::WaitFd& message, Time at) {
                 [this, thread](Time) { Reply<wire::WaitFd>(thread, {.ready = false}); });
 }
 
-// --- barriers and keys ------------------------------------------------------------------------------
+// --- barriers and keys
+// ------------------------------------------------------------------------------
 
 Core::PlaceKey Core::Place(Thread thread, const wire::Key& key) const {
   return {key.shared ? -1 : thread.rank, key.shared ? key.object : 0, key.where};
@@ -281,9 +284,8 @@ void Core::Handle(Thread thread, const wire::WaitKey& message, Time at) {
   hosts_.Note(thread, message.timeout_ps < 0 ? Hosts::Activity::kActs : Hosts::Activity::kIdles);
   ThreadRecord& record = threads_.at(thread);
   const PlaceKey place = Place(thread, message.key);
-  auto mine = std::find_if(record.keys.begin(), record.keys.end(), [&](const Registration& r) {
-    return Place(thread, r.key) == place;
-  });
+  auto mine = std::find_if(record.keys.begin(), record.keys.end(),
+                           [&](const Registration& r) { return Place(thread, r.key) == place; });
   if (mine == record.keys.end()) {
     if (record.keys.size() >= options_.limits.keys)
       return Fail<wire::WaitKey>(thread, Status::kOutOfMemory);
@@ -330,10 +332,11 @@ void Core::Handle(Thread thread, const wire::WakeKey& message, Time at) {
   Reply<wire::WakeKey>(thread, {.woken = woken});
 }
 
-// --- polled memory ----------------------------------------------------------------------------------
+// --- polled memory
+// ----------------------------------------------------------------------------------
 
 void Core::Handle(Thread thread, const wire::HostPoll& message, Time at) {
-  hosts_.Note(thread, Hosts::Activity::kActs);
+  hosts_.Note(thread, message.timeout_ps < 0 ? Hosts::Activity::kActs : Hosts::Activity::kIdles);
   std::vector<node::Machine::HostWatch> watches;
   for (const wire::HostPoll::Watch& watch : message.watches) {
     if (watch.size != 1 && watch.size != 2 && watch.size != 4 && watch.size != 8)
@@ -343,18 +346,22 @@ void Core::Handle(Thread thread, const wire::HostPoll& message, Time at) {
   if (watches.empty() || watches.size() > kMaxWatches || !ProcessOf(thread).pinned)
     return Fail<wire::HostPoll>(thread, Status::kInvalidValue);
   hosts_.Wait(thread, "a loop on pinned memory", false);
+  if (message.timeout_ps >= 0) {
+    const Time span = std::min<Time>(message.timeout_ps, node::kTimeNever / 8);
+    hosts_.WakeAt(thread, at + span,
+                  [this, thread](Time) { Reply<wire::HostPoll>(thread, {.changed = false}); });
+  }
   const Time period = std::max<Time>(machine_->profile().host.poll, node::Ns(1));
-  const std::uint64_t watch = machine_->WatchHost(
-      MachineOf(thread), watches, at, [this, thread, at, period](Time changed) {
+  const std::uint64_t watch =
+      machine_->WatchHost(MachineOf(thread), watches, at, [this, thread, at, period](Time changed) {
+        if (auto record = threads_.find(thread); record != threads_.end()) record->second.watch = 0;
         // The loop looks every `period`; the first look at or after the change sees it.
         const Time looks = changed <= at ? 1 : (changed - at + period - 1) / period;
-        hosts_.WakeAt(thread, at + looks * period, [this, thread](Time) {
-          threads_.at(thread).watch = 0;  // it fires once
-          Reply<wire::HostPoll>(thread);
-        });
+        hosts_.WakeAt(thread, at + looks * period,
+                      [this, thread](Time) { Reply<wire::HostPoll>(thread, {.changed = true}); });
         machine_->Stop();
       });
-  // The change may have been there already, but its answer only comes later: the thread still waits.
+  // It may have fired already; Machine::Unwatch of a watch that has is nothing.
   threads_.at(thread).watch = watch;
 }
 

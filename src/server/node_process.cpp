@@ -1,6 +1,7 @@
-// The epoll loop. Which message is handled when is not decided here but by virtual time (Core::Run);
-// this file reads what is there, notices who is gone, and lets the Core run in between. While the
-// Core runs the Machine a timer pauses it every 20 ms, so that a killed rank is noticed mid-kernel.
+// The epoll loop. Which message is handled when is not decided here but by virtual time
+// (Core::Run); this file reads what is there, notices who is gone, and lets the Core run in
+// between. While the Core runs the Machine a timer pauses it every 20 ms, so that a killed rank is
+// noticed mid-kernel.
 #include "server/node_process.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <vector>
@@ -35,6 +37,7 @@ constexpr int kMaxLogLines = 100;
 constexpr std::int64_t kTickMs = 50;
 constexpr int kDescriptorPollMs = 5;
 constexpr int kPauseUs = 20'000;
+constexpr int kAbandoned = 1;  // exit code when the supervisor has gone
 
 std::atomic<bool> interrupt{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "it is set by a signal handler");
@@ -50,8 +53,8 @@ void Log(const std::string& line) {
   static int lines = 0;
   if (++lines > kMaxLogLines) return;
   const std::string text =
-      "allranks: " + (lines == kMaxLogLines ? std::string("no further messages of this kind") : line) +
-      "\n";
+      "allranks: " +
+      (lines == kMaxLogLines ? std::string("no further messages of this kind") : line) + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
@@ -74,11 +77,12 @@ class NodeProcess {
       : listen_(options.listen_fd),
         control_(options.control_fd),
         epoll_(epoll_create1(EPOLL_CLOEXEC)),
-        core_(std::move(machine), CoreOptions{.patience_ms = options.patience_ms,
-                                              .limits = {},
-                                              .log = Log,
-                                              .watch_process = [this](pid_t pid) { return Watch(pid); },
-                                              .interrupt = &interrupt}) {
+        core_(std::move(machine),
+              CoreOptions{.patience_ms = options.patience_ms,
+                          .limits = {},
+                          .log = Log,
+                          .watch_process = [this](pid_t pid) { return Watch(pid); },
+                          .interrupt = &interrupt}) {
     CHECK(epoll_.get() >= 0);
     const int on = 1;
     setsockopt(listen_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
@@ -98,11 +102,13 @@ class NodeProcess {
     wire::FrameReader reader;
     wire::FrameWriter writer;
 
-    void Send(wire::Op op, std::uint64_t sequence, const wire::Blob& payload, int send_fd) override {
+    void Send(wire::Op op, std::uint64_t sequence, const wire::Blob& payload,
+              int send_fd) override {
       if (closing) return;
       writer.Queue(op, sequence, payload, send_fd);
       // A peer that is gone is noticed when its end is read.
-      if (writer.Flush(fd.get()) && writer.queued() != 0) owner->Modify(fd.get(), EPOLLIN | EPOLLOUT);
+      if (writer.Flush(fd.get()) && writer.queued() != 0)
+        owner->Modify(fd.get(), EPOLLIN | EPOLLOUT);
     }
     void Close() override {
       closing = true;
@@ -273,7 +279,8 @@ int NodeProcess::Run() {
       wire::Deadlock message;
       message.text = DeadlockText(report);
       message.json = DeadlockJson(report);
-      if (!wire::SendFrame(control_.get(), wire::Op::kDeadlock, 0, wire::Encode(message))) break;
+      if (!wire::SendFrame(control_.get(), wire::Op::kDeadlock, 0, wire::Encode(message)))
+        return kAbandoned;
     }
     int timeout = -1;
     if (standing == Core::Standing::kInterrupted) {
@@ -302,7 +309,7 @@ int NodeProcess::Run() {
                     wire::EncodePayload(wire::ReplyHeader{}, reply));
     return 0;
   }
-  return 0;
+  return kAbandoned;
 }
 
 }  // namespace
@@ -328,7 +335,12 @@ int RunNode(const NodeOptions& options) {
     Log(machine.error().message);
     return 2;
   }
-  return NodeProcess(options, std::move(*machine)).Run();
+  const int code = NodeProcess(options, std::move(*machine)).Run();
+  if (code == kAbandoned && !options.folder.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove_all(options.folder, ignored);
+  }
+  return code;
 }
 
 }  // namespace allranks::server

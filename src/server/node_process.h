@@ -1,6 +1,6 @@
-// The node as a process: one thread, an epoll loop over the ranks' connections, and the Core that they
-// talk to. `allranks exec` starts it (as the hidden command `allranks node`), hands it the socket that
-// ranks connect to and a control connection, and asks it for its report at the end.
+// The node as a process: one thread, an epoll loop over the ranks' connections, and the Core that
+// they talk to. `allranks exec` starts it (as the hidden command `allranks node`), hands it the
+// socket that ranks connect to and a control connection, and asks it for its report at the end.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,10 @@
 namespace allranks::server {
 
 struct NodeOptions {
-  int listen_fd = -1;   // a listening Unix stream socket
-  int control_fd = -1;  // the supervisor's connection: Finish in, Deadlock out; its end is the node's
+  int listen_fd = -1;  // a listening Unix stream socket
+  int control_fd =
+      -1;  // the supervisor's connection: Finish in, Deadlock out; its end is the node's
+  std::string folder;   // of the socket; removed if the supervisor ends before it could
   std::string profile;  // path
   node::MachineOptions machine;
   std::int64_t patience_ms = 3'000;

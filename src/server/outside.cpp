@@ -1,5 +1,5 @@
-// Looks through /proc for other holders of a pipe. Slow (milliseconds), but asked only when nothing can
-// happen any more.
+// Looks through /proc for other holders of a pipe. Slow (milliseconds), but asked only when nothing
+// can happen any more.
 #include "server/outside.h"
 
 #include <unistd.h>
@@ -44,7 +44,8 @@ Reach WhoElseHolds(std::span<const int> fds, std::span<const pid_t> ours) {
   for (const fs::directory_entry& process : fs::directory_iterator("/proc", error)) {
     const std::string name = process.path().filename();
     const pid_t pid = std::atoi(name.c_str());
-    if (pid <= 0 || pid == getpid() || std::find(ours.begin(), ours.end(), pid) != ours.end()) continue;
+    if (pid <= 0 || pid == getpid() || std::find(ours.begin(), ours.end(), pid) != ours.end())
+      continue;
     std::error_code ignored;
     for (const fs::directory_entry& fd : fs::directory_iterator(process.path() / "fd", ignored)) {
       const std::string target = Target(fd.path());

@@ -1,5 +1,5 @@
-// Whether anybody but the node's own ranks could ever write to a descriptor that ranks wait for: the
-// difference between a deadlock and a program that waits for its user.
+// Whether anybody but the node's own ranks could ever write to a descriptor that ranks wait for:
+// the difference between a deadlock and a program that waits for its user.
 #pragma once
 
 #include <sys/types.h>

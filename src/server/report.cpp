@@ -34,11 +34,16 @@ int RankOf(const RunReport& report, node::ProcessId process) {
 
 const char* StateName(node::Hosts::State state) {
   switch (state) {
-    case node::Hosts::State::kAnnounced: return "announced";
-    case node::Hosts::State::kRunning: return "running";
-    case node::Hosts::State::kPending: return "pending";
-    case node::Hosts::State::kWaiting: return "waiting";
-    case node::Hosts::State::kDetached: return "detached";
+    case node::Hosts::State::kAnnounced:
+      return "announced";
+    case node::Hosts::State::kRunning:
+      return "running";
+    case node::Hosts::State::kPending:
+      return "pending";
+    case node::Hosts::State::kWaiting:
+      return "waiting";
+    case node::Hosts::State::kDetached:
+      return "detached";
   }
   return "?";
 }
@@ -174,9 +179,9 @@ std::string DeadlockText(const RunReport& report) {
   }
   if (!report.hosts.empty()) text += "on the hosts:\n";
   for (const node::Hosts::ThreadInfo& thread : report.hosts) {
-    text += fmt::format("  rank {}, thread {}: {} in {}, since {}\n", thread.id.rank,
-                        thread.id.number, StateName(thread.state), thread.what,
-                        Duration(thread.clock));
+    text +=
+        fmt::format("  rank {}, thread {}: {} in {}, since {}\n", thread.id.rank, thread.id.number,
+                    StateName(thread.state), thread.what, Duration(thread.clock));
   }
   return text;
 }

@@ -1,5 +1,5 @@
-// What a run has to say for itself at its end: statistics, and the deadlock if it ended in one. Filled
-// by Core, turned into JSON for files and other programs, and into text for a person.
+// What a run has to say for itself at its end: statistics, and the deadlock if it ended in one.
+// Filled by Core, turned into JSON for files and other programs, and into text for a person.
 #pragma once
 
 #include <map>

@@ -1,9 +1,10 @@
 // Streams, events and work: what a thread enqueues, asks about and waits for.
 //
-// A query that is answered "not ready" costs a round trip of wall time, so a loop around one would make
-// waiting expensive. After kPatience equal answers in a row the thread is left waiting: until the work
-// is done, rounded up to the loop's own period, so that the program sees the time it would have seen;
-// or until an eighth of the time waited so far has passed, because the loop may have another way out.
+// A query that is answered "not ready" costs a round trip of wall time, so a loop around one would
+// make waiting expensive. After kPatience equal answers in a row the thread is left waiting: until
+// the work is done, rounded up to the loop's own period, so that the program sees the time it would
+// have seen; or until an eighth of the time waited so far has passed, because the loop may have
+// another way out.
 #include <algorithm>
 #include <utility>
 
@@ -46,18 +47,17 @@ void Core::ReplyWhenDone(Thread thread, std::vector<OpId> ops, int device, Time 
   };
   if (machine_->Done(ops)) return answer(at);
   hosts_.Wait(thread, wire::OpName(M::kOp), false);
-  const std::uint64_t id =
-      machine_->WhenDone(std::move(ops), [this, thread, answer](Time done) {
-        if (auto record = threads_.find(thread); record != threads_.end())
-          record->second.when_done = 0;
-        hosts_.WakeAt(thread, done + machine_->profile().launch.sync, answer);
-        machine_->Stop();
-      });
+  const std::uint64_t id = machine_->WhenDone(std::move(ops), [this, thread, answer](Time done) {
+    if (auto record = threads_.find(thread); record != threads_.end()) record->second.when_done = 0;
+    hosts_.WakeAt(thread, done + machine_->profile().launch.sync, answer);
+    machine_->Stop();
+  });
   if (auto record = threads_.find(thread); record != threads_.end() && hosts_.Has(thread))
     record->second.when_done = id;
 }
 
-// --- streams and events -----------------------------------------------------------------------------
+// --- streams and events
+// -----------------------------------------------------------------------------
 
 void Core::Handle(Thread thread, const wire::CreateStream& message, Time) {
   if (!DeviceOk(thread, message.device))
@@ -137,8 +137,7 @@ void Core::Handle(Thread thread, const wire::EventSync& message, Time at) {
   hosts_.Note(thread, Hosts::Activity::kActs);
   const Process& process = ProcessOf(thread);
   auto event = process.events.find(message.event);
-  if (event == process.events.end())
-    return Fail<wire::EventSync>(thread, Status::kInvalidHandle);
+  if (event == process.events.end()) return Fail<wire::EventSync>(thread, Status::kInvalidHandle);
   std::vector<OpId> ops;
   const Status status = machine_->EventTail(MachineOf(thread), message.event, &ops);
   if (status != Status::kSuccess) return Fail<wire::EventSync>(thread, status);
@@ -157,7 +156,8 @@ void Core::Handle(Thread thread, const wire::EventElapsed& message, Time) {
   Reply<wire::EventElapsed>(thread, {.ps = end - start}, status);
 }
 
-// --- queries ----------------------------------------------------------------------------------------
+// --- queries
+// ----------------------------------------------------------------------------------------
 
 template <class M>
 void Core::AnswerQuery(Thread thread, std::vector<OpId> ops, std::uint64_t object, int device,
@@ -223,22 +223,21 @@ void Core::Handle(Thread thread, const wire::StreamQuery& message, Time at) {
 void Core::Handle(Thread thread, const wire::EventQuery& message, Time at) {
   const Process& process = ProcessOf(thread);
   auto event = process.events.find(message.event);
-  if (event == process.events.end())
-    return Fail<wire::EventQuery>(thread, Status::kInvalidHandle);
+  if (event == process.events.end()) return Fail<wire::EventQuery>(thread, Status::kInvalidHandle);
   std::vector<OpId> ops;
   const Status status = machine_->EventTail(MachineOf(thread), message.event, &ops);
   if (status != Status::kSuccess) return Fail<wire::EventQuery>(thread, status);
   AnswerQuery<wire::EventQuery>(thread, std::move(ops), message.event, event->second, at);
 }
 
-// --- work -------------------------------------------------------------------------------------------
+// --- work
+// -------------------------------------------------------------------------------------------
 
 void Core::Handle(Thread thread, wire::Launch& message, Time at) {
   const auto stream = Find(thread, message.stream);
   if (!stream || !ProcessOf(thread).kernels.contains(message.kernel))
     return Fail<wire::Launch>(thread, Status::kInvalidHandle);
-  if (message.params.size() > kMaxParams)
-    return Fail<wire::Launch>(thread, Status::kInvalidValue);
+  if (message.params.size() > kMaxParams) return Fail<wire::Launch>(thread, Status::kInvalidValue);
   node::LaunchRequest launch;
   launch.kernel = message.kernel;
   launch.grid = {message.grid.x, message.grid.y, message.grid.z};

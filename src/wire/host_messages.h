@@ -221,9 +221,9 @@ struct WakeKey {
   template <class A> void Visit(A& a) { a(key, count); }
 };
 
-// The thread is in a loop whose only way out is that one of these bytes of pinned memory changes, or,
-// if `timeout_ps` >= 0, that it has looked often enough: then the reply comes after that time at the
-// latest, and `changed` says which it was.
+// The thread is in a loop whose only way out is that one of these bytes of pinned memory changes,
+// or, if `timeout_ps` >= 0, that it has looked often enough: then the reply comes after that time
+// at the latest, and `changed` says which it was.
 struct HostPollReply {
   bool changed = false;
   template <class A> void Visit(A& a) { a(changed); }

@@ -1,5 +1,5 @@
-// `allranks` from the outside: exit codes, files, signals, and that nothing is left behind. None of the
-// programs here uses CUDA; tests/programs and tests/faults do.
+// `allranks` from the outside: exit codes, files, signals, and that nothing is left behind. None of
+// the programs here uses CUDA; tests/programs and tests/faults do.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -130,8 +130,8 @@ TEST_F(ExecTest, ShellPipelinesAreRepeatable) {
   const std::string path = folder + "/stats.json";
   std::string first;
   for (int i = 0; i < 3; ++i) {
-    const Outcome outcome =
-        Run("exec --stats-json " + path + " -- sh -c 'seq 3 | sort -r | tr \"\\n\" \" \"; sleep 100'");
+    const Outcome outcome = Run("exec --stats-json " + path +
+                                " -- sh -c 'seq 3 | sort -r | tr \"\\n\" \" \"; sleep 100'");
     EXPECT_EQ(outcome.code, 0);
     EXPECT_EQ(outcome.output, "3 2 1 ");
     const auto stats = nlohmann::json::parse(Contents(path));
@@ -147,19 +147,24 @@ TEST_F(ExecTest, WhatTheProgramLeavesRunningIsEnded) {
   const std::string mark = std::to_string(getpid()) + "77";
   const auto start = std::chrono::steady_clock::now();
   // Not a sleep: that would be virtual.
-  EXPECT_EQ(Run("exec -- sh -c 'setsid sh -c \"while :; do :; done; exit " + mark + "\" & exit 0'").code, 0);
+  EXPECT_EQ(
+      Run("exec -- sh -c 'setsid sh -c \"while :; do :; done; exit " + mark + "\" & exit 0'").code,
+      0);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
   EXPECT_NE(std::system(("pgrep -f '[d]one; exit " + mark + "' >/dev/null").c_str()), 0);
 }
 
-// Starts the supervisor, waits until the program runs, sends it a signal, and returns its exit code.
-int Signalled(const std::string& folder, const std::string& script, std::initializer_list<int> signals) {
+// Starts the supervisor, waits until the program runs, sends it a signal, and returns its exit
+// code.
+int Signalled(const std::string& folder, const std::string& script,
+              std::initializer_list<int> signals) {
   const std::string ready = folder + "/ready";
   const pid_t pid = fork();
   if (pid == 0) {
     setenv("TMPDIR", folder.c_str(), 1);
     execl(ALLRANKS_COMMAND, "allranks", "exec", "--", "bash", "-c",
-          (script + "; touch " + ready + "; while :; do :; done").c_str(), static_cast<char*>(nullptr));
+          (script + "; touch " + ready + "; while :; do :; done").c_str(),
+          static_cast<char*>(nullptr));
     _exit(1);
   }
   for (int i = 0; i < 1000 && !fs::exists(ready); ++i)
@@ -173,9 +178,7 @@ int Signalled(const std::string& folder, const std::string& script, std::initial
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-TEST_F(ExecTest, CtrlCEndsEverything) {
-  EXPECT_EQ(Signalled(folder, "true", {SIGINT}), 130);
-}
+TEST_F(ExecTest, CtrlCEndsEverything) { EXPECT_EQ(Signalled(folder, "true", {SIGINT}), 130); }
 
 TEST_F(ExecTest, TerminationIsPassedOn) {
   EXPECT_EQ(Signalled(folder, "trap 'exit 5' TERM", {SIGTERM}), 5);
@@ -183,6 +186,14 @@ TEST_F(ExecTest, TerminationIsPassedOn) {
 
 TEST_F(ExecTest, ASecondCtrlCIsFinal) {
   EXPECT_EQ(Signalled(folder, "trap '' INT", {SIGINT, SIGINT}), 137);
+}
+
+TEST_F(ExecTest, EvenAKilledSupervisorLeavesNothing) {
+  EXPECT_EQ(Signalled(folder, "true", {SIGKILL}), 1000 + SIGKILL);
+  // The node notices the end of its control connection by itself.
+  for (int i = 0; i < 200 && !LeftBehind().empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(LeftBehind(), "");
 }
 
 TEST_F(ExecTest, VersionAndHelp) {

@@ -1,5 +1,5 @@
-// Hostile and dying clients against a real node process: each harms only itself. The good rank waits in
-// a virtual sleep while the bad one runs, because the node lets one thread run at a time.
+// Hostile and dying clients against a real node process: each harms only itself. The good rank
+// waits in a virtual sleep while the bad one runs, because the node lets one thread run at a time.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 

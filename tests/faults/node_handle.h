@@ -1,5 +1,5 @@
-// A real node process for tests, and raw connections to it that speak (or break) the protocol without
-// the shim's help.
+// A real node process for tests, and raw connections to it that speak (or break) the protocol
+// without the shim's help.
 #pragma once
 
 #include <fcntl.h>
@@ -24,7 +24,8 @@ namespace allranks {
 class NodeHandle {
  public:
   NodeHandle() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "allranks-test-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "allranks-test-XXXXXX").string();
     EXPECT_NE(mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
     address_.sun_family = AF_UNIX;
@@ -93,7 +94,8 @@ class Rank {
     wire::Blob payload;
     int fds[1];
     int received = 0;
-    if (!wire::ReceiveFrame(fd_.get(), &op, &sequence, &payload, fds, 1, &received)) return std::nullopt;
+    if (!wire::ReceiveFrame(fd_.get(), &op, &sequence, &payload, fds, 1, &received))
+      return std::nullopt;
     if (received == 1) memory = wire::Fd(fds[0]);
     EXPECT_EQ(op, M::kOp);
     EXPECT_EQ(sequence, sequence_);

@@ -1,5 +1,5 @@
-// The conservative rule, without sockets or devices: scripts of host threads whose requests arrive in
-// every order, and the transitions of hosts.h one by one.
+// The conservative rule, without sockets or devices: scripts of host threads whose requests arrive
+// in every order, and the transitions of hosts.h one by one.
 #include "node/hosts.h"
 
 #include <gtest/gtest.h>
@@ -299,7 +299,8 @@ TEST_F(HostsTest, PollersCountAsWaitingAfterAWhile) {
   EXPECT_TRUE(poll(Hosts::Activity::kPolls));
   hosts.Note(b, Hosts::Activity::kActs);
   EXPECT_FALSE(poll(Hosts::Activity::kPolls));
-  for (int i = 0; i < 900; ++i) EXPECT_FALSE(poll(Hosts::Activity::kIdles)) << "sleeping is no crime";
+  for (int i = 0; i < 900; ++i)
+    EXPECT_FALSE(poll(Hosts::Activity::kIdles)) << "sleeping is no crime";
 }
 
 TEST_F(HostsTest, ReplaceKeepsOneThread) {
@@ -308,9 +309,7 @@ TEST_F(HostsTest, ReplaceKeepsOneThread) {
   hosts.Process();
   AskAndWait(a, Ns(1));
   hosts.Process();
-  hosts.Request(b, Ns(1), "exec", [&](Time) {
-    hosts.Resume(b);
-  });
+  hosts.Request(b, Ns(1), "exec", [&](Time) { hosts.Resume(b); });
   hosts.Process();
   hosts.Process();
   hosts.Gone(a);
@@ -334,7 +333,8 @@ TEST_F(HostsTest, TimeDoesNotOverflow) {
   EXPECT_GT(hosts.now(), 0);
 }
 
-// --- any order of arrival ---------------------------------------------------------------------------
+// --- any order of arrival
+// ---------------------------------------------------------------------------
 
 struct Step {
   enum Kind { kReply, kSleep, kSpawn, kWakeNext, kKill, kExit } kind = kReply;
@@ -342,8 +342,8 @@ struct Step {
 };
 using Script = std::vector<Step>;
 
-// Runs `scripts` (one per process; a spawned thread takes the script after the last) and returns what
-// was handled. `choose` decides, whenever several messages could arrive next, which one does.
+// Runs `scripts` (one per process; a spawned thread takes the script after the last) and returns
+// what was handled. `choose` decides, whenever several messages could arrive next, which one does.
 std::vector<Entry> Play(const std::vector<Script>& scripts, const std::function<int(int)>& choose) {
   std::vector<Entry> log;
   Hosts hosts({}, {[&](HostThread thread, Time at) { log.push_back({at, thread, -1}); }, {}});
@@ -399,16 +399,18 @@ std::vector<Entry> Play(const std::vector<Script>& scripts, const std::function<
     }
     const int number = static_cast<int>(players[index].next);
     const bool over = players[index].next == players[index].script->size();
-    const Step step = over ? Step{Step::kExit, Ns(1), 0}
-                           : (*players[index].script)[players[index].next++];
-    // Exit while a new thread is on its way to its first instruction is a race of the program's own.
+    const Step step =
+        over ? Step{Step::kExit, Ns(1), 0} : (*players[index].script)[players[index].next++];
+    // Exit while a new thread is on its way to its first instruction is a race of the program's
+    // own.
     const bool alone = std::all_of(players.begin(), players.end(), [&](const Player& player) {
       return player.thread.rank != thread.rank || resumed.contains(player.thread);
     });
     if (step.kind == Step::kKill && alone) {
       // exit(): the connections of all threads close, each at its own wall time.
       for (Player& player : players)
-        if (player.thread.rank == thread.rank && hosts.Has(player.thread)) dying.insert(player.thread);
+        if (player.thread.rank == thread.rank && hosts.Has(player.thread))
+          dying.insert(player.thread);
       continue;
     }
     hosts.Request(thread, step.cost, "step", [&, thread, step, number](Time at) {
@@ -451,12 +453,11 @@ std::vector<Entry> Play(const std::vector<Script>& scripts, const std::function<
 
 TEST(HostsPropertyTest, OrderDoesNotDependOnArrival) {
   const bool passed = rc::check("the same scripts give the same order", [] {
-    const auto scripts = *rc::gen::container<std::vector<Script>>(
-        rc::gen::container<Script>(rc::gen::apply(
+    const auto scripts =
+        *rc::gen::container<std::vector<Script>>(rc::gen::container<Script>(rc::gen::apply(
             [](int kind, int cost, int sleep) {
               // Small numbers, so that ties are common.
-              return Step{static_cast<Step::Kind>(kind > 4 ? 0 : kind), Ns(cost),
-                          Ns(sleep)};
+              return Step{static_cast<Step::Kind>(kind > 4 ? 0 : kind), Ns(cost), Ns(sleep)};
             },
             rc::gen::inRange(0, 10), rc::gen::inRange(1, 4), rc::gen::inRange(0, 6))));
     RC_PRE(!scripts.empty());

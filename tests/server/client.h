@@ -15,8 +15,7 @@ class Client final : public Link {
  public:
   Client(Core& core, pid_t pid) : core_(core) { core.Opened(this, pid); }
 
-  void Send(wire::Op op, std::uint64_t sequence, const wire::Blob& payload,
-            int reply_fd) override {
+  void Send(wire::Op op, std::uint64_t sequence, const wire::Blob& payload, int reply_fd) override {
     replies_.push_back({op, sequence, payload, reply_fd});
   }
   void Close() override { closed = true; }

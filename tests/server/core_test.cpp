@@ -1,5 +1,5 @@
-// The server without sockets: what a host thread is answered, when in virtual time, and that a process
-// that misbehaves or dies harms nobody else.
+// The server without sockets: what a host thread is answered, when in virtual time, and that a
+// process that misbehaves or dies harms nobody else.
 #include "server/core.h"
 
 #include <fcntl.h>
@@ -397,6 +397,40 @@ TEST_F(CoreTest, HostPollWakesOnTheGrid) {
   EXPECT_GT(fake->host_writes, 0);
 }
 
+TEST_F(CoreTest, HostPollTimesOut) {
+  auto rank = Root(100);
+  wire::AllocPinned pinned;
+  pinned.size = 4096;
+  const std::uint64_t memory = rank->Call(pinned).address;
+  rank->Call(StoreKernel(Kernel(*rank), memory, 5, 40));
+  const node::Time launched = rank->header.clock;
+  wire::HostPoll poll;
+  poll.watches.push_back({memory, 4, 0});
+  poll.timeout_ps = Us(10);
+  EXPECT_FALSE(rank->Call(poll).changed);
+  EXPECT_EQ(rank->header.clock, launched + Us(10) + Ns(100));
+  poll.timeout_ps = Us(100);
+  EXPECT_TRUE(rank->Call(poll).changed);
+  EXPECT_GE(rank->header.clock, launched + Us(40));
+  EXPECT_LT(rank->header.clock, launched + Us(41));
+}
+
+TEST_F(CoreTest, AThreadThatMaySpinOnPinnedMemoryIsDetached) {
+  auto rank = Root(100);
+  rank->Call(StoreKernel(Kernel(*rank), 0, 5, 40));
+  core->Tick(0);
+  EXPECT_FALSE(core->Tick(10'000)) << "it computes";
+  wire::AllocPinned pinned;
+  pinned.size = 4096;
+  const std::uint64_t memory = rank->Call(pinned).address;
+  core->Tick(20'000);
+  EXPECT_TRUE(core->Tick(30'000)) << "it may wait for the kernel";
+  EXPECT_EQ(core->Run(), Core::Standing::kIdle);
+  EXPECT_FALSE(fake->Busy()) << "the kernel could go on";
+  rank->Call(wire::FreePinned{memory});
+  EXPECT_FALSE(core->hosts().deterministic());
+}
+
 TEST_F(CoreTest, PollingQueriesLeap) {
   auto rank = Root(100);
   rank->Call(wire::Init{});
@@ -484,7 +518,8 @@ TEST_F(CoreTest, APipeThatOnlyRanksHoldIsADeadlock) {
   close(ends[1]);
 }
 
-// --- failure ----------------------------------------------------------------------------------------
+// --- failure
+// ----------------------------------------------------------------------------------------
 
 TEST_F(CoreTest, AKilledRankReturnsItsMemory) {
   auto other = Root(200);

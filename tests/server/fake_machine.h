@@ -1,6 +1,7 @@
-// A Machine of fixed times for tests of the server: a kernel takes grid.x microseconds and then stores
-// the u32 in its parameters at the address before it; grid.y == 2 makes it wait for ever. Copies and
-// memsets take one microsecond. Memory is real bytes, streams are chains, nothing else is simulated.
+// A Machine of fixed times for tests of the server: a kernel takes grid.x microseconds and then
+// stores the u32 in its parameters at the address before it; grid.y == 2 makes it wait for ever.
+// Copies and memsets take one microsecond. Memory is real bytes, streams are chains, nothing else
+// is simulated.
 #pragma once
 
 #include <sys/mman.h>
@@ -91,7 +92,8 @@ class FakeMachine final : public node::Machine {
     return Status::kSuccess;
   }
 
-  Status Allocate(node::ProcessId process, int, std::uint64_t size, node::Address* address) override {
+  Status Allocate(node::ProcessId process, int, std::uint64_t size,
+                  node::Address* address) override {
     if (size == 0 || size > FreeMemory(process, 0)) return Status::kOutOfMemory;
     *address = next_address_;
     next_address_ += (size + 511) / 512 * 512;
@@ -104,13 +106,15 @@ class FakeMachine final : public node::Machine {
     memory_.erase(found);
     return Status::kSuccess;
   }
-  Status AllocatePinned(node::ProcessId process, std::uint64_t size, node::PinnedMemory* out) override {
+  Status AllocatePinned(node::ProcessId process, std::uint64_t size,
+                        node::PinnedMemory* out) override {
     size = (size + 4095) / 4096 * 4096;
     if (size == 0 || size > (16u << 20)) return Status::kOutOfMemory;
     Memory memory;
     memory.process = process;
     memory.fd = memfd_create("pinned", MFD_CLOEXEC);
-    if (memory.fd < 0 || ftruncate(memory.fd, static_cast<off_t>(size)) != 0) return Status::kOutOfMemory;
+    if (memory.fd < 0 || ftruncate(memory.fd, static_cast<off_t>(size)) != 0)
+      return Status::kOutOfMemory;
     memory.map = static_cast<std::byte*>(
         mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, 0));
     memory.map_size = size;
@@ -173,8 +177,8 @@ class FakeMachine final : public node::Machine {
     });
     return Status::kSuccess;
   }
-  Status Copy(node::ProcessId process, node::StreamId stream, std::shared_ptr<node::CopyRequest> copy,
-              Time at, node::OpId* op) override {
+  Status Copy(node::ProcessId process, node::StreamId stream,
+              std::shared_ptr<node::CopyRequest> copy, Time at, node::OpId* op) override {
     if ((copy->dst != 0 && Find(process, copy->dst, copy->size) == nullptr) ||
         (copy->src != 0 && Find(process, copy->src, copy->size) == nullptr))
       return Status::kInvalidValue;
@@ -187,15 +191,18 @@ class FakeMachine final : public node::Machine {
     });
     return Status::kSuccess;
   }
-  Status Memset(node::ProcessId process, node::StreamId stream, node::Address dst, std::uint32_t value,
-                int width, std::uint64_t count, Time at, node::OpId* op) override {
+  Status Memset(node::ProcessId process, node::StreamId stream, node::Address dst,
+                std::uint32_t value, int width, std::uint64_t count, Time at,
+                node::OpId* op) override {
     if (count > (1u << 30) || Find(process, dst, count * static_cast<unsigned>(width)) == nullptr)
       return Status::kInvalidValue;
-    *op = Enqueue(process, stream, at, node::Us(1), [this, process, dst, value, width, count](Time) {
-      std::byte* to = Find(process, dst, count * static_cast<unsigned>(width));
-      for (std::uint64_t i = 0; to != nullptr && i < count; ++i)
-        std::memcpy(to + i * static_cast<unsigned>(width), &value, static_cast<std::size_t>(width));
-    });
+    *op =
+        Enqueue(process, stream, at, node::Us(1), [this, process, dst, value, width, count](Time) {
+          std::byte* to = Find(process, dst, count * static_cast<unsigned>(width));
+          for (std::uint64_t i = 0; to != nullptr && i < count; ++i)
+            std::memcpy(to + i * static_cast<unsigned>(width), &value,
+                        static_cast<std::size_t>(width));
+        });
     return Status::kSuccess;
   }
   Status RecordEvent(node::ProcessId, node::StreamId stream, node::EventId event, Time) override {
@@ -221,7 +228,9 @@ class FakeMachine final : public node::Machine {
   bool Done(std::span<const node::OpId> ops) const override {
     return std::none_of(ops.begin(), ops.end(), [&](node::OpId op) { return ops_.contains(op); });
   }
-  Status EventTime(node::ProcessId, node::EventId, Time*) override { return Status::kInvalidHandle; }
+  Status EventTime(node::ProcessId, node::EventId, Time*) override {
+    return Status::kInvalidHandle;
+  }
 
   std::uint64_t WhenDone(std::vector<node::OpId> ops, std::function<void(Time)> done) override {
     if (Done(ops)) {
@@ -333,7 +342,8 @@ class FakeMachine final : public node::Machine {
   node::OpId Enqueue(node::ProcessId process, node::StreamId stream, Time at, Time length,
                      std::function<void(Time)> effect) {
     Time start = std::max(at, now_);
-    if (auto tail = ops_.find(tails_[stream]); tail != ops_.end()) start = std::max(start, tail->second.end);
+    if (auto tail = ops_.find(tails_[stream]); tail != ops_.end())
+      start = std::max(start, tail->second.end);
     const node::OpId id = ++last_;
     ops_[id] = {process, start >= node::kTimeNever / 4 ? start : start + length, std::move(effect)};
     tails_[stream] = id;
