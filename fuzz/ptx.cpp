@@ -1,4 +1,4 @@
-// Everything that src/ptx reads is hostile: PTX text, fat binaries and cubins. The first byte of an
+// Everything that src/ptx reads and src/node decodes is hostile: PTX text, fat binaries and cubins. The first byte of an
 // input picks the reader, so that one corpus serves all three:
 //   'F' fat binary (every image is extracted, and read on as what it claims to be), 'C' cubin,
 //   anything else: PTX text, from that byte on.
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "node/decode.h"
 #include "ptx/cubin.h"
 #include "ptx/fatbin.h"
 #include "ptx/parser.h"
@@ -18,6 +19,7 @@ using allranks::ptx::Function;
 using allranks::ptx::Operand;
 
 constexpr std::size_t kMaxInput = 65536;
+constexpr std::size_t kMaxDecoded = 512;      // instructions
 // Far above what the seeds need; real images are bounded by kMaxImageBytes.
 constexpr std::uint64_t kMaxExtracted = 65536;
 
@@ -47,6 +49,10 @@ void ReadPtx(std::string text) {
           instruction.operands[0].kind == Operand::Kind::kSymbol) {
         CHECK(function.labels.contains(instruction.operands[0].name));
       }
+    }
+    // Everything that parses must also decode, to code or to a clean refusal.
+    if (function.is_entry && function.has_body && function.code.size() <= kMaxDecoded) {
+      (void)allranks::node::Decode(*module, function, nullptr);
     }
   }
 }

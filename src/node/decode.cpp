@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "node/alu.h"
 #include "node/flow.h"
+#include "node/lanes.h"
 
 namespace allranks::node {
 namespace {
@@ -21,6 +22,7 @@ using ptx::Space;
 using ptx::Type;
 
 constexpr std::size_t kMaxAccessBytes = 32;               // of one lane: v8.b32, v4.b64
+constexpr std::uint32_t kMaxRegisters = 255;              // per thread, on every architecture
 constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;      // per thread, as on hardware
 
 int SlotBytes(Type type) {
@@ -39,9 +41,7 @@ std::uint64_t AlignOf(const ptx::Variable& variable) {
 
 template <class T>
 void Copy(const Lanes& lanes, const Op& op, std::uint32_t mask) {
-  const std::byte* from = (op.s[0] & kConstant) != 0
-                              ? lanes.constants + (op.s[0] & ~kConstant) * kSlotBytes
-                              : lanes.registers + op.s[0] * kSlotBytes;
+  const std::byte* from = SlotAt(lanes.registers, lanes.constants, op.s[0]);
   auto* d = reinterpret_cast<T*>(lanes.registers + op.d * kSlotBytes);
   const auto* s = reinterpret_cast<const T*>(from);
   if (mask == kAllLanes) {
@@ -123,6 +123,15 @@ class Decoder {
  private:
   // Where an operand of the given width stands; kNoSlot if it cannot be one.
   Slot Place(const Operand& operand, int bytes, bool is_float, int literal_bits = 0);
+  // Where a result goes: a register of that width, or nowhere (`_`, or never read). False for
+  // anything else, which only hostile text has there.
+  bool Destination(const Operand& operand, int bytes, Slot* slot) const {
+    *slot = kNoSlot;
+    if (operand.kind == Operand::Kind::kSink) return true;
+    if (!HasWidth(operand, bytes)) return false;
+    *slot = flow_.place[static_cast<std::size_t>(operand.reg)];
+    return true;
+  }
   Slot Predicate(const Operand& operand) const;
   Slot Literal(std::uint64_t value, int bytes);
   Slot Reference(ConstantRef ref);
@@ -165,7 +174,7 @@ class Decoder {
   std::vector<std::uint32_t> op_of_;               // first op of each instruction
   std::map<std::pair<std::uint64_t, int>, Slot> literals_;
   std::map<std::string_view, std::uint64_t> shared_, local_, params_;
-  Slot carry_ = kNoSlot;
+  Slot carry_ = kNoSlot;                           // predicate of add.cc and its kin
 };
 
 Slot Decoder::NewConstant(int bytes) {
@@ -382,9 +391,12 @@ bool Decoder::LoadStore(const Instruction& in, bool load) {
   }
   const bool is_float = op.type == Type::kF32 || op.type == Type::kF64;
   for (std::size_t i = 0; i < elements.size(); ++i) {
-    if (elements[i].kind == Operand::Kind::kSink) continue;
+    if (load) {
+      if (!Destination(elements[i], width, &op.data[i])) return false;
+      continue;
+    }
     op.data[i] = Place(elements[i], width, is_float, op.bytes == 2 ? 16 : 0);
-    if (op.data[i] == kNoSlot && !load) return false;
+    if (op.data[i] == kNoSlot) return false;
   }
   Op out = Start(in, OpKind::kMemory);
   out.aux = static_cast<std::uint32_t>(code_->memory.size());
@@ -420,9 +432,7 @@ bool Decoder::Atomic(const Instruction& in, bool reduce) {
   if (in.operands.size() < first + 1 + sources || !Address(in.operands[first], &op)) return false;
   op.register_bytes = static_cast<std::uint8_t>(std::max<int>(4, op.bytes));
   const bool is_float = float_add;
-  if (!reduce && in.operands[0].kind == Operand::Kind::kReg) {
-    op.data[0] = Place(in.operands[0], op.register_bytes, false);
-  }
+  if (!reduce && !Destination(in.operands[0], op.register_bytes, &op.data[0])) return false;
   if (op.atomic == AtomicOp::kCas) {
     op.compare = Place(in.operands[first + 1], op.register_bytes, is_float);
     op.operand = Place(in.operands[first + 2], op.register_bytes, is_float);
@@ -485,8 +495,11 @@ bool Decoder::Barrier(const Instruction& in) {
   Op out = Start(in, OpKind::kBarrier);
   if (next == 1) {
     if (in.operands.size() < 3) return false;
-    out.d = op.what == BarrierOp::What::kRedPopc ? Place(in.operands[0], 4, false)
-                                                 : Predicate(in.operands[0]);
+    if (op.what == BarrierOp::What::kRedPopc) {
+      if (!Destination(in.operands[0], 4, &out.d)) return false;
+    } else {
+      out.d = Predicate(in.operands[0]);
+    }
     op.source = Predicate(in.operands.back());
     op.source_negated = in.operands.back().negated;
     if (out.d == kNoSlot || op.source == kNoSlot) return false;
@@ -516,11 +529,11 @@ bool Decoder::Warp(const Instruction& in) {
     op.mask = Place(o[0], 4, false);
   } else if (in.opcode == "activemask") {
     op.what = What::kActiveMask;
-    out.d = Place(o[0], 4, false);
+    if (o.size() != 1 || !Destination(o[0], 4, &out.d)) return false;
   } else if (in.opcode == "elect") {
     op.what = What::kElect;
     if (o.size() != 2 || o[0].kind != Operand::Kind::kPair) return false;
-    if (o[0].elements[0].kind == Operand::Kind::kReg) out.d = Place(o[0].elements[0], 4, false);
+    if (!Destination(o[0].elements[0], 4, &out.d)) return false;
     op.predicate = Predicate(o[0].elements[1]);
     op.mask = Place(o[1], 4, false);
   } else if (in.opcode == "shfl") {
@@ -529,7 +542,7 @@ bool Decoder::Warp(const Instruction& in) {
               : in.Has("down") ? What::kShflDown
               : in.Has("bfly") ? What::kShflBfly
                                : What::kShflIdx;
-    out.d = Place(first(o[0]), 4, false);
+    if (!Destination(first(o[0]), 4, &out.d)) return false;
     if (o[0].kind == Operand::Kind::kPair) op.predicate = Predicate(o[0].elements[1]);
     op.source = Place(o[1], 4, false);
     op.b = Place(o[2], 4, false);
@@ -542,7 +555,11 @@ bool Decoder::Warp(const Instruction& in) {
               : in.Has("all")  ? What::kVoteAll
               : in.Has("any")  ? What::kVoteAny
                                : What::kVoteUni;
-    out.d = op.what == What::kBallot ? Place(o[0], 4, false) : Predicate(o[0]);
+    if (op.what != What::kBallot) {
+      out.d = Predicate(o[0]);
+    } else if (!Destination(o[0], 4, &out.d)) {
+      return false;
+    }
     op.source = Predicate(o[1]);
     op.source_negated = o[1].negated;
     op.mask = Place(o[2], 4, false);
@@ -551,7 +568,7 @@ bool Decoder::Warp(const Instruction& in) {
     if (!in.Has("sync") || o.size() != 3) return false;
     op.what = in.Has("all") ? What::kMatchAll : What::kMatchAny;
     op.bytes = in.Has("b64") ? 8 : 4;
-    out.d = Place(first(o[0]), 4, false);
+    if (!Destination(first(o[0]), 4, &out.d)) return false;
     if (o[0].kind == Operand::Kind::kPair) op.predicate = Predicate(o[0].elements[1]);
     op.source = Place(o[1], op.bytes, false);
     op.mask = Place(o[2], 4, false);
@@ -565,7 +582,7 @@ bool Decoder::Warp(const Instruction& in) {
               : in.Has("or")  ? What::kReduxOr
                               : What::kReduxXor;
     op.is_signed = in.Has("s32");
-    out.d = Place(o[0], 4, false);
+    if (!Destination(o[0], 4, &out.d)) return false;
     op.source = Place(o[1], 4, false);
     op.mask = Place(o[2], 4, false);
     if (op.source == kNoSlot) return false;
@@ -888,7 +905,7 @@ Result<std::shared_ptr<const Code>> Decoder::Run(const ptx::KernelResources* res
         1024, limits.max_threads[0] * std::max(1u, limits.max_threads[1]) * std::max(1u, limits.max_threads[2]));
   }
   if (resources != nullptr) {
-    code_->registers = resources->registers;
+    code_->registers = std::min<std::uint32_t>(resources->registers, kMaxRegisters);
     // The real compiler may place more than the text declares; what it placed decides residency.
     code_->static_shared = std::max(code_->static_shared, static_cast<std::uint32_t>(std::min<std::uint64_t>(
                                                               resources->shared_bytes, UINT32_MAX)));

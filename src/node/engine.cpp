@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "node/lanes.h"
 #include "node/memory_ops.h"
 #include "node/observer.h"
 #include "node/wait.h"
@@ -24,11 +25,6 @@ constexpr std::uint32_t kNoJoin = 0xfffffffeu;
 // computes to end, few enough that a wait which is not recognised as one costs little.
 constexpr std::uint32_t kPatience = 1024;
 constexpr std::uint32_t kMaxKept = 32;      // bytes of the widest vector access
-
-template <class F>
-void ForLanes(std::uint32_t mask, F f) {
-  for (; mask != 0; mask &= mask - 1) f(std::countr_zero(mask));
-}
 
 template <class Observer>
 class EngineT final : public Engine {
@@ -52,8 +48,7 @@ class EngineT final : public Engine {
   enum class Next : std::uint8_t { kGo, kYield, kGone };
 
   const std::byte* Source(Slot slot) const {
-    return (slot & kConstant) != 0 ? constants_ + (slot & ~kConstant) * kSlotBytes
-                                   : warp_->registers + slot * kSlotBytes;
+    return SlotAt(warp_->registers, constants_, slot);
   }
   void WaitFor(Slot slot) {
     if ((slot & kConstant) == 0 && slot != kNoSlot) path_->clock = std::max(path_->clock, warp_->ready[slot]);
@@ -107,6 +102,7 @@ class EngineT final : public Engine {
   Time value_ready_ = 0;          // result of a memory access: when its value is there
   bool changed_ = false;          // an access changed memory
   bool dense_ = false;            // it was by all lanes, one behind the other
+  bool chosen_ = false;           // the observer has replaced a value of it
   // The mapping of the last global access.
   struct {
     ProcessId process = 0;
@@ -257,9 +253,11 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
         }
         if (mask != path.mask) SkipLanes(path.mask & ~mask);
         if (warp_op.what == WarpOp::What::kActiveMask) {
-          ForLanes(mask, [&](int l) {
-            std::memcpy(warp_->registers + op.d * kSlotBytes + l * 4, &path.mask, 4);
-          });
+          if (op.d != kNoSlot) {
+            ForLanes(mask, [&](int l) {
+              std::memcpy(warp_->registers + op.d * kSlotBytes + l * 4, &path.mask, 4);
+            });
+          }
           ++path.pc;
           join_pc = JoinPc();
           break;
@@ -494,7 +492,9 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
     // Release: what this CTA has stored is there before.
     if ((m.order == Order::kRelease || m.order == Order::kAcqRel || m.order == Order::kSc) &&
         m.scope >= Scope::kGpu) {
-      path.clock = std::max(path.clock, cta_->store_arrival);
+      // The goal is set once: what other warps store meanwhile is not this one's to wait for.
+      if (path.release_goal == 0) path.release_goal = std::max<Time>(1, cta_->store_arrival);
+      path.clock = std::max(path.clock, path.release_goal);
     }
     if (!Turn()) {
       // The instruction is issued again when its turn has come; it is counted once.
@@ -520,8 +520,10 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
     for (int l = 0; l < kLanes; ++l) address[l] = base[l] + static_cast<std::uint64_t>(m.offset);
   }
 
+  path.release_goal = 0;
   value_ready_ = path.clock;
   changed_ = false;
+  chosen_ = false;
   bool ok = true;
   std::uint32_t left = mask;
   while (ok && left != 0) {
@@ -583,6 +585,9 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
     // What follows an acquire must not start before it: the value is waited for.
     if (m.order == Order::kAcquire || m.order == Order::kAcqRel || m.order == Order::kSc) {
       path.clock = std::max(path.clock, value_ready_);
+      if constexpr (Observer::kChooses) {
+        if (!chosen_) observer_.OnAcquire(cta_->number);
+      }
     }
   }
   if (changed_ && !path.spins.empty()) world_.RecordChange(path);
@@ -757,7 +762,10 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
         HideLateWrites(*object, offset[l], bytes, value, sampled, cta_->number);
         if constexpr (Observer::kChooses) {
           // A value that will become another one by itself is nothing to park on.
-          if (observer_.Choose(*object, offset[l], bytes, value, cta_->number)) world_.RecordChange(*path_);
+          if (observer_.Choose(*object, offset[l], bytes, value, cta_->number)) {
+            chosen_ = true;
+            world_.RecordChange(*path_);
+          }
         }
         LoadLane(m, warp_->registers, l, value);
         if (!path_->spins.empty()) {
@@ -785,7 +793,11 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
     const bool watched = (object != nullptr && !object->watches.empty()) || !path_->spins.empty();
     changed_ |= StoreLanes(m, warp_->registers, constants_, lanes, base, offset, dense_, watched);
   } else {
-    changed_ |= AtomicLanes(m, warp_->registers, constants_, lanes, base, offset);
+    // An atomic has seen the newest value: nothing older may be seen by it again.
+    if (global) {
+      ForLanes(lanes, [&](int l) { RevealLateWrites(*object, offset[l], bytes, path_->clock); });
+    }
+    changed_ |= AtomicLanes(m, warp_->registers, constants_, lanes, base, offset, global);
     if (!changed_ && !path_->spins.empty() && object != nullptr) {
       // A failed compare-and-swap and its like only read.
       ForLanes(lanes, [&](int l) {

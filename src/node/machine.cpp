@@ -81,7 +81,8 @@ Device* MachineImpl::DeviceOf(const Process& process, int device) {
 
 Stream* MachineImpl::FindStream(ProcessId process, StreamId stream) {
   const auto it = streams_.find(stream);
-  return it == streams_.end() || it->second.process != process ? nullptr : &it->second;
+  const bool known = it != streams_.end() && it->second.process == process && !it->second.destroyed;
+  return known ? &it->second : nullptr;
 }
 
 Event* MachineImpl::FindEvent(ProcessId process, EventId event) {
@@ -128,6 +129,8 @@ void MachineImpl::RemoveProcess(ProcessId id) {
       ++it;
     }
   }
+  queued_.erase(id);
+  std::erase_if(ipc_opens_, [id](const auto& entry) { return entry.first.first == id; });
   std::erase_if(streams_, [id](const auto& entry) { return entry.second.process == id; });
   std::erase_if(default_streams_, [id](const auto& entry) { return entry.first.first == id; });
   std::erase_if(events_, [id](const auto& entry) { return entry.second.process == id; });
@@ -189,9 +192,11 @@ bool MachineImpl::RunUntil(Time limit) {
   while (true) {
     ended_.clear();
     if (stop_) return finish(world_.now), true;
-    if (interrupt_ != nullptr && ++runs >= kInterruptPeriod) {
+    if (++runs >= kInterruptPeriod) {
       runs = 0;
-      if (interrupt_->load(std::memory_order_relaxed)) return finish(world_.now), true;
+      if (interrupt_ != nullptr && interrupt_->load(std::memory_order_relaxed)) {
+        return finish(world_.now), true;
+      }
     }
     // The earliest of the timed things and of all devices' queues; at equal times in this order.
     Device* next = nullptr;

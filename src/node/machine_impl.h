@@ -45,6 +45,7 @@ struct Stream {
   int device = 0;                                  // machine-wide
   bool non_blocking = false;
   bool legacy = false;
+  bool destroyed = false;                          // kept until its tail is complete
   OpId tail = 0;
 };
 
@@ -72,13 +73,13 @@ struct Operation {
   int missing = 0;                                 // dependences not complete
   Time ready = 0;                                  // not before
   bool chained = false;                            // became ready by the end of another operation
-  bool started = false;
+  bool voided = false;                             // its context has ended: completes without effect
   std::vector<OpId> next;
   std::vector<std::uint64_t> waiters;
   // kKernel
   std::shared_ptr<const Code> code;
   LaunchRequest launch;
-  ModuleId module = 0;
+  Bank constants;
   // kCopy, kMemset
   std::shared_ptr<CopyRequest> copy;
   Place src, dst;
@@ -238,6 +239,8 @@ class MachineImpl final : public Machine {
   std::map<std::uint32_t, std::weak_ptr<Object>> exported_;
   std::list<struct Launch> ended_;                     // kept until no engine frame refers to them
   std::vector<struct Fault> faults_;
+  std::map<std::pair<ProcessId, Address>, int> ipc_opens_;    // how often each handle is open
+  std::map<ProcessId, std::size_t> queued_;            // operations of a process
   std::map<std::pair<ProcessId, int>, int> names_;     // allocations so far, for their names
 };
 

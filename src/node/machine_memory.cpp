@@ -1,4 +1,5 @@
 // Allocation, pinned memory, IPC and peer access.
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
@@ -9,6 +10,7 @@ namespace {
 
 constexpr std::uint64_t kDeviceGranule = 512;
 constexpr std::uint64_t kPinnedGranule = 4096;
+constexpr std::ptrdiff_t kMaxPinned = 512;
 constexpr std::uint64_t kIpcMagic = 0x3143'5049'4b4e'5241;   // "ARNKIPC1"
 
 // Mixes an id so that a handle made up by a program does not happen to name an object.
@@ -93,6 +95,11 @@ Status MachineImpl::AllocatePinned(ProcessId id, std::uint64_t size, PinnedMemor
   if (Find(id) == nullptr) return Status::kInvalidContext;
   if (size == 0) return Status::kInvalidValue;
   Process& process = world_.ProcessOf(id);
+  // Each is a descriptor of the node's; one process must not take them all.
+  const auto pinned = std::count_if(process.table.all().begin(), process.table.all().end(), [](const auto& entry) {
+    return entry.second.object->kind == Object::Kind::kPinned;
+  });
+  if (pinned >= kMaxPinned) return Status::kOutOfMemory;
   const std::string name = fmt::format("rank {} pinned #{}", process.rank, ++names_[{id, -1}]);
   Mapping mapping;
   const Status status = MapNew(process, 0, Object::Kind::kPinned, size, name, &mapping);
@@ -159,8 +166,12 @@ Status MachineImpl::IpcOpen(ProcessId id, int device, const IpcHandle& handle, A
   const int visible = object->device - world_.FirstDevice(process);
   if (visible < 0 || visible >= DeviceCount(id)) return Status::kInvalidValue;
   if (object->owner == id) return Status::kInvalidContext;
+  // Opened again, a handle gives the same address; each open wants its close.
   for (const auto& [base, mapping] : process.table.all()) {
-    if (mapping.object == object) return Status::kAlreadyMapped;
+    if (mapping.object != object) continue;
+    ++ipc_opens_[{id, base}];
+    *address = base;
+    return Status::kSuccess;
   }
   const Address base =
       process.device_arenas[static_cast<std::size_t>(visible)].Take(object->size, kDeviceGranule);
@@ -171,6 +182,7 @@ Status MachineImpl::IpcOpen(ProcessId id, int device, const IpcHandle& handle, A
   mapping.object = std::move(object);
   mapping.ipc = true;
   process.table.Insert(std::move(mapping));
+  ipc_opens_[{id, base}] = 1;
   *address = base;
   return Status::kSuccess;
 }
@@ -180,6 +192,8 @@ Status MachineImpl::IpcClose(ProcessId id, Address address) {
   Process& process = world_.ProcessOf(id);
   const Mapping* mapping = process.table.Find(address);
   if (mapping == nullptr || mapping->base != address || !mapping->ipc) return Status::kInvalidValue;
+  if (--ipc_opens_[{id, address}] > 0) return Status::kSuccess;
+  ipc_opens_.erase({id, address});
   Unmap(process, address);
   return Status::kSuccess;
 }
@@ -206,6 +220,7 @@ Status MachineImpl::DisablePeer(ProcessId id, int device, int peer) {
   const std::uint64_t bit = std::uint64_t{1} << peer;
   if ((peers & bit) == 0) return Status::kPeerAccessNotEnabled;
   peers &= ~bit;
+  world_.ProcessOf(id).table.Touch();
   return Status::kSuccess;
 }
 

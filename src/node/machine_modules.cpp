@@ -122,7 +122,10 @@ Status MachineImpl::PlaceGlobals(LoadedModule& module) {
     const Status status =
         MapNew(process, visible, constant ? Object::Kind::kConst : Object::Kind::kGlobal,
                std::max<std::uint64_t>(variable.size, 1), std::string(variable.name), &mapping);
-    if (status != Status::kSuccess) return status;
+    if (status != Status::kSuccess) {
+      for (const auto& [name, global] : module.globals) Unmap(process, global.address);
+      return status;
+    }
     std::memcpy(mapping.object->data, variable.init.data(),
                 std::min<std::uint64_t>(variable.init.size(), variable.size));
     module.globals[std::string(variable.name)] = {mapping.base, variable.size};
@@ -198,7 +201,11 @@ Status MachineImpl::DecodeKernel(Kernel& kernel) {
     const auto resources = image.resources.find(kernel.name);
     auto code = Decode(image.module, *function,
                        resources == image.resources.end() ? nullptr : &resources->second);
-    if (!code) return Status::kInvalidPtx;
+    if (!code) {
+      const LoadedModule& module = modules_.at(kernel.module);
+      faults_.push_back({module.process, module.device, Status::kInvalidPtx, code.error().message});
+      return Status::kInvalidPtx;
+    }
     cached = std::move(*code);
   }
   kernel.code = cached;

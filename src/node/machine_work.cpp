@@ -13,6 +13,8 @@ constexpr std::uint64_t kCopyPiece = std::uint64_t{1} << 20;
 constexpr std::uint64_t kWorkspaceBytes = 64;
 // Launches and copies that are recorded one by one; what comes after them is summed up in one entry.
 constexpr std::size_t kMaxRecords = 1 << 16;
+// Operations a process may have queued. Hardware blocks the caller at about a thousand.
+constexpr std::size_t kMaxQueued = 1 << 16;
 
 }  // namespace
 
@@ -41,7 +43,9 @@ Status MachineImpl::CreateStream(ProcessId process, int device, bool non_blockin
 Status MachineImpl::DestroyStream(ProcessId process, StreamId stream) {
   Stream* found = FindStream(process, stream);
   if (found == nullptr || found->legacy) return Status::kInvalidHandle;
-  streams_.erase(stream);      // its operations go on
+  // Its operations go on, and others still have to wait for them.
+  found->destroyed = true;
+  if (!operations_.contains(found->tail)) streams_.erase(stream);
   return Status::kSuccess;
 }
 
@@ -66,6 +70,7 @@ Status MachineImpl::DestroyEvent(ProcessId process, EventId event) {
 Operation& MachineImpl::NewOperation(Operation::What what, ProcessId process, int device) {
   const OpId id = next_id_++;
   Operation& op = operations_[id];
+  ++queued_[process];
   op.id = id;
   op.what = what;
   op.process = process;
@@ -85,6 +90,9 @@ void MachineImpl::Enqueue(Stream& stream, Operation& op, Time at) {
   Depend(op, stream.tail);
   // The legacy default stream and the blocking streams of a context wait for each other.
   if (!stream.non_blocking) {
+    std::erase_if(streams_, [&](const auto& entry) {
+      return entry.second.destroyed && !operations_.contains(entry.second.tail);
+    });
     for (auto& [id, other] : streams_) {
       if (&other == &stream || other.process != stream.process || other.device != stream.device ||
           other.non_blocking) {
@@ -118,8 +126,7 @@ void MachineImpl::Start(OpId id) {
   const auto it = operations_.find(id);
   if (it == operations_.end()) return;
   Operation& op = it->second;
-  op.started = true;
-  if (Sticky(op.process, op.device) != Status::kSuccess) {
+  if (op.voided || Sticky(op.process, op.device) != Status::kSuccess) {
     Complete(id, world_.now);        // a broken context does nothing any more
     return;
   }
@@ -157,7 +164,7 @@ void MachineImpl::StartKernel(Operation& op) {
   launch.request = op.launch;
   launch.params = op.launch.params;
   launch.total_ctas = op.launch.grid.Count();
-  launch.constants = BuildConstants(*op.code, modules_.at(op.module), launch.params);
+  launch.constants = std::move(op.constants);
   launch.end = world_.now;
   if (op.launch.cooperative) {
     Process& process = world_.ProcessOf(op.process);
@@ -243,6 +250,7 @@ void MachineImpl::Complete(OpId id, Time at) {
   auto node = operations_.extract(id);
   if (node.empty()) return;
   Operation& op = node.mapped();
+  --queued_[op.process];
   world_.last_change = std::max(world_.last_change, at);
   world_.timer_wakes = 0;
   if (op.what == Operation::What::kRecord) {
@@ -276,6 +284,7 @@ Status MachineImpl::Launch(ProcessId process, StreamId stream, const LaunchReque
                            OpId* id) {
   Stream* s = FindStream(process, stream);
   if (s == nullptr) return Status::kInvalidHandle;
+  if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
   const auto it = kernels_.find(launch.kernel);
   if (it == kernels_.end()) return Status::kInvalidHandle;
   Kernel& kernel = it->second;
@@ -299,7 +308,8 @@ Status MachineImpl::Launch(ProcessId process, StreamId stream, const LaunchReque
   op.code = kernel.code;
   op.launch = launch;
   op.launch.params.resize(code.param_bytes);
-  op.module = kernel.module;
+  // Now, not at the start: the module may be unloaded in between.
+  op.constants = BuildConstants(code, module, op.launch.params);
   Enqueue(*s, op, at);
   *id = op.id;
   return Status::kSuccess;
@@ -321,6 +331,7 @@ Status MachineImpl::Copy(ProcessId process, StreamId stream, std::shared_ptr<Cop
                          OpId* id) {
   Stream* s = FindStream(process, stream);
   if (s == nullptr) return Status::kInvalidHandle;
+  if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
   if (copy->size == 0) {
     *id = 0;
     return Status::kSuccess;
@@ -351,6 +362,7 @@ Status MachineImpl::Memset(ProcessId process, StreamId stream, Address dst, std:
                            std::uint64_t count, Time at, OpId* id) {
   Stream* s = FindStream(process, stream);
   if (s == nullptr) return Status::kInvalidHandle;
+  if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
   if (width != 1 && width != 2 && width != 4) return Status::kInvalidValue;
   if (count == 0) {
     *id = 0;
@@ -376,6 +388,7 @@ Status MachineImpl::RecordEvent(ProcessId process, StreamId stream, EventId even
   Stream* s = FindStream(process, stream);
   Event* e = FindEvent(process, event);
   if (s == nullptr || e == nullptr) return Status::kInvalidHandle;
+  if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
   if (e->device != s->device) return Status::kInvalidHandle;
   Operation& op = NewOperation(Operation::What::kRecord, process, s->device);
   op.event = event;
@@ -389,6 +402,7 @@ Status MachineImpl::WaitEvent(ProcessId process, StreamId stream, EventId event,
   Stream* s = FindStream(process, stream);
   const Event* e = FindEvent(process, event);
   if (s == nullptr || e == nullptr) return Status::kInvalidHandle;
+  if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
   if (!e->recorded) return Status::kSuccess;
   // A wait is an operation of its own, so that the stream's later work depends on it.
   Operation& op = NewOperation(Operation::What::kRecord, process, s->device);
@@ -489,6 +503,9 @@ void MachineImpl::EndContext(ProcessId process, int device_number) {
     it = next;
   }
   // Those behind them complete when their turn comes, without effect (Start).
+  for (auto& [id, op] : operations_) {
+    if (op.process == process && op.device == device_number) op.voided = true;
+  }
   At(world_.now, [this, ended, device_number] {
     for (const OpId op : ended) Complete(op, world_.now);
     world_.Dispatch(world_.devices[static_cast<std::size_t>(device_number)], world_.now);

@@ -89,6 +89,7 @@ class AddressTable {
   void Insert(Mapping mapping);
   bool Erase(Address base);
   std::uint64_t version() const { return version_; }
+  void Touch() { ++version_; }      // rights have changed: what callers cached is void
   const std::map<Address, Mapping>& all() const { return mappings_; }
 
  private:

@@ -3,22 +3,18 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <type_traits>
+
+#include "node/lanes.h"
 
 namespace allranks::node {
 namespace {
 
 using ptx::Type;
 
-template <class F>
-void ForLanes(std::uint32_t mask, F f) {
-  for (; mask != 0; mask &= mask - 1) f(std::countr_zero(mask));
-}
-
-const std::byte* Source(const std::byte* registers, const std::byte* constants, Slot slot) {
-  return (slot & kConstant) != 0 ? constants + (slot & ~kConstant) * kSlotBytes
-                                 : registers + slot * kSlotBytes;
-}
+constexpr std::ptrdiff_t kMaxLateWrites = 4096;      // of one object
 
 bool IsSigned(Type type) {
   return type == Type::kS8 || type == Type::kS16 || type == Type::kS32 || type == Type::kS64;
@@ -65,7 +61,7 @@ void StoreDense(const MemoryOp& op, const std::byte* registers, const std::byte*
                 std::byte* to) {
   auto* d = reinterpret_cast<T*>(to);
   for (int e = 0; e < kCount; ++e) {
-    const auto* s = reinterpret_cast<const T*>(Source(registers, constants, op.data[e]));
+    const auto* s = reinterpret_cast<const T*>(SlotAt(registers, constants, op.data[e]));
     for (int l = 0; l < kLanes; ++l) d[l * kCount + e] = s[l];
   }
 }
@@ -75,7 +71,14 @@ T AtomicResult(AtomicOp op, T old, T value, T compare) {
   switch (op) {
     case AtomicOp::kExch: return value;
     case AtomicOp::kCas: return old == compare ? value : old;
-    case AtomicOp::kAdd: return static_cast<T>(old + value);
+    case AtomicOp::kAdd:
+      // Integers wrap.
+      if constexpr (std::is_integral_v<T>) {
+        using U = std::make_unsigned_t<T>;
+        return static_cast<T>(static_cast<U>(old) + static_cast<U>(value));
+      } else {
+        return old + value;
+      }
     case AtomicOp::kMin: return std::min(old, value);
     case AtomicOp::kMax: return std::max(old, value);
     case AtomicOp::kInc: return old >= value ? T{0} : static_cast<T>(old + T{1});
@@ -93,13 +96,17 @@ T BitResult(AtomicOp op, T old, T value) {
   }
 }
 
+// PTX ISA, atom: add.f32 on global memory flushes subnormal inputs and results to zero, keeping the
+// sign; on shared memory it does not.
+float Flush(float value) { return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value; }
+
 // T: the type the operation is done in; U: unsigned integer of its width.
 template <class T, class U>
 bool AtomicLanesT(const MemoryOp& op, std::byte* registers, const std::byte* constants,
-                  std::uint32_t lanes, std::byte* base, const std::uint64_t* offset) {
+                  std::uint32_t lanes, std::byte* base, const std::uint64_t* offset, bool global) {
   bool changed = false;
-  const std::byte* operand = Source(registers, constants, op.operand);
-  const std::byte* compare = op.compare == kNoSlot ? nullptr : Source(registers, constants, op.compare);
+  const std::byte* operand = SlotAt(registers, constants, op.operand);
+  const std::byte* compare = op.compare == kNoSlot ? nullptr : SlotAt(registers, constants, op.compare);
   ForLanes(lanes, [&](int l) {
     T old{}, value{}, expected{};
     std::memcpy(&old, base + offset[l], sizeof(T));
@@ -109,7 +116,17 @@ bool AtomicLanesT(const MemoryOp& op, std::byte* registers, const std::byte* con
     if (op.atomic == AtomicOp::kAnd || op.atomic == AtomicOp::kOr || op.atomic == AtomicOp::kXor) {
       result = std::bit_cast<T>(BitResult(op.atomic, std::bit_cast<U>(old), std::bit_cast<U>(value)));
     } else {
-      result = AtomicResult(op.atomic, old, value, expected);
+      T left = old;
+      if constexpr (std::is_same_v<T, float>) {
+        if (global) {
+          left = Flush(left);
+          value = Flush(value);
+        }
+      }
+      result = AtomicResult(op.atomic, left, value, expected);
+      if constexpr (std::is_same_v<T, float>) {
+        if (global) result = Flush(result);
+      }
     }
     changed |= std::bit_cast<U>(result) != std::bit_cast<U>(old);
     std::memcpy(base + offset[l], &result, sizeof(T));
@@ -164,7 +181,7 @@ bool StoreLanes(const MemoryOp& op, const std::byte* registers, const std::byte*
   ForLanes(lanes, [&](int l) {
     std::byte* to = base + offset[l];
     for (int e = 0; e < op.count; ++e, to += op.bytes) {
-      const std::byte* from = Source(registers, constants, op.data[e]);
+      const std::byte* from = SlotAt(registers, constants, op.data[e]);
       std::byte value[16];
       if (op.bytes == 16) {
         std::memcpy(value, from + l * 8, 8);
@@ -181,17 +198,17 @@ bool StoreLanes(const MemoryOp& op, const std::byte* registers, const std::byte*
 }
 
 bool AtomicLanes(const MemoryOp& op, std::byte* registers, const std::byte* constants,
-                 std::uint32_t lanes, std::byte* base, const std::uint64_t* offset) {
+                 std::uint32_t lanes, std::byte* base, const std::uint64_t* offset, bool global) {
   using U32 = std::uint32_t;
   using U64 = std::uint64_t;
   switch (op.type) {
-    case Type::kF32: return AtomicLanesT<float, U32>(op, registers, constants, lanes, base, offset);
-    case Type::kF64: return AtomicLanesT<double, U64>(op, registers, constants, lanes, base, offset);
-    case Type::kS32: return AtomicLanesT<std::int32_t, U32>(op, registers, constants, lanes, base, offset);
-    case Type::kS64: return AtomicLanesT<std::int64_t, U64>(op, registers, constants, lanes, base, offset);
+    case Type::kF32: return AtomicLanesT<float, U32>(op, registers, constants, lanes, base, offset, global);
+    case Type::kF64: return AtomicLanesT<double, U64>(op, registers, constants, lanes, base, offset, global);
+    case Type::kS32: return AtomicLanesT<std::int32_t, U32>(op, registers, constants, lanes, base, offset, global);
+    case Type::kS64: return AtomicLanesT<std::int64_t, U64>(op, registers, constants, lanes, base, offset, global);
     case Type::kU64:
-    case Type::kB64: return AtomicLanesT<U64, U64>(op, registers, constants, lanes, base, offset);
-    default: return AtomicLanesT<U32, U32>(op, registers, constants, lanes, base, offset);
+    case Type::kB64: return AtomicLanesT<U64, U64>(op, registers, constants, lanes, base, offset, global);
+    default: return AtomicLanesT<U32, U32>(op, registers, constants, lanes, base, offset, global);
   }
 }
 
@@ -203,10 +220,21 @@ void AddLateWrite(Object& object, std::uint64_t offset, std::uint32_t size, cons
   std::memcpy(late.old, old, size);
   late.visible = kTimeNever;
   late.writer = writer;
+  // Only the newest are kept: an older one is then seen a little early, which any model permits.
+  if (object.late.size() >= static_cast<std::size_t>(kMaxLateWrites)) {
+    object.late.erase(object.late.begin(), object.late.begin() + kMaxLateWrites / 2);
+  }
   object.late.push_back(late);
 }
 
+void RevealLateWrites(Object& object, std::uint64_t offset, std::uint32_t size, Time now) {
+  for (LateWrite& late : object.late) {
+    if (late.offset < offset + size && offset < late.offset + late.size) late.visible = std::min(late.visible, now);
+  }
+}
+
 void PruneLateWrites(Object& object, Time now) {
+  if (object.late.size() < 64) return;      // not at every store
   std::erase_if(object.late, [now](const LateWrite& late) { return late.visible <= now; });
 }
 

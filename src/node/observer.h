@@ -49,9 +49,10 @@ class CountingObserver {
 };
 
 // Lets each strong load of a CTA return the value before the newest write of another CTA for the
-// first `kReluctance` times it could see that write: permitted, since nothing orders the load
-// after the write yet, and eventually the newest is returned. Exists to test that the engine
-// keeps what an observer chooses, and that protocols which retry survive it.
+// first `kReluctance` times it could see that write. Permitted, because it does so only while nothing
+// orders the load after the write: after an acquire that got the newest value, a fence, a barrier
+// or the end of a kernel, everything written before counts as seen. Exists to test that the
+// engine keeps what an observer chooses, and that protocols which retry survive it.
 class StaleObserver {
  public:
   static constexpr bool kActive = true;
@@ -62,14 +63,19 @@ class StaleObserver {
     ++accesses;
     bytes += static_cast<std::uint64_t>(__builtin_popcount(access.lanes)) * access.bytes;
   }
-  void OnFence(const Path&, const MemoryOp&) {}
-  void OnBarrier(const Path&) {}
-  void OnKernel(const Launch&, bool) {}
+  void OnFence(const Path& path, const MemoryOp&) { OnAcquire(path.warp->cta->number); }
+  void OnBarrier(const Path& path) { OnAcquire(path.warp->cta->number); }
+  void OnKernel(const Launch&, bool begins) {
+    if (!begins) histories_.clear();
+  }
+  void OnAcquire(std::uint64_t reader) { horizon_[reader] = writes_; }
 
   // A strong write of `size` bytes (at most 16) is about to replace `old`.
   void OnStrongWrite(const Object& object, std::uint64_t offset, std::uint32_t size,
                      const std::byte* old, std::uint64_t writer) {
+    if (histories_.size() >= kMaxHistories) histories_.clear();
     History& history = histories_[{object.id, offset}];
+    history.number = ++writes_;
     history.size = size;
     history.writer = writer;
     std::memcpy(history.old, old, size);
@@ -80,6 +86,8 @@ class StaleObserver {
               std::uint64_t reader) {
     const auto it = histories_.find({object.id, offset});
     if (it == histories_.end() || it->second.size != size || it->second.writer == reader) return false;
+    const auto horizon = horizon_.find(reader);
+    if (horizon != horizon_.end() && it->second.number <= horizon->second) return false;
     int& seen = it->second.seen[reader];
     if (seen >= kReluctance) return false;
     ++seen;
@@ -94,8 +102,12 @@ class StaleObserver {
     std::byte old[16];
     std::uint32_t size = 0;
     std::uint64_t writer = 0;
+    std::uint64_t number = 0;              // of the write, counted over all
     std::map<std::uint64_t, int> seen;     // by reading CTA
   };
+  static constexpr std::size_t kMaxHistories = 1 << 16;
+  std::uint64_t writes_ = 0;
+  std::unordered_map<std::uint64_t, std::uint64_t> horizon_;    // by CTA: writes it must see
   std::map<std::pair<std::uint32_t, std::uint64_t>, History> histories_;
 };
 

@@ -12,20 +12,25 @@ namespace {
 // Never zero: reading what was never written should not look like a plausible value.
 constexpr int kPoison = 0xCB;
 
-constexpr std::uint64_t kMaxLocalMemory = std::uint64_t{2} << 30;
+constexpr std::uint64_t kMaxResidentBytes = std::uint64_t{4} << 30;
 
-int RoundUp(int value, int to) { return (value + to - 1) / to * to; }
+std::int64_t RoundUp(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
-int RegistersPerCta(const Profile& profile, const Code& code, std::uint32_t warps) {
-  const int per_warp = RoundUp(static_cast<int>(std::max(1u, code.registers)) * kLanes,
-                               profile.sm.register_granularity);
-  return per_warp * static_cast<int>(warps);
+// In 64 bits: registers come from a cubin and dynamic shared memory from a client.
+std::int64_t RegistersPerCta(const Profile& profile, const Code& code, std::uint32_t warps) {
+  return RoundUp(std::int64_t{std::max(1u, code.registers)} * kLanes, profile.sm.register_granularity) * warps;
 }
 
-int SharedPerCta(const Profile& profile, const Code& code, std::uint32_t dynamic_shared) {
-  return RoundUp(static_cast<int>(code.static_shared + dynamic_shared) +
-                     profile.sm.shared_reserved_per_cta,
+std::int64_t SharedPerCta(const Profile& profile, const Code& code, std::uint32_t dynamic_shared) {
+  return RoundUp(std::int64_t{code.static_shared} + dynamic_shared + profile.sm.shared_reserved_per_cta,
                  profile.sm.shared_granularity);
+}
+
+// Bytes of one warp's registers, ready times and predicates.
+std::size_t StorePerWarp(const Code& code) {
+  const auto ready = static_cast<std::size_t>(std::max(code.slots, code.predicates)) + 4;
+  return (static_cast<std::size_t>(code.slots) * kSlotBytes + ready * sizeof(Time) +
+          static_cast<std::size_t>(code.predicates) * 4 + 63) / 64 * 64;
 }
 
 // Takes (or, with ctas < 0, gives back) what CTAs of a launch need of an SM.
@@ -61,10 +66,13 @@ Status World::CheckLaunch(const Code& code, const LaunchRequest& request,
   }
   const int resident = CtasPerSm(code, static_cast<std::uint32_t>(b.Count()), request.dynamic_shared);
   if (resident == 0) return Status::kLaunchOutOfResources;
-  // Local memory is backed for every resident thread.
+  // Registers and local memory are backed for every resident thread.
   const std::uint64_t ctas = std::min(g.Count(), static_cast<std::uint64_t>(resident) *
                                                      static_cast<std::uint64_t>(d.sms));
-  if (ctas * b.Count() * code.local_bytes > kMaxLocalMemory) return Status::kOutOfMemory;
+  const std::uint64_t warps = (b.Count() + kLanes - 1) / kLanes;
+  if (ctas * warps * (StorePerWarp(code) + std::uint64_t{code.local_bytes} * kLanes) > kMaxResidentBytes) {
+    return Status::kOutOfMemory;
+  }
   return Status::kSuccess;
 }
 
@@ -72,11 +80,11 @@ int World::CtasPerSm(const Code& code, std::uint32_t threads, std::uint32_t dyna
   const std::uint32_t warps = (threads + kLanes - 1) / kLanes;
   if (warps == 0) return 0;
   const auto& sm = profile.sm;
-  int fit = std::min(sm.max_ctas, sm.max_warps / static_cast<int>(warps));
-  fit = std::min(fit, sm.max_threads / static_cast<int>(warps * kLanes));
+  std::int64_t fit = std::min<std::int64_t>(sm.max_ctas, sm.max_warps / warps);
+  fit = std::min<std::int64_t>(fit, sm.max_threads / (warps * kLanes));
   fit = std::min(fit, sm.registers / RegistersPerCta(profile, code, warps));
   fit = std::min(fit, sm.shared_bytes / SharedPerCta(profile, code, dynamic_shared));
-  return fit;
+  return static_cast<int>(fit);
 }
 
 bool World::FindSm(const Device& device, const Launch& launch, int* sm) const {
@@ -144,9 +152,7 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
 
   const auto slots = static_cast<std::size_t>(code.slots);
   const auto ready = static_cast<std::size_t>(std::max(code.slots, code.predicates)) + 4;
-  const std::size_t per_warp =
-      ((slots * kSlotBytes + ready * sizeof(Time) +
-        static_cast<std::size_t>(code.predicates) * 4 + 63) / 64) * 64;
+  const std::size_t per_warp = StorePerWarp(code);
   cta.store.resize(per_warp * launch.warps_per_cta + 64);
   std::memset(cta.store.data(), kPoison, cta.store.size());
   auto base = reinterpret_cast<std::uintptr_t>(cta.store.data());
@@ -201,7 +207,6 @@ void World::CtaDone(Cta& cta) {
 }
 
 void World::Kill(Launch& launch) {
-  launch.dead = true;
   launch.next_cta = launch.total_ctas;
   for (Cta* cta : launch.ctas) {
     for (Warp& warp : cta->warps) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "node/lanes.h"
 
 namespace allranks::node {
 namespace {
@@ -178,9 +179,7 @@ void World::RecordTracked(Path& path, const Op& op, std::uint32_t mask) {
   const CompareCode& compare = launch.code->compares[op.aux];
   const auto value = [&](Slot slot, int lane) -> std::uint64_t {
     if (slot == kNoSlot || compare.exact) return 0;
-    const std::byte* base = (slot & kConstant) != 0
-                                ? launch.constants.data() + (slot & ~kConstant) * kSlotBytes
-                                : warp.registers + slot * kSlotBytes;
+    const std::byte* base = SlotAt(warp.registers, launch.constants.data(), slot);
     std::uint64_t v = 0;
     if (compare.bytes == 4) {
       std::memcpy(&v, base + lane * 4, 4);
@@ -208,7 +207,6 @@ void World::RecordTracked(Path& path, const Op& op, std::uint32_t mask) {
 void World::RecordSleep(Path& path, std::uint64_t length) {
   for (auto& spin : path.spins) {
     spin->signature.push_back(length);
-    spin->slept = true;
     if (std::binary_search(spin->loop->nonlinear_uses.begin(), spin->loop->nonlinear_uses.end(), path.pc)) {
       spin->nonlinear = true;
     }
@@ -273,7 +271,7 @@ bool World::SpinBackEdge(Path& path, const SpinCode& loop) {
   spin.compares[2].swap(spin.compares[1]);
   spin.compares[1].swap(spin.compares[0]);
   spin.compares[0].clear();
-  spin.reads_clock = spin.nonlinear = spin.slept = false;
+  spin.reads_clock = spin.nonlinear = false;
   spin.head = path.clock;
   return false;
 }
@@ -430,6 +428,25 @@ void World::Wake(Path& path) {
   path.spins.clear();
 }
 
+void World::Forget(const Object& object) {
+  for (Device& device : devices) {
+    for (const Launch& launch : device.launches) {
+      for (const Cta* cta : launch.ctas) {
+        for (const Warp& warp : cta->warps) {
+          for (Path* path : warp.paths) {
+            if (path->parked != nullptr) continue;
+            const bool knows = std::any_of(path->spins.begin(), path->spins.end(), [&](const auto& spin) {
+              return std::any_of(spin->reads.begin(), spin->reads.end(),
+                                 [&](const SpinRead& read) { return read.object == &object; });
+            });
+            if (knows) path->spins.clear();
+          }
+        }
+      }
+    }
+  }
+}
+
 void World::WakeAll(Object& object) {
   const std::vector<Watch> watches = object.watches;
   for (const Watch& watch : watches) {
@@ -446,6 +463,7 @@ void World::WakeAll(Object& object) {
     QueuePath(path, at);
   }
   object.watches.clear();
+  Forget(object);
 }
 
 }  // namespace allranks::node

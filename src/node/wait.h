@@ -43,7 +43,6 @@ struct SpinState {
   Time period = 0;                 // length of the last one
   bool reads_clock = false;
   bool nonlinear = false;
-  bool slept = false;
   std::vector<std::uint64_t> signature, previous;
   std::vector<SpinRead> reads;     // of the current iteration
   // Operands of compares in the current iteration and the two before it: pc, then a and b per lane.

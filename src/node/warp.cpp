@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "node/lanes.h"
 #include "node/wait.h"
 #include "node/world.h"
 
@@ -15,18 +16,14 @@ namespace allranks::node {
 namespace {
 
 std::uint32_t Lane32(const Warp& warp, const Launch& launch, Slot slot, int lane) {
-  const std::byte* base = (slot & kConstant) != 0
-                              ? launch.constants.data() + (slot & ~kConstant) * kSlotBytes
-                              : warp.registers + slot * kSlotBytes;
+  const std::byte* base = SlotAt(warp.registers, launch.constants.data(), slot);
   std::uint32_t value = 0;
   std::memcpy(&value, base + lane * 4, 4);
   return value;
 }
 
 std::uint64_t Lane64(const Warp& warp, const Launch& launch, Slot slot, int lane) {
-  const std::byte* base = (slot & kConstant) != 0
-                              ? launch.constants.data() + (slot & ~kConstant) * kSlotBytes
-                              : warp.registers + slot * kSlotBytes;
+  const std::byte* base = SlotAt(warp.registers, launch.constants.data(), slot);
   std::uint64_t value = 0;
   std::memcpy(&value, base + lane * 8, 8);
   return value;
@@ -42,11 +39,6 @@ void SetPredicate(Warp& warp, Slot predicate, int lane, bool value) {
   } else {
     warp.predicates[predicate] &= ~(1u << lane);
   }
-}
-
-template <class F>
-void ForLanes(std::uint32_t mask, F f) {
-  for (; mask != 0; mask &= mask - 1) f(std::countr_zero(mask));
 }
 
 const WarpOp& WarpOpOf(const Path& path) {
@@ -76,6 +68,7 @@ Path* World::NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time cloc
   path->join = join;
   path->back_edges = 0;
   path->overdue = false;
+  path->release_goal = 0;
   warp.paths.push_back(path);
   return path;
 }

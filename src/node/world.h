@@ -1,5 +1,5 @@
 // The state of the machine room while it runs: devices, SMs, CTAs, warps and their paths, and the
-// queues of what happens next. Plain data with a few rules; engine.h executes paths, wait.h parks
+// queues of what happens next. Plain data with a few rules; engine.cpp executes paths, wait.h parks
 // and wakes them, machine_impl.h starts and ends work.
 //
 // A warp is a list of *paths*: a path is a set of lanes at one pc with one clock. Lanes part at a
@@ -52,6 +52,7 @@ struct Path {
   std::uint64_t ticket = 0;            // number of its live event; older ones in the queue are void
   std::vector<std::unique_ptr<SpinState>> spins;   // loops being watched, outermost first
   SpinState* parked = nullptr;         // the one it is parked in
+  Time release_goal = 0;               // of a release that waits for its turn: when stores have arrived
   bool overdue = false;                // lanes at its joins no longer wait for it
 };
 
@@ -117,7 +118,6 @@ struct Launch {
   std::vector<Cta*> ctas;              // resident; owned by the World's pool
   Time end = 0;
   std::uint64_t instructions = 0;      // thread instructions, against fuel
-  bool dead = false;                   // faulted or killed: its events are void
 };
 
 struct Sm {
@@ -236,6 +236,7 @@ class World {
   // Its time has come: sets clock and counters as if it had polled all the while.
   void Wake(Path& path);
   void WakeAll(Object& object);          // the object is about to go
+  void Forget(const Object& object);     // nobody's notes of an iteration may name it any more
   std::function<void(std::uint64_t host, Time visible)> on_host_watch;
 
   // --- residency (residency.cpp) ---

@@ -33,6 +33,9 @@ CUresult cuMemFree(CUdeviceptr address) {
   const CUresult ready = Ready();
   if (ready != CUDA_SUCCESS) return ready;
   if (address == 0) return CUDA_SUCCESS;
+  // Freeing waits for what may still use the memory, as the real driver does.
+  const CUresult idle = cuCtxSynchronize();
+  if (idle != CUDA_SUCCESS) return idle;
   wire::Free request;
   request.address = address;
   return Result(Call(request));
@@ -67,6 +70,8 @@ CUresult cuMemFreeHost(void* pointer) {
   const CUresult ready = Ready();
   if (ready != CUDA_SUCCESS) return ready;
   if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult idle = cuCtxSynchronize();
+  if (idle != CUDA_SUCCESS) return idle;
   wire::FreePinned request;
   request.address = reinterpret_cast<std::uint64_t>(pointer);
   // What has been stored there must have reached the node before the pages go.
