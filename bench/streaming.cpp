@@ -1,5 +1,5 @@
-// How fast the node executes: float4 streaming add (c = a + b) on one and on eight devices, beside the
-// same loop compiled natively, in one run. Observer off, clock and bounds checks on.
+// How fast the node executes: float4 streaming add (c = a + b) on one and on eight devices, beside
+// the same loop compiled natively, in one run. Observer off, clock and bounds checks on.
 //
 //   build/release/bench/bench_streaming
 //
@@ -7,8 +7,8 @@
 // to_native is CPU time over that of the native loop on as many bytes.
 #include <benchmark/benchmark.h>
 
-#include <ctime>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <sstream>
 #include <vector>
@@ -19,7 +19,9 @@
 namespace allranks::node {
 namespace {
 
-struct Float4 { float x, y, z, w; };
+struct Float4 {
+  float x, y, z, w;
+};
 
 // Kept out of line so that the compiler sees neither sizes nor contents.
 __attribute__((noinline)) void NativeAdd(const Float4* a, const Float4* b, Float4* c, int n) {
@@ -36,7 +38,8 @@ double Now() {
 }
 
 double NativeSeconds(int n, int arrays) {
-  std::vector<Float4> a(static_cast<std::size_t>(n) * static_cast<std::size_t>(arrays)), b = a, c = a;
+  std::vector<Float4> a(static_cast<std::size_t>(n) * static_cast<std::size_t>(arrays)), b = a,
+                                                                                         c = a;
   double best = 1e9;
   for (int repeat = 0; repeat < 7; ++repeat) {
     const double start = Now();
@@ -82,8 +85,10 @@ class Streaming {
       launch.params.resize(info.param_bytes);
       for (int i = 0; i < 3; ++i) {
         Address address = 0;
-        CHECK(machine_->Allocate(process_, d, static_cast<std::uint64_t>(n) * 16, &address) == Status::kSuccess);
-        std::memcpy(launch.params.data() + info.param_offsets[static_cast<std::size_t>(i)], &address, 8);
+        CHECK(machine_->Allocate(process_, d, static_cast<std::uint64_t>(n) * 16, &address) ==
+              Status::kSuccess);
+        std::memcpy(launch.params.data() + info.param_offsets[static_cast<std::size_t>(i)],
+                    &address, 8);
       }
       std::memcpy(launch.params.data() + info.param_offsets[3], &n_, 4);
       launches_.push_back(std::move(launch));
@@ -94,7 +99,8 @@ class Streaming {
     for (std::size_t d = 0; d < launches_.size(); ++d) {
       OpId op = 0;
       const StreamId stream = machine_->DefaultStream(process_, static_cast<int>(d));
-      CHECK(machine_->Launch(process_, stream, launches_[d], machine_->now(), &op) == Status::kSuccess);
+      CHECK(machine_->Launch(process_, stream, launches_[d], machine_->now(), &op) ==
+            Status::kSuccess);
     }
     while (machine_->Busy()) machine_->RunUntil(kTimeNever);
     CHECK(machine_->TakeFaults().empty());
@@ -113,7 +119,7 @@ void BM_Streaming(benchmark::State& state, const std::string& observer) {
   const int devices = static_cast<int>(state.range(0));
   const int n = static_cast<int>(state.range(1)) / devices;
   Streaming streaming(devices, n, observer);
-  streaming.Run();      // first touch of the pages
+  streaming.Run();  // first touch of the pages
   const std::uint64_t before = streaming.stats().thread_instructions;
   const double start = Now();
   for (auto _ : state) streaming.Run();
@@ -127,9 +133,14 @@ void BM_Streaming(benchmark::State& state, const std::string& observer) {
 }
 
 BENCHMARK_CAPTURE(BM_Streaming, observer_off, "none")
-    ->Args({1, 1 << 20})->Args({8, 1 << 20})->Unit(benchmark::kMillisecond)->MinTime(1.0);
+    ->Args({1, 1 << 20})
+    ->Args({8, 1 << 20})
+    ->Unit(benchmark::kMillisecond)
+    ->MinTime(1.0);
 BENCHMARK_CAPTURE(BM_Streaming, observer_count, "count")
-    ->Args({8, 1 << 20})->Unit(benchmark::kMillisecond)->MinTime(0.5);
+    ->Args({8, 1 << 20})
+    ->Unit(benchmark::kMillisecond)
+    ->MinTime(0.5);
 
 }  // namespace
 }  // namespace allranks::node

@@ -1,5 +1,5 @@
-// Everything that src/ptx reads and src/node decodes is hostile: PTX text, fat binaries and cubins. The first byte of an
-// input picks the reader, so that one corpus serves all three:
+// Everything that src/ptx reads and src/node decodes is hostile: PTX text, fat binaries and cubins.
+// The first byte of an input picks the reader, so that one corpus serves all three:
 //   'F' fat binary (every image is extracted, and read on as what it claims to be), 'C' cubin,
 //   anything else: PTX text, from that byte on.
 #include <cstddef>
@@ -19,7 +19,7 @@ using allranks::ptx::Function;
 using allranks::ptx::Operand;
 
 constexpr std::size_t kMaxInput = 65536;
-constexpr std::size_t kMaxDecoded = 512;      // instructions
+constexpr std::size_t kMaxDecoded = 512;  // instructions
 // Far above what the seeds need; real images are bounded by kMaxImageBytes.
 constexpr std::uint64_t kMaxExtracted = 65536;
 

@@ -262,8 +262,7 @@ void OnPredicates(const Lanes& lanes, const Op& op, u32 mask) {
       {Key(What::what, Type::kU64), kBinary<F, U64>}, {                                           \
     Key(What::what, Type::kPred), &OnPredicates<PredicateOp::what>                                \
   }
-#define SHIFT(what, F, T) \
-  { Key(What::what, Type::k##T), &Map2<F, T, T, U32> }
+#define SHIFT(what, F, T) {Key(What::what, Type::k##T), &Map2<F, T, T, U32>}
 
 constexpr Entry kEntries[] = {
     LOGIC(kAnd, And),

@@ -102,7 +102,7 @@ struct ToF64 {
 template <u32 V>
 struct SameF32 {
   static float Do(float v) {
-    const float r = FlushIf<(V & kFtz) != 0>(v);
+    const float r = FlushIf < (V & kFtz) != 0 > (v);
     return (V & kSat) != 0 ? Saturate(r) : r;
   }
 };
@@ -440,21 +440,20 @@ void PackSat(const Lanes& lanes, const Op& op, u32 mask) {
   }
 
 #define TO_INT1(D, S, r) \
-  { Key(What::kFloatToInt, Type::k##D, Type::k##S, r), &Map1<ToInt<D::Value, r>, D, S> }
+  {Key(What::kFloatToInt, Type::k##D, Type::k##S, r), &Map1<ToInt<D::Value, r>, D, S>}
 #define TO_INT(D, S) TO_INT1(D, S, kRn), TO_INT1(D, S, kRz), TO_INT1(D, S, kRm), TO_INT1(D, S, kRp)
 #define TO_INTS(S)                                                                              \
   TO_INT(U8, S), TO_INT(S8, S), TO_INT(U16, S), TO_INT(S16, S), TO_INT(U32, S), TO_INT(S32, S), \
       TO_INT(U64, S), TO_INT(S64, S)
 #define TO_INTEGRAL1(T, r) \
-  { Key(What::kFloatToIntegral, Type::k##T, Type::k##T, r), kUnary<ToIntegral<r>, T> }
+  {Key(What::kFloatToIntegral, Type::k##T, Type::k##T, r), kUnary<ToIntegral<r>, T>}
 #define TO_INTEGRAL(T) \
   TO_INTEGRAL1(T, kRn), TO_INTEGRAL1(T, kRz), TO_INTEGRAL1(T, kRm), TO_INTEGRAL1(T, kRp)
 #define FROM_INT(S)                                                         \
   {Key(What::kIntToFloat, Type::kF32, Type::k##S), &Map1<ToF32, F32, S>}, { \
     Key(What::kIntToFloat, Type::kF64, Type::k##S), &Map1<ToF64, F64, S>    \
   }
-#define SAME_F32(v) \
-  { Key(What::kFloatToFloat, Type::kF32, Type::kF32, v), kUnary<SameF32<v>, F32> }
+#define SAME_F32(v) {Key(What::kFloatToFloat, Type::kF32, Type::kF32, v), kUnary<SameF32<v>, F32>}
 
 constexpr Entry kEntries[] = {
     EXTEND(U8, u8),

@@ -8,12 +8,12 @@ namespace {
 // --- f32, to nearest ----------------------------------------------------------------------------
 template <u32 kVariant>
 inline float Finish(float r) {
-  r = FlushIf<(kVariant & kFtz) != 0>(r);
+  r = FlushIf < (kVariant & kFtz) != 0 > (r);
   return (kVariant & kSat) != 0 ? Saturate(r) : Canonical(r);
 }
 template <u32 kVariant>
 inline float In(float v) {
-  return FlushIf<(kVariant & kFtz) != 0>(v);
+  return FlushIf < (kVariant & kFtz) != 0 > (v);
 }
 
 template <u32 V>
@@ -340,12 +340,9 @@ struct PairDirected {
   }
 };
 
-#define F1(what, F, v) \
-  { Key(What::what, Type::kF32, Type::kNone, v), kUnary<F<v>, F32> }
-#define F2(what, F, v) \
-  { Key(What::what, Type::kF32, Type::kNone, v), kBinary<F<v>, F32> }
-#define F3(what, F, v) \
-  { Key(What::what, Type::kF32, Type::kNone, v), kTernary<F<v>, F32> }
+#define F1(what, F, v) {Key(What::what, Type::kF32, Type::kNone, v), kUnary<F<v>, F32>}
+#define F2(what, F, v) {Key(What::what, Type::kF32, Type::kNone, v), kBinary<F<v>, F32>}
+#define F3(what, F, v) {Key(What::what, Type::kF32, Type::kNone, v), kTernary<F<v>, F32>}
 #define EACH(M, what, F) \
   M(what, F, 0), M(what, F, kFtz), M(what, F, kSat), M(what, F, (kFtz | kSat))
 #define EXTREME(v)                                                                          \
@@ -354,10 +351,9 @@ struct PairDirected {
       {Key(What::kMin3, Type::kF32, Type::kNone, v), kTernary<Extreme3F<v, false>, F32>}, { \
     Key(What::kMax3, Type::kF32, Type::kNone, v), kTernary<Extreme3F<v, true>, F32>         \
   }
-#define PAIR2(what, F, v) \
-  { Key(What::what, Type::kF32x2, Type::kNone, v), kBinary<PairF<F<v>>, U64> }
+#define PAIR2(what, F, v) {Key(What::what, Type::kF32x2, Type::kNone, v), kBinary<PairF<F<v>>, U64>}
 #define PAIR3(what, F, v) \
-  { Key(What::what, Type::kF32x2, Type::kNone, v), kTernary<PairF<F<v>>, U64> }
+  {Key(What::what, Type::kF32x2, Type::kNone, v), kTernary<PairF<F<v>>, U64>}
 
 constexpr Entry kEntries[] = {
     EACH(F2, kAdd, AddF),

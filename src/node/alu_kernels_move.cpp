@@ -25,7 +25,9 @@ void Mov128(const Lanes& lanes, const Op& op, u32 mask) {
 template <int kPart>
 struct Pack2 {
   template <class T>
-  static u32 Do(T a, T b) requires(kPart < 32) {
+  static u32 Do(T a, T b)
+    requires(kPart < 32)
+  {
     constexpr u32 kMask = (1u << (kPart % 32)) - 1;
     return (a & kMask) | (b & kMask) << (kPart % 32);
   }

@@ -21,9 +21,9 @@ using ptx::Operand;
 using ptx::Space;
 using ptx::Type;
 
-constexpr std::size_t kMaxAccessBytes = 32;               // of one lane: v8.b32, v4.b64
-constexpr std::uint32_t kMaxRegisters = 255;              // per thread, on every architecture
-constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;      // per thread, as on hardware
+constexpr std::size_t kMaxAccessBytes = 32;           // of one lane: v8.b32, v4.b64
+constexpr std::uint32_t kMaxRegisters = 255;          // per thread, on every architecture
+constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;  // per thread, as on hardware
 
 int SlotBytes(Type type) {
   const int size = ptx::SizeOf(type);
@@ -53,29 +53,54 @@ void Copy(const Lanes& lanes, const Op& op, std::uint32_t mask) {
 
 std::optional<Special> SpecialFromName(std::string_view name) {
   static const std::unordered_map<std::string_view, Special> kNames = {
-      {"%tid.x", Special::kTidX}, {"%tid.y", Special::kTidY}, {"%tid.z", Special::kTidZ},
-      {"%ntid.x", Special::kNtidX}, {"%ntid.y", Special::kNtidY}, {"%ntid.z", Special::kNtidZ},
-      {"%ctaid.x", Special::kCtaidX}, {"%ctaid.y", Special::kCtaidY},
-      {"%ctaid.z", Special::kCtaidZ}, {"%nctaid.x", Special::kNctaidX},
-      {"%nctaid.y", Special::kNctaidY}, {"%nctaid.z", Special::kNctaidZ},
-      {"%laneid", Special::kLaneid}, {"%warpid", Special::kWarpid},
-      {"%nwarpid", Special::kNwarpid}, {"%smid", Special::kSmid}, {"%nsmid", Special::kNsmid},
-      {"%gridid", Special::kGridid}, {"%lanemask_eq", Special::kLanemaskEq},
-      {"%lanemask_lt", Special::kLanemaskLt}, {"%lanemask_le", Special::kLanemaskLe},
-      {"%lanemask_gt", Special::kLanemaskGt}, {"%lanemask_ge", Special::kLanemaskGe},
-      {"%clock", Special::kClock}, {"%clock_hi", Special::kClockHi},
-      {"%clock64", Special::kClock64}, {"%globaltimer", Special::kGlobaltimer},
-      {"%globaltimer_lo", Special::kGlobaltimerLo}, {"%globaltimer_hi", Special::kGlobaltimerHi},
-      {"%envreg1", Special::kEnvreg1}, {"%envreg2", Special::kEnvreg2},
-      {"%dynamic_smem_size", Special::kDynamicSmem}, {"%total_smem_size", Special::kTotalSmem},
+      {"%tid.x", Special::kTidX},
+      {"%tid.y", Special::kTidY},
+      {"%tid.z", Special::kTidZ},
+      {"%ntid.x", Special::kNtidX},
+      {"%ntid.y", Special::kNtidY},
+      {"%ntid.z", Special::kNtidZ},
+      {"%ctaid.x", Special::kCtaidX},
+      {"%ctaid.y", Special::kCtaidY},
+      {"%ctaid.z", Special::kCtaidZ},
+      {"%nctaid.x", Special::kNctaidX},
+      {"%nctaid.y", Special::kNctaidY},
+      {"%nctaid.z", Special::kNctaidZ},
+      {"%laneid", Special::kLaneid},
+      {"%warpid", Special::kWarpid},
+      {"%nwarpid", Special::kNwarpid},
+      {"%smid", Special::kSmid},
+      {"%nsmid", Special::kNsmid},
+      {"%gridid", Special::kGridid},
+      {"%lanemask_eq", Special::kLanemaskEq},
+      {"%lanemask_lt", Special::kLanemaskLt},
+      {"%lanemask_le", Special::kLanemaskLe},
+      {"%lanemask_gt", Special::kLanemaskGt},
+      {"%lanemask_ge", Special::kLanemaskGe},
+      {"%clock", Special::kClock},
+      {"%clock_hi", Special::kClockHi},
+      {"%clock64", Special::kClock64},
+      {"%globaltimer", Special::kGlobaltimer},
+      {"%globaltimer_lo", Special::kGlobaltimerLo},
+      {"%globaltimer_hi", Special::kGlobaltimerHi},
+      {"%envreg1", Special::kEnvreg1},
+      {"%envreg2", Special::kEnvreg2},
+      {"%dynamic_smem_size", Special::kDynamicSmem},
+      {"%total_smem_size", Special::kTotalSmem},
       // Without clusters every CTA is its own cluster of one.
-      {"%cluster_ctarank", Special::kZero}, {"%cluster_nctarank", Special::kOne},
-      {"%cluster_ctaid.x", Special::kZero}, {"%cluster_ctaid.y", Special::kZero},
-      {"%cluster_ctaid.z", Special::kZero}, {"%cluster_nctaid.x", Special::kOne},
-      {"%cluster_nctaid.y", Special::kOne}, {"%cluster_nctaid.z", Special::kOne},
-      {"%clusterid.x", Special::kCtaidX}, {"%clusterid.y", Special::kCtaidY},
-      {"%clusterid.z", Special::kCtaidZ}, {"%nclusterid.x", Special::kNctaidX},
-      {"%nclusterid.y", Special::kNctaidY}, {"%nclusterid.z", Special::kNctaidZ},
+      {"%cluster_ctarank", Special::kZero},
+      {"%cluster_nctarank", Special::kOne},
+      {"%cluster_ctaid.x", Special::kZero},
+      {"%cluster_ctaid.y", Special::kZero},
+      {"%cluster_ctaid.z", Special::kZero},
+      {"%cluster_nctaid.x", Special::kOne},
+      {"%cluster_nctaid.y", Special::kOne},
+      {"%cluster_nctaid.z", Special::kOne},
+      {"%clusterid.x", Special::kCtaidX},
+      {"%clusterid.y", Special::kCtaidY},
+      {"%clusterid.z", Special::kCtaidZ},
+      {"%nclusterid.x", Special::kNctaidX},
+      {"%nclusterid.y", Special::kNctaidY},
+      {"%nclusterid.z", Special::kNctaidZ},
       {"%is_explicit_cluster", Special::kZero}};
   const auto it = kNames.find(name);
   return it == kNames.end() ? std::nullopt : std::optional(it->second);
@@ -85,7 +110,8 @@ Space SpaceOf(const Instruction& in) {
   for (std::string_view word : in.modifiers) {
     if (word == "global") return Space::kGlobal;
     if (word == "const") return Space::kConst;
-    if (word == "shared" || word == "shared::cta" || word == "shared::cluster") return Space::kShared;
+    if (word == "shared" || word == "shared::cta" || word == "shared::cluster")
+      return Space::kShared;
     if (word == "local") return Space::kLocal;
     if (word == "param" || word == "param::entry" || word == "param::func") return Space::kParam;
   }
@@ -170,11 +196,11 @@ class Decoder {
   const ptx::Function& function_;
   std::shared_ptr<Code> code_;
   Flow flow_;
-  std::uint32_t at_ = 0;                           // instruction being decoded
-  std::vector<std::uint32_t> op_of_;               // first op of each instruction
+  std::uint32_t at_ = 0;              // instruction being decoded
+  std::vector<std::uint32_t> op_of_;  // first op of each instruction
   std::map<std::pair<std::uint64_t, int>, Slot> literals_;
   std::map<std::string_view, std::uint64_t> shared_, local_, params_;
-  Slot carry_ = kNoSlot;                           // predicate of add.cc and its kin
+  Slot carry_ = kNoSlot;  // predicate of add.cc and its kin
 };
 
 Slot Decoder::NewConstant(int bytes) {
@@ -372,7 +398,8 @@ bool Decoder::LoadStore(const Instruction& in, bool load) {
   } else {
     elements.push_back(data);
   }
-  if (elements.size() > 8 || elements.size() * op.bytes > kMaxAccessBytes) return false;
+  if (elements.empty() || elements.size() > 8 || elements.size() * op.bytes > kMaxAccessBytes)
+    return false;
   op.count = static_cast<std::uint8_t>(elements.size());
   int width = 0;
   for (std::size_t i = 0; i < elements.size(); ++i) {
@@ -386,8 +413,9 @@ bool Decoder::LoadStore(const Instruction& in, bool load) {
     if (element.kind == Operand::Kind::kReg && !HasWidth(element, width)) return false;
   }
   op.register_bytes = static_cast<std::uint8_t>(width);
-  if (load && elements[0].kind == Operand::Kind::kReg && ptx::SizeOf(RegisterType(elements[0])) == 2) {
-    op.register_bytes = 2;       // a slot, but extended only to 16 bits
+  if (load && elements[0].kind == Operand::Kind::kReg &&
+      ptx::SizeOf(RegisterType(elements[0])) == 2) {
+    op.register_bytes = 2;  // a slot, but extended only to 16 bits
   }
   const bool is_float = op.type == Type::kF32 || op.type == Type::kF64;
   for (std::size_t i = 0; i < elements.size(); ++i) {
@@ -409,8 +437,8 @@ bool Decoder::LoadStore(const Instruction& in, bool load) {
 bool Decoder::Atomic(const Instruction& in, bool reduce) {
   static const std::unordered_map<std::string_view, AtomicOp> kOps = {
       {"exch", AtomicOp::kExch}, {"cas", AtomicOp::kCas}, {"add", AtomicOp::kAdd},
-      {"min", AtomicOp::kMin}, {"max", AtomicOp::kMax}, {"inc", AtomicOp::kInc},
-      {"dec", AtomicOp::kDec}, {"and", AtomicOp::kAnd}, {"or", AtomicOp::kOr},
+      {"min", AtomicOp::kMin},   {"max", AtomicOp::kMax}, {"inc", AtomicOp::kInc},
+      {"dec", AtomicOp::kDec},   {"and", AtomicOp::kAnd}, {"or", AtomicOp::kOr},
       {"xor", AtomicOp::kXor}};
   MemoryOp op;
   op.what = reduce ? MemoryOp::What::kReduce : MemoryOp::What::kAtomic;
@@ -423,7 +451,8 @@ bool Decoder::Atomic(const Instruction& in, bool reduce) {
     if (const auto it = kOps.find(word); it != kOps.end()) op.atomic = it->second;
     if (word == "v2" || word == "v4" || word == "v8" || word == "async") return false;
   }
-  const bool float_add = op.atomic == AtomicOp::kAdd && (op.type == Type::kF32 || op.type == Type::kF64);
+  const bool float_add =
+      op.atomic == AtomicOp::kAdd && (op.type == Type::kF32 || op.type == Type::kF64);
   const bool integer = op.type == Type::kB32 || op.type == Type::kB64 || op.type == Type::kU32 ||
                        op.type == Type::kS32 || op.type == Type::kU64 || op.type == Type::kS64;
   if (op.atomic == AtomicOp::kNone || !(integer || float_add)) return false;
@@ -466,7 +495,7 @@ bool Decoder::Branch(const Instruction& in) {
   const auto label = function_.labels.find(in.operands[0].name);
   if (label == function_.labels.end()) return false;
   BranchOp branch;
-  branch.target = label->second;             // instruction index; made an op index in Run
+  branch.target = label->second;  // instruction index; made an op index in Run
   branch.reconverge = flow_.reconverge[at_];
   branch.back_edge = label->second <= at_;
   Op op = Start(in, OpKind::kBranch);
@@ -504,7 +533,7 @@ bool Decoder::Barrier(const Instruction& in) {
     op.source_negated = in.operands.back().negated;
     if (out.d == kNoSlot || op.source == kNoSlot) return false;
   }
-  const std::size_t last = in.operands.size() - next;      // behind it only a reduction's predicate
+  const std::size_t last = in.operands.size() - next;  // behind it only a reduction's predicate
   if (next >= in.operands.size()) return false;
   op.id = Place(in.operands[next], 4, false);
   if (next + 1 < last) op.threads = Place(in.operands[next + 1], 4, false);
@@ -523,7 +552,7 @@ bool Decoder::Warp(const Instruction& in) {
   const auto first = [&](const Operand& operand) -> const Operand& {
     return operand.kind == Operand::Kind::kPair ? operand.elements[0] : operand;
   };
-  if (in.opcode == "bar" || in.opcode == "barrier") {       // bar.warp.sync mask
+  if (in.opcode == "bar" || in.opcode == "barrier") {  // bar.warp.sync mask
     if (o.size() != 1) return false;
     op.what = What::kSync;
     op.mask = Place(o[0], 4, false);
@@ -650,12 +679,24 @@ bool Decoder::Alu(const Instruction& in) {
     }
     using Where = AluForm::Place::Where;
     switch (place.where) {
-      case Where::kD: op.d = slot; break;
-      case Where::kD2: op.d2 = slot; break;
-      case Where::kS0: op.s[0] = slot; break;
-      case Where::kS1: op.s[1] = slot; break;
-      case Where::kS2: op.s[2] = slot; break;
-      case Where::kS3: op.s[3] = slot; break;
+      case Where::kD:
+        op.d = slot;
+        break;
+      case Where::kD2:
+        op.d2 = slot;
+        break;
+      case Where::kS0:
+        op.s[0] = slot;
+        break;
+      case Where::kS1:
+        op.s[1] = slot;
+        break;
+      case Where::kS2:
+        op.s[2] = slot;
+        break;
+      case Where::kS3:
+        op.s[3] = slot;
+        break;
     }
     const bool is_source = place.where != Where::kD && place.where != Where::kD2 &&
                            ((form.flags & kExtraDestinations) == 0 || place.where == Where::kS0 ||
@@ -667,8 +708,9 @@ bool Decoder::Alu(const Instruction& in) {
     if ((form.flags & kReadsCarry) != 0) op.s[3] = carry_;
     if ((form.flags & kWritesCarry) != 0) op.d2 = carry_;
   }
-  const bool more = (form.flags & kExtraDestinations) != 0 && (op.s[2] != kNoSlot || op.s[3] != kNoSlot);
-  if (op.d == kNoSlot && op.d2 == kNoSlot && !more) op.kind = OpKind::kNop;   // result never used
+  const bool more =
+      (form.flags & kExtraDestinations) != 0 && (op.s[2] != kNoSlot || op.s[3] != kNoSlot);
+  if (op.d == kNoSlot && op.d2 == kNoSlot && !more) op.kind = OpKind::kNop;  // result never used
   Emit(op);
   return true;
 }
@@ -705,7 +747,7 @@ void Decoder::One(const Instruction& in) {
   } else if (name == "prefetch" || name == "prefetchu" || name == "discard" ||
              name == "applypriority" || name == "pmevent" || name == "griddepcontrol" ||
              name == "setmaxnreg") {
-    Emit(Start(in, OpKind::kNop));       // hints: no effect on results
+    Emit(Start(in, OpKind::kNop));  // hints: no effect on results
     known = true;
   } else {
     known = (name == "mov" && Mov(in)) || Alu(in);
@@ -735,7 +777,8 @@ void Decoder::Track(std::uint32_t at) {
   compare.bytes = ptx::SizeOf(type) == 8 ? 8 : 4;
   // SelectAlu may have exchanged the operands (a > b as b < a).
   if (!compare.exact && op.s[0] != Place(in.operands[1], compare.bytes, false)) {
-    static constexpr What kMirrored[] = {What::kEq, What::kNe, What::kGt, What::kGe, What::kLt, What::kLe};
+    static constexpr What kMirrored[] = {What::kEq, What::kNe, What::kGt,
+                                         What::kGe, What::kLt, What::kLe};
     compare.what = kMirrored[static_cast<int>(compare.what)];
   }
   op.kind = OpKind::kTracked;
@@ -791,7 +834,8 @@ void Decoder::LayOutVariables() {
   shared = AlignUp(shared, align);
   for (const ptx::Variable* variable : dynamic) shared_[variable->name] = shared;
   code_->static_shared = static_cast<std::uint32_t>(std::min<std::uint64_t>(shared, INT32_MAX));
-  code_->local_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(AlignUp(local, 16), UINT32_MAX));
+  code_->local_bytes =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(AlignUp(local, 16), UINT32_MAX));
 }
 
 // Reports name the innermost position that is the user's: code inlined from the toolkit's headers
@@ -832,8 +876,9 @@ void Decoder::Lines() {
     for (int at = loc.inlined_at; at >= 0;) {
       const ptx::SourceLoc& call = module_.inline_sites[static_cast<std::size_t>(at)].call;
       if (call.file >= 0) {
-        line.inlined_at += fmt::format("{}{}:{}", line.inlined_at.empty() ? "" : ", ",
-                                       module_.files[static_cast<std::size_t>(call.file)], call.line);
+        line.inlined_at +=
+            fmt::format("{}{}:{}", line.inlined_at.empty() ? "" : ", ",
+                        module_.files[static_cast<std::size_t>(call.file)], call.line);
       }
       at = call.inlined_at;
     }
@@ -869,14 +914,15 @@ Result<std::shared_ptr<const Code>> Decoder::Run(const ptx::KernelResources* res
   for (std::size_t i = 0; i < flow_.spin_loops.size(); ++i) {
     const SpinLoop& loop = flow_.spin_loops[i];
     SpinCode spin;
-    spin.outer = loop.outer;              // made an index into spins below
+    spin.outer = loop.outer;  // made an index into spins below
     spin.branch = op_of_[loop.branch];
     spin.head = op_of_[loop.head];
     for (const std::int32_t reg : loop.carried) {
       const Type type = function_.registers[static_cast<std::size_t>(reg)].type;
       const Slot slot = flow_.place[static_cast<std::size_t>(reg)];
       if (slot == kNoSlot) continue;
-      spin.carried.push_back({slot, static_cast<std::uint8_t>(SlotBytes(type)), type == Type::kPred});
+      spin.carried.push_back(
+          {slot, static_cast<std::uint8_t>(SlotBytes(type)), type == Type::kPred});
     }
     for (const std::uint32_t at : loop.linear_compares) spin.linear_compares.push_back(op_of_[at]);
     for (const std::uint32_t at : loop.nonlinear_uses) spin.nonlinear_uses.push_back(op_of_[at]);
@@ -901,14 +947,16 @@ Result<std::shared_ptr<const Code>> Decoder::Run(const ptx::KernelResources* res
   code_->max_threads = 1024;
   const auto& limits = function_.limits;
   if (limits.max_threads[0] != 0) {
-    code_->max_threads = std::min<std::uint32_t>(
-        1024, limits.max_threads[0] * std::max(1u, limits.max_threads[1]) * std::max(1u, limits.max_threads[2]));
+    code_->max_threads =
+        std::min<std::uint32_t>(1024, limits.max_threads[0] * std::max(1u, limits.max_threads[1]) *
+                                          std::max(1u, limits.max_threads[2]));
   }
   if (resources != nullptr) {
     code_->registers = std::min<std::uint32_t>(resources->registers, kMaxRegisters);
     // The real compiler may place more than the text declares; what it placed decides residency.
-    code_->static_shared = std::max(code_->static_shared, static_cast<std::uint32_t>(std::min<std::uint64_t>(
-                                                              resources->shared_bytes, UINT32_MAX)));
+    code_->static_shared = std::max(
+        code_->static_shared,
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(resources->shared_bytes, UINT32_MAX)));
   } else {
     code_->registers = static_cast<std::uint32_t>(std::clamp(flow_.slots + 8, 16, 255));
   }

@@ -24,7 +24,7 @@ constexpr std::uint32_t kNoJoin = 0xfffffffeu;
 // Back edges after which lanes that wait at a join go on without this path: enough for a loop that
 // computes to end, few enough that a wait which is not recognised as one costs little.
 constexpr std::uint32_t kPatience = 1024;
-constexpr std::uint32_t kMaxKept = 32;      // bytes of the widest vector access
+constexpr std::uint32_t kMaxKept = 32;  // bytes of the widest vector access
 
 template <class Observer>
 class EngineT final : public Engine {
@@ -47,11 +47,10 @@ class EngineT final : public Engine {
   // What to do after an instruction.
   enum class Next : std::uint8_t { kGo, kYield, kGone };
 
-  const std::byte* Source(Slot slot) const {
-    return SlotAt(warp_->registers, constants_, slot);
-  }
+  const std::byte* Source(Slot slot) const { return SlotAt(warp_->registers, constants_, slot); }
   void WaitFor(Slot slot) {
-    if ((slot & kConstant) == 0 && slot != kNoSlot) path_->clock = std::max(path_->clock, warp_->ready[slot]);
+    if ((slot & kConstant) == 0 && slot != kNoSlot)
+      path_->clock = std::max(path_->clock, warp_->ready[slot]);
   }
   // True if an operation that others can notice may be performed now.
   bool Turn() const { return path_->clock <= turn_ || path_->clock < world_.order_limit; }
@@ -95,14 +94,14 @@ class EngineT final : public Engine {
   Device* device_ = nullptr;
   const Code* code_ = nullptr;
   const std::byte* constants_ = nullptr;
-  Time turn_ = 0;                 // strong operations at this time are allowed
-  Time settled_ = 0;              // clock at the last settling
-  std::uint32_t issued_ = 0;      // warp instructions since then
+  Time turn_ = 0;             // strong operations at this time are allowed
+  Time settled_ = 0;          // clock at the last settling
+  std::uint32_t issued_ = 0;  // warp instructions since then
   std::uint64_t lanes_issued_ = 0;
-  Time value_ready_ = 0;          // result of a memory access: when its value is there
-  bool changed_ = false;          // an access changed memory
-  bool dense_ = false;            // it was by all lanes, one behind the other
-  bool chosen_ = false;           // the observer has replaced a value of it
+  Time value_ready_ = 0;  // result of a memory access: when its value is there
+  bool changed_ = false;  // an access changed memory
+  bool dense_ = false;    // it was by all lanes, one behind the other
+  bool chosen_ = false;   // the observer has replaced a value of it
   // The mapping of the last global access.
   struct {
     ProcessId process = 0;
@@ -349,32 +348,84 @@ void EngineT<Observer>::WriteSpecial(const Op& op, std::uint32_t mask) {
                                                        : ~lt;
       }
       break;
-    case Special::kNtidX: uniform = block.x; break;
-    case Special::kNtidY: uniform = block.y; break;
-    case Special::kNtidZ: uniform = block.z; break;
-    case Special::kCtaidX: uniform = cta_->index.x; break;
-    case Special::kCtaidY: uniform = cta_->index.y; break;
-    case Special::kCtaidZ: uniform = cta_->index.z; break;
-    case Special::kNctaidX: uniform = grid.x; break;
-    case Special::kNctaidY: uniform = grid.y; break;
-    case Special::kNctaidZ: uniform = grid.z; break;
-    case Special::kWarpid: uniform = warp_->id; break;
-    case Special::kNwarpid: uniform = static_cast<std::uint64_t>(world_.profile.sm.max_warps); break;
-    case Special::kSmid: uniform = static_cast<std::uint64_t>(cta_->sm); break;
-    case Special::kNsmid: uniform = device_->sms.size(); break;
-    case Special::kGridid: uniform = launch_->number; break;
-    case Special::kClock: uniform = cycles() & 0xffffffffu; break;
-    case Special::kClockHi: uniform = cycles() >> 32; break;
-    case Special::kClock64: uniform = cycles(); break;
-    case Special::kGlobaltimer: uniform = timer(); break;
-    case Special::kGlobaltimerLo: uniform = timer() & 0xffffffffu; break;
-    case Special::kGlobaltimerHi: uniform = timer() >> 32; break;
-    case Special::kEnvreg1: uniform = launch_->workspace >> 32; break;
-    case Special::kEnvreg2: uniform = launch_->workspace & 0xffffffffu; break;
-    case Special::kDynamicSmem: uniform = launch_->request.dynamic_shared; break;
-    case Special::kTotalSmem: uniform = cta_->shared.size(); break;
-    case Special::kZero: uniform = 0; break;
-    case Special::kOne: uniform = 1; break;
+    case Special::kNtidX:
+      uniform = block.x;
+      break;
+    case Special::kNtidY:
+      uniform = block.y;
+      break;
+    case Special::kNtidZ:
+      uniform = block.z;
+      break;
+    case Special::kCtaidX:
+      uniform = cta_->index.x;
+      break;
+    case Special::kCtaidY:
+      uniform = cta_->index.y;
+      break;
+    case Special::kCtaidZ:
+      uniform = cta_->index.z;
+      break;
+    case Special::kNctaidX:
+      uniform = grid.x;
+      break;
+    case Special::kNctaidY:
+      uniform = grid.y;
+      break;
+    case Special::kNctaidZ:
+      uniform = grid.z;
+      break;
+    case Special::kWarpid:
+      uniform = warp_->id;
+      break;
+    case Special::kNwarpid:
+      uniform = static_cast<std::uint64_t>(world_.profile.sm.max_warps);
+      break;
+    case Special::kSmid:
+      uniform = static_cast<std::uint64_t>(cta_->sm);
+      break;
+    case Special::kNsmid:
+      uniform = device_->sms.size();
+      break;
+    case Special::kGridid:
+      uniform = launch_->number;
+      break;
+    case Special::kClock:
+      uniform = cycles() & 0xffffffffu;
+      break;
+    case Special::kClockHi:
+      uniform = cycles() >> 32;
+      break;
+    case Special::kClock64:
+      uniform = cycles();
+      break;
+    case Special::kGlobaltimer:
+      uniform = timer();
+      break;
+    case Special::kGlobaltimerLo:
+      uniform = timer() & 0xffffffffu;
+      break;
+    case Special::kGlobaltimerHi:
+      uniform = timer() >> 32;
+      break;
+    case Special::kEnvreg1:
+      uniform = launch_->workspace >> 32;
+      break;
+    case Special::kEnvreg2:
+      uniform = launch_->workspace & 0xffffffffu;
+      break;
+    case Special::kDynamicSmem:
+      uniform = launch_->request.dynamic_shared;
+      break;
+    case Special::kTotalSmem:
+      uniform = cta_->shared.size();
+      break;
+    case Special::kZero:
+      uniform = 0;
+      break;
+    case Special::kOne:
+      uniform = 1;
+      break;
   }
   if (what >= Special::kClock && what <= Special::kGlobaltimerHi && !path_->spins.empty()) {
     world_.RecordClock(*path_);
@@ -417,9 +468,10 @@ typename EngineT<Observer>::Next EngineT<Observer>::Branch(const Op& op, std::ui
   }
   if (branch.spin >= 0) {
     Settle();
-    if (world_.SpinBackEdge(path, code_->spins[static_cast<std::size_t>(branch.spin)])) return Next::kYield;
+    if (world_.SpinBackEdge(path, code_->spins[static_cast<std::size_t>(branch.spin)]))
+      return Next::kYield;
   } else if (!path.spins.empty()) {
-    world_.RecordChange(path);       // an outer loop goes round: that is no waiting
+    world_.RecordChange(path);  // an outer loop goes round: that is no waiting
   }
   if (path.clock >= path.quantum_end) return Yield();
   return Next::kGo;
@@ -447,16 +499,18 @@ void EngineT<Observer>::OutOfBounds(const MemoryOp& m, int lane, std::uint64_t a
                                  code_->forms[path_->pc], address, space);
   if (const Mapping* near = world_.ProcessOf(launch_->process).table.Nearest(address)) {
     const std::uint64_t end = near->base + near->size;
-    what += address >= end ? fmt::format(" ({} bytes after {} of {} bytes)", address - end,
-                                         near->object->name, near->size)
-                           : fmt::format(" ({} bytes before {})", near->base - address, near->object->name);
+    what += address >= end
+                ? fmt::format(" ({} bytes after {} of {} bytes)", address - end, near->object->name,
+                              near->size)
+                : fmt::format(" ({} bytes before {})", near->base - address, near->object->name);
   }
   const std::uint32_t thread = warp_->id * kLanes + static_cast<std::uint32_t>(lane);
   world_.Fault(*path_, Status::kIllegalAddress, fmt::format("{}, thread {}", what, thread));
 }
 
 template <class Observer>
-bool EngineT<Observer>::Misaligned(const MemoryOp& m, std::uint32_t lanes, const std::uint64_t* offset) {
+bool EngineT<Observer>::Misaligned(const MemoryOp& m, std::uint32_t lanes,
+                                   const std::uint64_t* offset) {
   const std::uint64_t low = std::uint64_t{m.bytes} * m.count - 1;
   if (low == 0) return false;
   std::uint64_t bits = 0;
@@ -467,7 +521,8 @@ bool EngineT<Observer>::Misaligned(const MemoryOp& m, std::uint32_t lanes, const
   }
   if ((bits & low) == 0) return false;
   world_.Fault(*path_, Status::kMisalignedAddress,
-               fmt::format("{} at an address that is not a multiple of {}", code_->forms[path_->pc], low + 1));
+               fmt::format("{} at an address that is not a multiple of {}", code_->forms[path_->pc],
+                           low + 1));
   return true;
 }
 
@@ -537,7 +592,10 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
       const std::uint64_t first = window(address[std::countr_zero(left)]);
       same = 0;
       ForLanes(left, [&](int l) { same |= window(address[l]) == first ? 1u << l : 0; });
-      space = first == 0 ? Space::kGlobal : first == 1 ? Space::kShared : first == 2 ? Space::kLocal : Space::kParam;
+      space = first == 0   ? Space::kGlobal
+              : first == 1 ? Space::kShared
+              : first == 2 ? Space::kLocal
+                           : Space::kParam;
       if (first != 0) {
         const std::uint64_t base = kSharedWindow + (first - 1) * kWindowSize;
         ForLanes(same, [&](int l) { address[l] -= base; });
@@ -546,15 +604,18 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
     left &= ~same;
     switch (space) {
       case Space::kShared:
-        ok = MemoryGroup(m, same, &cta_->shared_object, cta_->shared.data(), cta_->shared.size(), address);
+        ok = MemoryGroup(m, same, &cta_->shared_object, cta_->shared.data(), cta_->shared.size(),
+                         address);
         value_ready_ = std::max(value_ready_, path.clock + world_.costs.shared);
         break;
       case Space::kLocal: {
         const std::uint64_t bytes = code_->local_bytes;
         std::uint64_t place[kLanes];
         ForLanes(same, [&](int l) {
-          place[l] = address[l] <= bytes ? address[l] + static_cast<std::uint64_t>(l) * bytes : ~std::uint64_t{0};
-          if (address[l] + std::uint64_t{m.bytes} * m.count > bytes) place[l] = ~std::uint64_t{0} - 64;
+          place[l] = address[l] <= bytes ? address[l] + static_cast<std::uint64_t>(l) * bytes
+                                         : ~std::uint64_t{0};
+          if (address[l] + std::uint64_t{m.bytes} * m.count > bytes)
+            place[l] = ~std::uint64_t{0} - 64;
         });
         ok = MemoryGroup(m, same, nullptr, warp_->local.data(), warp_->local.size(), place);
         value_ready_ = std::max(value_ready_, path.clock + world_.costs.l1);
@@ -597,7 +658,8 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
 }
 
 template <class Observer>
-bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes, const std::uint64_t* address) {
+bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
+                                    const std::uint64_t* address) {
   Process& process = world_.ProcessOf(launch_->process);
   const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
   while (lanes != 0) {
@@ -675,8 +737,8 @@ bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes, cons
     switch (m.what) {
       case MemoryOp::What::kLoad:
         record.bytes_read += requested;
-        value_ready_ = std::max(value_ready_, world_.ChargeLoad(*device_, object, sectors * 32, packets,
-                                                                path_->clock, m.Strong()));
+        value_ready_ = std::max(value_ready_, world_.ChargeLoad(*device_, object, sectors * 32,
+                                                                packets, path_->clock, m.Strong()));
         continue;
       case MemoryOp::What::kStore:
       case MemoryOp::What::kReduce:
@@ -686,8 +748,8 @@ bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes, cons
       default: {
         record.bytes_read += requested;
         record.bytes_written += requested;
-        value_ready_ = std::max(value_ready_, world_.ChargeLoad(*device_, object, sectors * 32, packets,
-                                                                path_->clock, true));
+        value_ready_ = std::max(value_ready_, world_.ChargeLoad(*device_, object, sectors * 32,
+                                                                packets, path_->clock, true));
         // Same-address atomics leave one after the other.
         value_ready_ += static_cast<Time>(std::popcount(here) - 1) * world_.costs.atomic;
         visible = path_->clock + world_.DelayTo(*device_, object);
@@ -701,7 +763,8 @@ bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes, cons
     }
     if (m.Strong()) {
       // MemoryGroup has left the old bytes in object.late with an open time.
-      for (auto it = object.late.rbegin(); it != object.late.rend() && it->visible == kTimeNever; ++it) {
+      for (auto it = object.late.rbegin(); it != object.late.rend() && it->visible == kTimeNever;
+           ++it) {
         it->visible = visible;
       }
     }
@@ -709,7 +772,9 @@ bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes, cons
       if (dense_) {
         world_.NotifyWrite(object, offset[0], 32 * bytes, path_->clock, visible);
       } else {
-        ForLanes(here, [&](int l) { world_.NotifyWrite(object, offset[l], bytes, path_->clock, visible); });
+        ForLanes(here, [&](int l) {
+          world_.NotifyWrite(object, offset[l], bytes, path_->clock, visible);
+        });
       }
     }
   }
@@ -719,7 +784,8 @@ bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes, cons
 // The access itself, for lanes whose bytes are all in one piece of memory of `size` bytes.
 template <class Observer>
 bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Object* object,
-                                    std::byte* base, std::uint64_t size, const std::uint64_t* offset) {
+                                    std::byte* base, std::uint64_t size,
+                                    const std::uint64_t* offset) {
   const std::uint32_t bytes = std::uint32_t{m.bytes} * m.count;
   std::uint64_t highest = 0;
   dense_ = false;
@@ -739,10 +805,11 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
       if (size < bytes || offset[l] > size - bytes) culprit = l;
     });
     const std::uint32_t thread = warp_->id * kLanes + static_cast<std::uint32_t>(culprit);
-    world_.Fault(*path_, Status::kIllegalAddress,
-                 fmt::format("{} accesses {} bytes at offset {} of {} ({} bytes), thread {}",
-                             code_->forms[path_->pc], bytes, offset[culprit],
-                             object != nullptr ? object->name : "local or parameter memory", size, thread));
+    world_.Fault(
+        *path_, Status::kIllegalAddress,
+        fmt::format("{} accesses {} bytes at offset {} of {} ({} bytes), thread {}",
+                    code_->forms[path_->pc], bytes, offset[culprit],
+                    object != nullptr ? object->name : "local or parameter memory", size, thread));
     return false;
   }
   if (Misaligned(m, lanes, offset)) return false;

@@ -21,7 +21,8 @@ constexpr std::uint64_t kStuckWakes = 16;
 
 }  // namespace
 
-Result<std::unique_ptr<Machine>> Machine::Create(const Profile& profile, const MachineOptions& options) {
+Result<std::unique_ptr<Machine>> Machine::Create(const Profile& profile,
+                                                 const MachineOptions& options) {
   auto devices = static_cast<int>(profile.DeviceCount());
   if (options.devices < 0 || options.devices > devices) {
     return Fail("profile {} has {} devices, not {}", profile.name, devices, options.devices);
@@ -33,7 +34,8 @@ Result<std::unique_ptr<Machine>> Machine::Create(const Profile& profile, const M
 }
 
 MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, int devices)
-    : world_(profile, devices, options.memory_limit != 0 ? options.memory_limit : kDefaultMemoryLimit),
+    : world_(profile, devices,
+             options.memory_limit != 0 ? options.memory_limit : kDefaultMemoryLimit),
       options_(options) {
   engine_ = MakeEngine(world_, options.observer);
   CHECK(engine_ != nullptr);
@@ -155,7 +157,8 @@ std::uint64_t MachineImpl::FreeMemory(ProcessId id, int device) const {
   const Process* process = Find(id);
   if (process == nullptr || device < 0 || device >= DeviceCount(id)) return 0;
   const auto number = static_cast<std::size_t>(world_.FirstDevice(*process) + device);
-  return static_cast<std::uint64_t>(world_.profile.device.memory_bytes) - world_.devices[number].allocated;
+  return static_cast<std::uint64_t>(world_.profile.device.memory_bytes) -
+         world_.devices[number].allocated;
 }
 
 Status MachineImpl::StickyError(ProcessId id, int device) const {
@@ -173,7 +176,8 @@ void MachineImpl::ResetDevice(ProcessId id, int device) {
   process.sticky[static_cast<std::size_t>(device)] = Status::kSuccess;
   std::vector<Address> mapped;
   for (const auto& [base, mapping] : process.table.all()) {
-    if (mapping.object->device == number && !mapping.ipc && mapping.object->kind == Object::Kind::kDevice) {
+    if (mapping.object->device == number && !mapping.ipc &&
+        mapping.object->kind == Object::Kind::kDevice) {
       mapped.push_back(base);
     }
   }
@@ -205,7 +209,8 @@ bool MachineImpl::RunUntil(Time limit) {
     bool any = !timed_.empty();
     for (Device& device : world_.devices) {
       // Entries of paths that have been queued anew, or are gone, are void.
-      while (!device.queue.empty() && device.queue.top().path->ticket != device.queue.top().ticket) {
+      while (!device.queue.empty() &&
+             device.queue.top().path->ticket != device.queue.top().ticket) {
         device.queue.pop();
       }
       if (device.queue.empty()) continue;
@@ -248,13 +253,14 @@ bool MachineImpl::RunUntil(Time limit) {
       }
       if (entry.time >= world_.other_limit && entry.time != earliest) break;
       next->queue.pop();
-      earliest = kTimeNever;       // only the first may stand at the limit itself
+      earliest = kTimeNever;  // only the first may stand at the limit itself
       world_.now = std::max(world_.now, entry.time);
       while (!next->queue.empty() && next->queue.top().path->ticket != next->queue.top().ticket) {
         next->queue.pop();
       }
       world_.order_limit = world_.other_limit;
-      if (!next->queue.empty()) world_.order_limit = std::min(world_.order_limit, next->queue.top().time);
+      if (!next->queue.empty())
+        world_.order_limit = std::min(world_.order_limit, next->queue.top().time);
       Path& path = *entry.path;
       path.ticket = 0;
       if (path.state == Path::State::kParked) world_.Wake(path);
@@ -280,7 +286,8 @@ std::optional<Time> MachineImpl::NextEvent() const {
 bool MachineImpl::Stuck() const {
   if (operations_.empty()) return false;
   if (!timed_.empty()) return false;
-  const bool quiet = world_.timer_wakes >= kStuckWakes && world_.now - world_.last_change > kStuckSpan;
+  const bool quiet =
+      world_.timer_wakes >= kStuckWakes && world_.now - world_.last_change > kStuckSpan;
   for (const Device& device : world_.devices) {
     if (!device.queue.empty() && !quiet) return false;
   }
@@ -317,7 +324,8 @@ std::uint64_t MachineImpl::WatchHost(ProcessId id, std::span<const HostWatch> wa
   for (const HostWatch& watch : watches) {
     const Mapping* mapping = process.table.Find(watch.address);
     const std::uint32_t size = std::min<std::uint32_t>(watch.size, 8);
-    if (mapping == nullptr || watch.address - mapping->base + size > mapping->object->mapped) continue;
+    if (mapping == nullptr || watch.address - mapping->base + size > mapping->object->mapped)
+      continue;
     Object& object = *mapping->object;
     const std::uint64_t offset = watch.address - mapping->base;
     std::uint64_t value = 0;
@@ -352,7 +360,8 @@ std::vector<Waiter> MachineImpl::Waiters() const {
     for (Waiter& known : waiters) {
       if (known.device == waiter.device && known.process == waiter.process &&
           known.kernel == waiter.kernel && known.line == waiter.line && known.file == waiter.file &&
-          known.inlined_at == waiter.inlined_at && known.what == waiter.what && known.object == waiter.object && known.offset == waiter.offset &&
+          known.inlined_at == waiter.inlined_at && known.what == waiter.what &&
+          known.object == waiter.object && known.offset == waiter.offset &&
           known.resident == waiter.resident) {
         ++known.others;
         return;
@@ -400,8 +409,8 @@ std::vector<Waiter> MachineImpl::Waiters() const {
                               static_cast<std::uint32_t>(launch.next_cta / grid.x / grid.y)};
         waiter.resident = false;
         waiter.what = "not resident";
-        waiter.others = static_cast<int>(std::min<std::uint64_t>(
-            launch.total_ctas - launch.next_cta - 1, 1u << 30));
+        waiter.others = static_cast<int>(
+            std::min<std::uint64_t>(launch.total_ctas - launch.next_cta - 1, 1u << 30));
         waiters.push_back(std::move(waiter));
       }
     }

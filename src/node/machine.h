@@ -1,12 +1,12 @@
 // The virtual machine room: every host, device and link of one profile, and one virtual clock.
 //
-// Theory of operation. `Machine` is single-threaded and knows nothing of sockets or operating-system
-// processes. Its users (server/, tests, bench/) call driver-level operations, which take effect at
-// the virtual time `at` given with them, and then let time pass with RunUntil(). All work that
-// streams order (kernels, copies, memsets, event records) is a graph of *operations*: an operation
-// starts when those it depends on have completed. Stream order, event waits and the legacy default
-// stream are nothing but dependences. Waiting for something always means: waiting for a set of
-// operations.
+// Theory of operation. `Machine` is single-threaded and knows nothing of sockets or
+// operating-system processes. Its users (server/, tests, bench/) call driver-level operations,
+// which take effect at the virtual time `at` given with them, and then let time pass with
+// RunUntil(). All work that streams order (kernels, copies, memsets, event records) is a graph of
+// *operations*: an operation starts when those it depends on have completed. Stream order, event
+// waits and the legacy default stream are nothing but dependences. Waiting for something always
+// means: waiting for a set of operations.
 //
 // Determinism: the result depends only on the sequence of calls and their `at` times. Nobody may
 // pass an `at` smaller than now() except by mistake (it is clamped to now()).
@@ -30,10 +30,10 @@
 namespace allranks::node {
 
 using ProcessId = std::uint32_t;
-using OpId = std::uint64_t;        // 0: no operation (always complete)
+using OpId = std::uint64_t;  // 0: no operation (always complete)
 using ModuleId = std::uint64_t;
 using KernelId = std::uint64_t;
-using StreamId = std::uint64_t;    // never 0; each (process, device) has DefaultStream()
+using StreamId = std::uint64_t;  // never 0; each (process, device) has DefaultStream()
 using EventId = std::uint64_t;
 using Address = std::uint64_t;
 
@@ -43,18 +43,18 @@ struct Dim3 {
 };
 
 struct MachineOptions {
-  int devices = 0;                      // use only the first N of the profile; 0 = all
-  std::uint64_t memory_limit = 0;       // bytes of real memory the node may back; 0 = 16 GiB
-  std::string observer = "none";        // none | count | stale (tests)
-  std::uint64_t seed = 0;               // for observers that choose
-  std::uint64_t fuel = 0;               // thread-instructions per kernel before it is ended; 0 = none
+  int devices = 0;                 // use only the first N of the profile; 0 = all
+  std::uint64_t memory_limit = 0;  // bytes of real memory the node may back; 0 = 16 GiB
+  std::string observer = "none";   // none | count | stale (tests)
+  std::uint64_t seed = 0;          // for observers that choose
+  std::uint64_t fuel = 0;          // thread-instructions per kernel before it is ended; 0 = none
 };
 
 // --- answers -----------------------------------------------------------------------------------
 struct PinnedMemory {
-  Address address = 0;   // the same in the process and on the devices
-  std::uint64_t size = 0;   // whole pages
-  int fd = -1;           // sealed memfd; owned by the machine, valid until freed
+  Address address = 0;     // the same in the process and on the devices
+  std::uint64_t size = 0;  // whole pages
+  int fd = -1;             // sealed memfd; owned by the machine, valid until freed
 };
 
 struct KernelInfo {
@@ -66,17 +66,22 @@ struct KernelInfo {
   std::uint32_t ptx_version = 0, binary_version = 0;
 };
 
-struct GlobalInfo { Address address = 0; std::uint64_t size = 0; };
+struct GlobalInfo {
+  Address address = 0;
+  std::uint64_t size = 0;
+};
 
 struct PointerInfo {
   enum class Kind : std::uint8_t { kUnknown, kDevice, kPinned, kManaged };
   Kind kind = Kind::kUnknown;
-  int device = -1;             // ordinal as the process sees it
+  int device = -1;  // ordinal as the process sees it
   Address base = 0;
   std::uint64_t size = 0;
 };
 
-struct IpcHandle { std::uint8_t bytes[64]; };
+struct IpcHandle {
+  std::uint8_t bytes[64];
+};
 
 // --- one launch --------------------------------------------------------------------------------
 struct LaunchRequest {
@@ -84,56 +89,61 @@ struct LaunchRequest {
   Dim3 grid, block, cluster;
   std::uint32_t dynamic_shared = 0;
   bool cooperative = false;
-  std::vector<std::byte> params;       // packed as KernelInfo says
+  std::vector<std::byte> params;  // packed as KernelInfo says
 };
 
 // One end of a copy: device or pinned memory by address, or bytes held by the caller.
 struct CopyRequest {
-  Address dst = 0, src = 0;            // 0: the bytes below
-  std::vector<std::byte> bytes;        // source when src == 0; filled when dst == 0
+  Address dst = 0, src = 0;      // 0: the bytes below
+  std::vector<std::byte> bytes;  // source when src == 0; filled when dst == 0
   std::uint64_t size = 0;
 };
 
 // --- what went on (listeners print; the machine never does) --------------------------------------
 struct KernelRecord {
   std::string name;
-  int device = 0;                      // machine-wide number
+  int device = 0;  // machine-wide number
   ProcessId process = 0;
   Dim3 grid, block;
-  Time start = 0, end = 0;             // end < 0: did not end
+  Time start = 0, end = 0;  // end < 0: did not end
   std::uint64_t warp_instructions = 0, thread_instructions = 0;
-  std::uint64_t bytes_read = 0, bytes_written = 0;       // global memory, as requested by lanes
-  std::uint64_t remote_bytes = 0;                        // of these: other devices' memory
+  std::uint64_t bytes_read = 0, bytes_written = 0;  // global memory, as requested by lanes
+  std::uint64_t remote_bytes = 0;                   // of these: other devices' memory
 };
 
-struct CopyRecord { int src_device, dst_device; std::uint64_t bytes; Time start, end; };
+struct CopyRecord {
+  int src_device, dst_device;
+  std::uint64_t bytes;
+  Time start, end;
+};
 
 struct Stats {
   std::uint64_t warp_instructions = 0, thread_instructions = 0;
   std::vector<KernelRecord> kernels;
   std::vector<CopyRecord> copies;
-  std::uint64_t observed_accesses = 0, observed_bytes = 0;   // by the counting observer
-  std::uint64_t chosen_loads = 0;          // strong loads whose value an observer chose
-  std::uint64_t skipped_iterations = 0;    // of spin loops that were parked
+  std::uint64_t observed_accesses = 0, observed_bytes = 0;  // by the counting observer
+  std::uint64_t chosen_loads = 0;        // strong loads whose value an observer chose
+  std::uint64_t skipped_iterations = 0;  // of spin loops that were parked
 };
 
-// Who waits where: one line of a deadlock report. Also used for kernels that cannot become resident.
+// Who waits where: one line of a deadlock report. Also used for kernels that cannot become
+// resident.
 struct Waiter {
   int device = 0;
   ProcessId process = 0;
   std::string kernel;
   Dim3 block_index;
   bool resident = true;
-  std::uint32_t warp = 0, lanes = 0;     // lanes: mask
-  std::string file;                      // source position of the wait, if known
+  std::uint32_t warp = 0, lanes = 0;  // lanes: mask
+  std::string file;                   // source position of the wait, if known
   int line = 0;
-  std::string inlined_at;                // calls it was inlined through: "a.cu:12, b.cu:40"
-  std::string what;                      // "ld.acquire.sys.u32", "bar.sync", "not resident", ...
-  std::string object;                    // "pinned#3", "device 1 allocation#7"
+  std::string inlined_at;  // calls it was inlined through: "a.cu:12, b.cu:40"
+  std::string what;        // "ld.acquire.sys.u32", "bar.sync", "not resident", ...
+  std::string object;      // "pinned#3", "device 1 allocation#7"
   std::uint64_t offset = 0;
-  std::uint64_t seen = 0;                // value seen there
+  std::uint64_t seen = 0;  // value seen there
   bool has_object = false;
-  int others = 0;                        // further equal waiters folded into this one
+  int others = 0;  // further equal waiters folded into this one
 };
 
 // A kernel or copy that failed. The owning context is poisoned, as on hardware.
@@ -141,12 +151,13 @@ struct Fault {
   ProcessId process = 0;
   int device = 0;
   Status status = Status::kSuccess;
-  std::string message;                   // what, kernel, block, thread, file:line
+  std::string message;  // what, kernel, block, thread, file:line
 };
 
 class Machine {
  public:
-  static Result<std::unique_ptr<Machine>> Create(const Profile& profile, const MachineOptions& options);
+  static Result<std::unique_ptr<Machine>> Create(const Profile& profile,
+                                                 const MachineOptions& options);
   virtual ~Machine() = default;
 
   virtual const Profile& profile() const = 0;
@@ -164,10 +175,11 @@ class Machine {
   virtual Status StickyError(ProcessId process, int device) const = 0;
   virtual void ResetDevice(ProcessId process, int device) = 0;
 
-  // Modules. `image` is a fat binary, a cubin is refused with kNoBinaryForGpu, PTX text is accepted.
-  // Loading is lazy: a kernel is decoded at its first launch, but is known (KernelInfo) at once.
-  virtual Result<ModuleId> LoadModule(ProcessId process, int device, std::span<const std::byte> image,
-                                      Status* status) = 0;
+  // Modules. `image` is a fat binary, a cubin is refused with kNoBinaryForGpu, PTX text is
+  // accepted. Loading is lazy: a kernel is decoded at its first launch, but is known (KernelInfo)
+  // at once.
+  virtual Result<ModuleId> LoadModule(ProcessId process, int device,
+                                      std::span<const std::byte> image, Status* status) = 0;
   virtual Status UnloadModule(ProcessId process, ModuleId module) = 0;
   virtual Status GetKernel(ModuleId module, const std::string& name, KernelInfo* info) = 0;
   virtual Status GetGlobal(ModuleId module, const std::string& name, GlobalInfo* info) = 0;
@@ -177,21 +189,27 @@ class Machine {
 
   // Memory.
   virtual Status Allocate(ProcessId process, int device, std::uint64_t size, Address* address) = 0;
-  virtual Status Free(ProcessId process, Address address) = 0;       // device memory
+  virtual Status Free(ProcessId process, Address address) = 0;  // device memory
   virtual Status AllocatePinned(ProcessId process, std::uint64_t size, PinnedMemory* memory) = 0;
   virtual Status FreePinned(ProcessId process, Address address) = 0;
   virtual PointerInfo Describe(ProcessId process, Address address) const = 0;
   virtual Status IpcExport(ProcessId process, Address address, IpcHandle* handle) = 0;
-  virtual Status IpcOpen(ProcessId process, int device, const IpcHandle& handle, Address* address) = 0;
+  virtual Status IpcOpen(ProcessId process, int device, const IpcHandle& handle,
+                         Address* address) = 0;
   virtual Status IpcClose(ProcessId process, Address address) = 0;
   virtual bool CanAccessPeer(ProcessId process, int device, int peer) const = 0;
   virtual Status EnablePeer(ProcessId process, int device, int peer) = 0;
   virtual Status DisablePeer(ProcessId process, int device, int peer) = 0;
-  // Host code ran natively and may have written pinned memory: re-examine what parked warps wait for.
+  // Host code ran natively and may have written pinned memory: re-examine what parked warps wait
+  // for.
   virtual void HostWrote(ProcessId process, Time at) = 0;
-  // A host thread polls these bytes of pinned memory; the callback fires (once) at the first virtual
-  // time at or after `at` at which one of them differs from `seen`. Cancel with Unwatch.
-  struct HostWatch { Address address; std::uint32_t size; std::uint64_t seen; };
+  // A host thread polls these bytes of pinned memory; the callback fires (once) at the first
+  // virtual time at or after `at` at which one of them differs from `seen`. Cancel with Unwatch.
+  struct HostWatch {
+    Address address;
+    std::uint32_t size;
+    std::uint64_t seen;
+  };
   virtual std::uint64_t WatchHost(ProcessId process, std::span<const HostWatch> watches, Time at,
                                   std::function<void(Time)> changed) = 0;
   virtual void Unwatch(std::uint64_t watch) = 0;
@@ -207,39 +225,45 @@ class Machine {
   // Work. Each takes effect in stream order, not before `at`; `op` is what to wait for.
   virtual Status Launch(ProcessId process, StreamId stream, const LaunchRequest& launch, Time at,
                         OpId* op) = 0;
-  // Copies between device and pinned memory of any devices; `copy` is kept alive by the machine until done.
-  virtual Status Copy(ProcessId process, StreamId stream, std::shared_ptr<CopyRequest> copy, Time at,
-                      OpId* op) = 0;
+  // Copies between device and pinned memory of any devices; `copy` is kept alive by the machine
+  // until done.
+  virtual Status Copy(ProcessId process, StreamId stream, std::shared_ptr<CopyRequest> copy,
+                      Time at, OpId* op) = 0;
   // `width` is 1, 2 or 4 bytes per element.
-  virtual Status Memset(ProcessId process, StreamId stream, Address dst, std::uint32_t value, int width,
-                        std::uint64_t count, Time at, OpId* op) = 0;
+  virtual Status Memset(ProcessId process, StreamId stream, Address dst, std::uint32_t value,
+                        int width, std::uint64_t count, Time at, OpId* op) = 0;
   virtual Status RecordEvent(ProcessId process, StreamId stream, EventId event, Time at) = 0;
   virtual Status WaitEvent(ProcessId process, StreamId stream, EventId event, Time at) = 0;
-  // Last operation of a stream / the one an event marks / all of a device. What synchronise waits for.
+  // Last operation of a stream / the one an event marks / all of a device. What synchronise waits
+  // for.
   virtual Status StreamTail(ProcessId process, StreamId stream, std::vector<OpId>* ops) = 0;
   virtual Status EventTail(ProcessId process, EventId event, std::vector<OpId>* ops) = 0;
   virtual Status DeviceTail(ProcessId process, int device, std::vector<OpId>* ops) = 0;
   virtual bool Done(std::span<const OpId> ops) const = 0;
-  virtual Status EventTime(ProcessId process, EventId event, Time* time) = 0;   // kNotReady, kInvalidHandle
+  virtual Status EventTime(ProcessId process, EventId event,
+                           Time* time) = 0;  // kNotReady, kInvalidHandle
 
-  // Calls `done(t)` when all are complete (at once if they are). Fires inside RunUntil, in time order.
+  // Calls `done(t)` when all are complete (at once if they are). Fires inside RunUntil, in time
+  // order.
   virtual std::uint64_t WhenDone(std::vector<OpId> ops, std::function<void(Time)> done) = 0;
   virtual void CancelWhenDone(std::uint64_t id) = 0;
 
-  // Lets virtual time pass: executes everything that happens at or before `limit`, in order. Returns early when a
-  // callback has called Stop(). Afterwards now() == limit, or the time at which it stopped.
-  // Returns false if nothing at all is left to happen (now() stays at the last event).
+  // Lets virtual time pass: executes everything that happens at or before `limit`, in order.
+  // Returns early when a callback has called Stop(). Afterwards now() == limit, or the time at
+  // which it stopped. Returns false if nothing at all is left to happen (now() stays at the last
+  // event).
   virtual bool RunUntil(Time limit) = 0;
   virtual void Stop() = 0;
-  // Whoever sets *flag (a timer, another thread) makes RunUntil return early, with true, within a few
-  // thousand events. That is only a pause: the next RunUntil goes on as if there had been none.
+  // Whoever sets *flag (a timer, another thread) makes RunUntil return early, with true, within a
+  // few thousand events. That is only a pause: the next RunUntil goes on as if there had been none.
   virtual void SetInterrupt(const std::atomic<bool>* flag) = 0;
   // Time of the next thing that will happen by itself, or nullopt.
   virtual std::optional<Time> NextEvent() const = 0;
   // True if device work is unfinished (kernels or copies running or queued).
   virtual bool Busy() const = 0;
   // True if everything unfinished waits: all paths parked, and only timer wake-ups that change no
-  // memory have happened over the profile's span. With no host thread able to act, that is a deadlock.
+  // memory have happened over the profile's span. With no host thread able to act, that is a
+  // deadlock.
   virtual bool Stuck() const = 0;
   virtual std::vector<Waiter> Waiters() const = 0;
 

@@ -22,12 +22,12 @@ namespace allranks::node {
 struct ParsedImage {
   ptx::Module module;
   std::map<std::string, ptx::KernelResources> resources;
-  std::map<std::string, std::shared_ptr<const Code>> code;    // decoded kernels
+  std::map<std::string, std::shared_ptr<const Code>> code;  // decoded kernels
 };
 
 struct LoadedModule {
   ProcessId process = 0;
-  int device = 0;                                  // machine-wide
+  int device = 0;  // machine-wide
   std::shared_ptr<ParsedImage> image;
   std::map<std::string, GlobalInfo> globals;
   std::map<std::string, KernelId> kernels;
@@ -36,16 +36,16 @@ struct LoadedModule {
 struct Kernel {
   ModuleId module = 0;
   std::string name;
-  std::shared_ptr<const Code> code;                // null until first needed
+  std::shared_ptr<const Code> code;  // null until first needed
   std::uint32_t dynamic_shared_limit = 0;
 };
 
 struct Stream {
   ProcessId process = 0;
-  int device = 0;                                  // machine-wide
+  int device = 0;  // machine-wide
   bool non_blocking = false;
   bool legacy = false;
-  bool destroyed = false;                          // kept until its tail is complete
+  bool destroyed = false;  // kept until its tail is complete
   OpId tail = 0;
 };
 
@@ -60,7 +60,7 @@ struct Event {
 
 // A place in memory that a copy or memset has resolved.
 struct Place {
-  std::shared_ptr<Object> object;                  // null: bytes of the request
+  std::shared_ptr<Object> object;  // null: bytes of the request
   std::uint64_t offset = 0;
 };
 
@@ -70,10 +70,10 @@ struct Operation {
   What what = What::kRecord;
   ProcessId process = 0;
   int device = 0;
-  int missing = 0;                                 // dependences not complete
-  Time ready = 0;                                  // not before
-  bool chained = false;                            // became ready by the end of another operation
-  bool voided = false;                             // its context has ended: completes without effect
+  int missing = 0;       // dependences not complete
+  Time ready = 0;        // not before
+  bool chained = false;  // became ready by the end of another operation
+  bool voided = false;   // its context has ended: completes without effect
   std::vector<OpId> next;
   std::vector<std::uint64_t> waiters;
   // kKernel
@@ -201,9 +201,10 @@ class MachineImpl final : public Machine {
   void StartKernel(Operation& op);
   void StepCopy(OpId id);
   void Complete(OpId id, Time at);
-  bool Resolve(ProcessId process, Address address, std::uint64_t size, bool write, Place* place) const;
+  bool Resolve(ProcessId process, Address address, std::uint64_t size, bool write,
+               Place* place) const;
   void OnFault(struct Launch& launch, Status status, std::string message);
-  void EndContext(ProcessId process, int device);     // kills and drops its work
+  void EndContext(ProcessId process, int device);  // kills and drops its work
   void FinishLaunch(struct Launch& launch, Time at);
 
   // Modules.
@@ -227,21 +228,21 @@ class MachineImpl final : public Machine {
   std::uint64_t next_id_ = 1;
   bool stop_ = false;
   const std::atomic<bool>* interrupt_ = nullptr;
-  std::map<OpId, Operation> operations_;               // not complete
+  std::map<OpId, Operation> operations_;  // not complete
   std::map<StreamId, Stream> streams_;
   std::map<std::pair<ProcessId, int>, StreamId> default_streams_;
   std::map<EventId, Event> events_;
   std::map<ModuleId, LoadedModule> modules_;
   std::map<KernelId, Kernel> kernels_;
-  std::unordered_map<std::string, std::weak_ptr<ParsedImage>> images_;      // by content
+  std::unordered_map<std::string, std::weak_ptr<ParsedImage>> images_;  // by content
   std::map<std::uint64_t, Waiting> waiting_;
   std::map<std::uint64_t, HostWatching> host_watches_;
   std::map<std::uint32_t, std::weak_ptr<Object>> exported_;
-  std::list<struct Launch> ended_;                     // kept until no engine frame refers to them
+  std::list<struct Launch> ended_;  // kept until no engine frame refers to them
   std::vector<struct Fault> faults_;
-  std::map<std::pair<ProcessId, Address>, int> ipc_opens_;    // how often each handle is open
-  std::map<ProcessId, std::size_t> queued_;            // operations of a process
-  std::map<std::pair<ProcessId, int>, int> names_;     // allocations so far, for their names
+  std::map<std::pair<ProcessId, Address>, int> ipc_opens_;  // how often each handle is open
+  std::map<ProcessId, std::size_t> queued_;                 // operations of a process
+  std::map<std::pair<ProcessId, int>, int> names_;          // allocations so far, for their names
 };
 
 }  // namespace allranks::node

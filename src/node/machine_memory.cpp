@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kDeviceGranule = 512;
 constexpr std::uint64_t kPinnedGranule = 4096;
 constexpr std::ptrdiff_t kMaxPinned = 512;
-constexpr std::uint64_t kIpcMagic = 0x3143'5049'4b4e'5241;   // "ARNKIPC1"
+constexpr std::uint64_t kIpcMagic = 0x3143'5049'4b4e'5241;  // "ARNKIPC1"
 
 // Mixes an id so that a handle made up by a program does not happen to name an object.
 std::uint64_t Mix(std::uint64_t x) {
@@ -23,11 +23,12 @@ std::uint64_t Mix(std::uint64_t x) {
 
 }  // namespace
 
-Status MachineImpl::MapNew(Process& process, int visible_device, Object::Kind kind, std::uint64_t size,
-                           const std::string& name, Mapping* out) {
+Status MachineImpl::MapNew(Process& process, int visible_device, Object::Kind kind,
+                           std::uint64_t size, const std::string& name, Mapping* out) {
   const bool pinned = kind == Object::Kind::kPinned;
   const int device = pinned ? -1 : world_.FirstDevice(process) + visible_device;
-  Arena& arena = pinned ? process.pinned : process.device_arenas[static_cast<std::size_t>(visible_device)];
+  Arena& arena =
+      pinned ? process.pinned : process.device_arenas[static_cast<std::size_t>(visible_device)];
   const std::uint64_t granule = pinned ? kPinnedGranule : kDeviceGranule;
   if (!pinned) {
     const Device& d = world_.devices[static_cast<std::size_t>(device)];
@@ -55,14 +56,15 @@ void MachineImpl::Unmap(Process& process, Address base) {
   CHECK(found != nullptr && found->base == base);
   const Mapping mapping = *found;
   Object& object = *mapping.object;
-  world_.WakeAll(object);          // whoever waits for it will find it gone
+  world_.WakeAll(object);  // whoever waits for it will find it gone
   process.table.Erase(base);
   if (object.device < 0) {
     process.pinned.Return(base);
   } else {
     const int visible = object.device - world_.FirstDevice(process);
     process.device_arenas[static_cast<std::size_t>(visible)].Return(base);
-    if (object.mappings == 0) world_.devices[static_cast<std::size_t>(object.device)].allocated -= object.size;
+    if (object.mappings == 0)
+      world_.devices[static_cast<std::size_t>(object.device)].allocated -= object.size;
   }
 }
 
@@ -71,8 +73,8 @@ Status MachineImpl::Allocate(ProcessId id, int device, std::uint64_t size, Addre
   if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidDevice;
   if (size == 0) return Status::kInvalidValue;
   Process& process = world_.ProcessOf(id);
-  const std::string name = fmt::format("rank {} device {} allocation #{}", process.rank, device,
-                                       ++names_[{id, device}]);
+  const std::string name =
+      fmt::format("rank {} device {} allocation #{}", process.rank, device, ++names_[{id, device}]);
   Mapping mapping;
   const Status status = MapNew(process, device, Object::Kind::kDevice, size, name, &mapping);
   if (status == Status::kSuccess) *address = mapping.base;
@@ -96,9 +98,9 @@ Status MachineImpl::AllocatePinned(ProcessId id, std::uint64_t size, PinnedMemor
   if (size == 0) return Status::kInvalidValue;
   Process& process = world_.ProcessOf(id);
   // Each is a descriptor of the node's; one process must not take them all.
-  const auto pinned = std::count_if(process.table.all().begin(), process.table.all().end(), [](const auto& entry) {
-    return entry.second.object->kind == Object::Kind::kPinned;
-  });
+  const auto pinned = std::count_if(
+      process.table.all().begin(), process.table.all().end(),
+      [](const auto& entry) { return entry.second.object->kind == Object::Kind::kPinned; });
   if (pinned >= kMaxPinned) return Status::kOutOfMemory;
   const std::string name = fmt::format("rank {} pinned #{}", process.rank, ++names_[{id, -1}]);
   Mapping mapping;
@@ -114,7 +116,8 @@ Status MachineImpl::FreePinned(ProcessId id, Address address) {
   if (Find(id) == nullptr) return Status::kInvalidContext;
   Process& process = world_.ProcessOf(id);
   const Mapping* mapping = process.table.Find(address);
-  if (mapping == nullptr || mapping->base != address || mapping->object->kind != Object::Kind::kPinned) {
+  if (mapping == nullptr || mapping->base != address ||
+      mapping->object->kind != Object::Kind::kPinned) {
     return Status::kInvalidValue;
   }
   Unmap(process, address);
@@ -128,7 +131,8 @@ PointerInfo MachineImpl::Describe(ProcessId id, Address address) const {
   const Mapping* mapping = process->table.Find(address);
   if (mapping == nullptr) return info;
   const Object& object = *mapping->object;
-  info.kind = object.kind == Object::Kind::kPinned ? PointerInfo::Kind::kPinned : PointerInfo::Kind::kDevice;
+  info.kind = object.kind == Object::Kind::kPinned ? PointerInfo::Kind::kPinned
+                                                   : PointerInfo::Kind::kDevice;
   info.device = object.device < 0 ? 0 : object.device - world_.FirstDevice(*process);
   info.base = mapping->base;
   info.size = mapping->size;

@@ -19,7 +19,10 @@ bool IsFatbin(std::span<const std::byte> image) {
 }
 
 bool IsElf(std::span<const std::byte> image) {
-  return image.size() >= 4 && std::memcmp(image.data(), "\x7f" "ELF", 4) == 0;
+  return image.size() >= 4 && std::memcmp(image.data(),
+                                          "\x7f"
+                                          "ELF",
+                                          4) == 0;
 }
 
 std::uint32_t TargetNumber(std::string_view target) {
@@ -54,7 +57,8 @@ Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(std::span<const std
   }
   if (IsElf(image)) {
     *status = Status::kNoBinaryForGpu;
-    return Fail("this is SASS only; the virtual device needs PTX (build with code=[sm_90,compute_90])");
+    return Fail(
+        "this is SASS only; the virtual device needs PTX (build with code=[sm_90,compute_90])");
   }
   auto parsed = std::make_shared<ParsedImage>();
   std::string text;
@@ -136,7 +140,8 @@ Status MachineImpl::PlaceGlobals(LoadedModule& module) {
     const Mapping* mapping = process.table.Find(self->second.address);
     for (const ptx::SymbolRef& ref : variable.refs) {
       const auto target = module.globals.find(std::string(ref.symbol));
-      if (target == module.globals.end() || ref.at + ref.size > variable.size || ref.size > 8) continue;
+      if (target == module.globals.end() || ref.at + ref.size > variable.size || ref.size > 8)
+        continue;
       const std::uint64_t value =
           (target->second.address + static_cast<std::uint64_t>(ref.addend)) >> ref.shift;
       std::memcpy(mapping->object->data + ref.at, &value, ref.size);
@@ -256,13 +261,14 @@ Bank MachineImpl::BuildConstants(const Code& code, const LoadedModule& module,
       const auto size = static_cast<std::size_t>(ptx::SizeOf(ref.type));
       if (ref.offset + size > params.size()) continue;
       std::memcpy(&value, params.data() + ref.offset, size);
-      const bool is_signed = ref.type == ptx::Type::kS8 || ref.type == ptx::Type::kS16 ||
-                             ref.type == ptx::Type::kS32;
+      const bool is_signed =
+          ref.type == ptx::Type::kS8 || ref.type == ptx::Type::kS16 || ref.type == ptx::Type::kS32;
       if (is_signed) {
         const int shift = 64 - static_cast<int>(size) * 8;
         value = static_cast<std::uint64_t>(static_cast<std::int64_t>(value << shift) >> shift);
       }
-    } else if (const auto global = module.globals.find(ref.symbol); global != module.globals.end()) {
+    } else if (const auto global = module.globals.find(ref.symbol);
+               global != module.globals.end()) {
       value = global->second.address + static_cast<std::uint64_t>(ref.addend);
     }
     Broadcast(bank.at(ref.slot), value, ref.bytes);

@@ -11,7 +11,8 @@ namespace {
 // A copy proceeds in pieces of this size, each applied when it has arrived.
 constexpr std::uint64_t kCopyPiece = std::uint64_t{1} << 20;
 constexpr std::uint64_t kWorkspaceBytes = 64;
-// Launches and copies that are recorded one by one; what comes after them is summed up in one entry.
+// Launches and copies that are recorded one by one; what comes after them is summed up in one
+// entry.
 constexpr std::size_t kMaxRecords = 1 << 16;
 // Operations a process may have queued. Hardware blocks the caller at about a thousand.
 constexpr std::size_t kMaxQueued = 1 << 16;
@@ -32,7 +33,7 @@ StreamId MachineImpl::DefaultStream(ProcessId process, int device) {
 
 Status MachineImpl::CreateStream(ProcessId process, int device, bool non_blocking, int priority,
                                  StreamId* stream) {
-  (void)priority;      // accepted; no profile says yet what it is worth
+  (void)priority;  // accepted; no profile says yet what it is worth
   const Process* found = Find(process);
   if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidContext;
   *stream = next_id_++;
@@ -127,7 +128,7 @@ void MachineImpl::Start(OpId id) {
   if (it == operations_.end()) return;
   Operation& op = it->second;
   if (op.voided || Sticky(op.process, op.device) != Status::kSuccess) {
-    Complete(id, world_.now);        // a broken context does nothing any more
+    Complete(id, world_.now);  // a broken context does nothing any more
     return;
   }
   switch (op.what) {
@@ -170,8 +171,8 @@ void MachineImpl::StartKernel(Operation& op) {
     Process& process = world_.ProcessOf(op.process);
     Mapping mapping;
     const int visible = op.device - world_.FirstDevice(process);
-    if (MapNew(process, visible, Object::Kind::kGlobal, kWorkspaceBytes, "grid barrier", &mapping) ==
-        Status::kSuccess) {
+    if (MapNew(process, visible, Object::Kind::kGlobal, kWorkspaceBytes, "grid barrier",
+               &mapping) == Status::kSuccess) {
       launch.workspace = mapping.base;
     }
   }
@@ -184,7 +185,8 @@ void MachineImpl::StartKernel(Operation& op) {
   record.block = op.launch.block;
   record.start = world_.now;
   record.end = -1;
-  if (launch.record == world_.stats.kernels.size()) world_.stats.kernels.push_back(std::move(record));
+  if (launch.record == world_.stats.kernels.size())
+    world_.stats.kernels.push_back(std::move(record));
   engine_->OnKernel(launch, true);
   world_.Dispatch(device, world_.now);
 }
@@ -254,7 +256,8 @@ void MachineImpl::Complete(OpId id, Time at) {
   world_.last_change = std::max(world_.last_change, at);
   world_.timer_wakes = 0;
   if (op.what == Operation::What::kRecord) {
-    if (const auto event = events_.find(op.event); event != events_.end() && event->second.op == id) {
+    if (const auto event = events_.find(op.event);
+        event != events_.end() && event->second.op == id) {
       event->second.time = at;
     }
   }
@@ -299,8 +302,8 @@ Status MachineImpl::Launch(ProcessId process, StreamId stream, const LaunchReque
   if (launch.params.size() < code.param_bytes) return Status::kInvalidValue;
   if (launch.cooperative) {
     const auto resident =
-        static_cast<std::uint64_t>(world_.CtasPerSm(code, static_cast<std::uint32_t>(launch.block.Count()),
-                                                    launch.dynamic_shared)) *
+        static_cast<std::uint64_t>(world_.CtasPerSm(
+            code, static_cast<std::uint32_t>(launch.block.Count()), launch.dynamic_shared)) *
         static_cast<std::uint64_t>(profile().device.sms);
     if (launch.grid.Count() > resident) return Status::kCooperativeLaunchTooLarge;
   }
@@ -321,14 +324,14 @@ bool MachineImpl::Resolve(ProcessId process, Address address, std::uint64_t size
   if (mapping == nullptr) return false;
   const std::uint64_t offset = address - mapping->base;
   if (size > mapping->object->size || offset > mapping->object->size - size) return false;
-  (void)write;      // constants are filled by the host through copies
+  (void)write;  // constants are filled by the host through copies
   place->object = mapping->object;
   place->offset = offset;
   return true;
 }
 
-Status MachineImpl::Copy(ProcessId process, StreamId stream, std::shared_ptr<CopyRequest> copy, Time at,
-                         OpId* id) {
+Status MachineImpl::Copy(ProcessId process, StreamId stream, std::shared_ptr<CopyRequest> copy,
+                         Time at, OpId* id) {
   Stream* s = FindStream(process, stream);
   if (s == nullptr) return Status::kInvalidHandle;
   if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
@@ -358,8 +361,8 @@ Status MachineImpl::Copy(ProcessId process, StreamId stream, std::shared_ptr<Cop
   return Status::kSuccess;
 }
 
-Status MachineImpl::Memset(ProcessId process, StreamId stream, Address dst, std::uint32_t value, int width,
-                           std::uint64_t count, Time at, OpId* id) {
+Status MachineImpl::Memset(ProcessId process, StreamId stream, Address dst, std::uint32_t value,
+                           int width, std::uint64_t count, Time at, OpId* id) {
   Stream* s = FindStream(process, stream);
   if (s == nullptr) return Status::kInvalidHandle;
   if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
@@ -415,7 +418,7 @@ Status MachineImpl::StreamTail(ProcessId process, StreamId stream, std::vector<O
   const Stream* s = FindStream(process, stream);
   if (s == nullptr) return Status::kInvalidHandle;
   ops->push_back(s->tail);
-  if (s->legacy) {      // synchronising it waits for the blocking streams as well
+  if (s->legacy) {  // synchronising it waits for the blocking streams as well
     for (const auto& [id, other] : streams_) {
       if (other.process == s->process && other.device == s->device && !other.non_blocking) {
         ops->push_back(other.tail);

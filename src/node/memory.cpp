@@ -28,7 +28,8 @@ const Mapping* AddressTable::Nearest(Address address) const {
   const Mapping* best = above == mappings_.end() ? nullptr : &above->second;
   if (above != mappings_.begin()) {
     const Mapping& below = std::prev(above)->second;
-    if (best == nullptr || address - (below.base + below.size) < best->base - address) best = &below;
+    if (best == nullptr || address - (below.base + below.size) < best->base - address)
+      best = &below;
   }
   return best;
 }
@@ -83,8 +84,8 @@ std::shared_ptr<Object> Backing::Create(Object::Kind kind, int device, ProcessId
     }
     data = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   } else {
-    data = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                -1, 0);
+    data = mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   }
   if (data == MAP_FAILED) {
     if (fd >= 0) close(fd);

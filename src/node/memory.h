@@ -20,14 +20,16 @@ namespace allranks::node {
 
 struct Path;
 
-// Generic-address windows of the spaces that are not global memory. Processes never have mappings there.
+// Generic-address windows of the spaces that are not global memory. Processes never have mappings
+// there.
 inline constexpr Address kSharedWindow = 0x6000'0000'0000;
 inline constexpr Address kLocalWindow = 0x6100'0000'0000;
 inline constexpr Address kParamWindow = 0x6200'0000'0000;
 inline constexpr std::uint64_t kWindowSize = 0x0100'0000'0000;
 
 // Arenas: pinned memory of rank r starts at kPinnedArena + r * kPinnedStride and is mapped at the
-// same address in the process; device arenas are never mapped there. Fixed, so that no address depends on who came first.
+// same address in the process; device arenas are never mapped there. Fixed, so that no address
+// depends on who came first.
 inline constexpr Address kPinnedArena = 0x2000'0000'0000;
 inline constexpr std::uint64_t kPinnedStride = std::uint64_t{256} << 30;
 inline constexpr int kPinnedArenas = 64;
@@ -42,29 +44,29 @@ struct LateWrite {
   std::uint8_t size = 0;
   std::uint8_t old[16] = {};
   Time visible = 0;
-  std::uint64_t writer = 0;      // CTA number, or 0 for a host or copy engine
+  std::uint64_t writer = 0;  // CTA number, or 0 for a host or copy engine
 };
 
 // Somebody who waits for bytes of an object to change.
 struct Watch {
   std::uint64_t offset = 0;
   std::uint32_t size = 0;
-  Path* path = nullptr;            // a parked path ...
-  std::uint64_t host = 0;          // ... or a host watch
-  std::uint32_t index = 0;         // which of the waiter's reads this is
+  Path* path = nullptr;     // a parked path ...
+  std::uint64_t host = 0;   // ... or a host watch
+  std::uint32_t index = 0;  // which of the waiter's reads this is
 };
 
 struct Object {
   enum class Kind : std::uint8_t { kDevice, kPinned, kGlobal, kConst };
   std::uint32_t id = 0;
   Kind kind = Kind::kDevice;
-  int device = -1;                 // home; -1: host memory
+  int device = -1;  // home; -1: host memory
   ProcessId owner = 0;
-  std::uint64_t size = 0;          // as asked for; bounds are checked against it
-  std::uint64_t mapped = 0;        // bytes of backing
+  std::uint64_t size = 0;    // as asked for; bounds are checked against it
+  std::uint64_t mapped = 0;  // bytes of backing
   std::byte* data = nullptr;
   int fd = -1;
-  std::string name;                // for reports
+  std::string name;  // for reports
   int mappings = 0;
   std::vector<Watch> watches;
   std::vector<LateWrite> late;
@@ -74,7 +76,7 @@ struct Mapping {
   Address base = 0;
   std::uint64_t size = 0;
   std::shared_ptr<Object> object;
-  bool ipc = false;                // opened from a handle
+  bool ipc = false;  // opened from a handle
   bool read_only = false;
 };
 
@@ -89,7 +91,7 @@ class AddressTable {
   void Insert(Mapping mapping);
   bool Erase(Address base);
   std::uint64_t version() const { return version_; }
-  void Touch() { ++version_; }      // rights have changed: what callers cached is void
+  void Touch() { ++version_; }  // rights have changed: what callers cached is void
   const std::map<Address, Mapping>& all() const { return mappings_; }
 
  private:
@@ -118,7 +120,8 @@ class Backing {
  public:
   explicit Backing(std::uint64_t limit) : limit_(limit) {}
   // nullptr when the limit or the operating system says no.
-  std::shared_ptr<Object> Create(Object::Kind kind, int device, ProcessId owner, std::uint64_t size);
+  std::shared_ptr<Object> Create(Object::Kind kind, int device, ProcessId owner,
+                                 std::uint64_t size);
   std::uint64_t used() const { return *used_; }
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 using ptx::Type;
 
-constexpr std::ptrdiff_t kMaxLateWrites = 4096;      // of one object
+constexpr std::ptrdiff_t kMaxLateWrites = 4096;  // of one object
 
 bool IsSigned(Type type) {
   return type == Type::kS8 || type == Type::kS16 || type == Type::kS32 || type == Type::kS64;
@@ -28,7 +28,8 @@ std::uint64_t Extend(const MemoryOp& op, std::uint64_t raw) {
   return op.register_bytes == 2 ? raw & 0xffff : raw;
 }
 
-void LoadElement(const MemoryOp& op, std::byte* registers, Slot d, int lane, const std::byte* value) {
+void LoadElement(const MemoryOp& op, std::byte* registers, Slot d, int lane,
+                 const std::byte* value) {
   if (op.bytes == 16) {
     std::memcpy(registers + d * kSlotBytes + lane * 8, value, 8);
     std::memcpy(registers + (d + 2) * kSlotBytes + lane * 8, value + 8, 8);
@@ -69,8 +70,10 @@ void StoreDense(const MemoryOp& op, const std::byte* registers, const std::byte*
 template <class T>
 T AtomicResult(AtomicOp op, T old, T value, T compare) {
   switch (op) {
-    case AtomicOp::kExch: return value;
-    case AtomicOp::kCas: return old == compare ? value : old;
+    case AtomicOp::kExch:
+      return value;
+    case AtomicOp::kCas:
+      return old == compare ? value : old;
     case AtomicOp::kAdd:
       // Integers wrap.
       if constexpr (std::is_integral_v<T>) {
@@ -79,26 +82,36 @@ T AtomicResult(AtomicOp op, T old, T value, T compare) {
       } else {
         return old + value;
       }
-    case AtomicOp::kMin: return std::min(old, value);
-    case AtomicOp::kMax: return std::max(old, value);
-    case AtomicOp::kInc: return old >= value ? T{0} : static_cast<T>(old + T{1});
-    case AtomicOp::kDec: return old == T{0} || old > value ? value : static_cast<T>(old - T{1});
-    default: return old;
+    case AtomicOp::kMin:
+      return std::min(old, value);
+    case AtomicOp::kMax:
+      return std::max(old, value);
+    case AtomicOp::kInc:
+      return old >= value ? T{0} : static_cast<T>(old + T{1});
+    case AtomicOp::kDec:
+      return old == T{0} || old > value ? value : static_cast<T>(old - T{1});
+    default:
+      return old;
   }
 }
 
 template <class T>
 T BitResult(AtomicOp op, T old, T value) {
   switch (op) {
-    case AtomicOp::kAnd: return old & value;
-    case AtomicOp::kOr: return old | value;
-    default: return old ^ value;
+    case AtomicOp::kAnd:
+      return old & value;
+    case AtomicOp::kOr:
+      return old | value;
+    default:
+      return old ^ value;
   }
 }
 
 // PTX ISA, atom: add.f32 on global memory flushes subnormal inputs and results to zero, keeping the
 // sign; on shared memory it does not.
-float Flush(float value) { return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value; }
+float Flush(float value) {
+  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value;
+}
 
 // T: the type the operation is done in; U: unsigned integer of its width.
 template <class T, class U>
@@ -106,15 +119,18 @@ bool AtomicLanesT(const MemoryOp& op, std::byte* registers, const std::byte* con
                   std::uint32_t lanes, std::byte* base, const std::uint64_t* offset, bool global) {
   bool changed = false;
   const std::byte* operand = SlotAt(registers, constants, op.operand);
-  const std::byte* compare = op.compare == kNoSlot ? nullptr : SlotAt(registers, constants, op.compare);
+  const std::byte* compare =
+      op.compare == kNoSlot ? nullptr : SlotAt(registers, constants, op.compare);
   ForLanes(lanes, [&](int l) {
     T old{}, value{}, expected{};
     std::memcpy(&old, base + offset[l], sizeof(T));
     std::memcpy(&value, operand + static_cast<std::size_t>(l) * sizeof(T), sizeof(T));
-    if (compare != nullptr) std::memcpy(&expected, compare + static_cast<std::size_t>(l) * sizeof(T), sizeof(T));
+    if (compare != nullptr)
+      std::memcpy(&expected, compare + static_cast<std::size_t>(l) * sizeof(T), sizeof(T));
     T result{};
     if (op.atomic == AtomicOp::kAnd || op.atomic == AtomicOp::kOr || op.atomic == AtomicOp::kXor) {
-      result = std::bit_cast<T>(BitResult(op.atomic, std::bit_cast<U>(old), std::bit_cast<U>(value)));
+      result =
+          std::bit_cast<T>(BitResult(op.atomic, std::bit_cast<U>(old), std::bit_cast<U>(value)));
     } else {
       T left = old;
       if constexpr (std::is_same_v<T, float>) {
@@ -131,7 +147,8 @@ bool AtomicLanesT(const MemoryOp& op, std::byte* registers, const std::byte* con
     changed |= std::bit_cast<U>(result) != std::bit_cast<U>(old);
     std::memcpy(base + offset[l], &result, sizeof(T));
     if (op.data[0] != kNoSlot) {
-      std::memcpy(registers + op.data[0] * kSlotBytes + static_cast<std::size_t>(l) * sizeof(T), &old, sizeof(T));
+      std::memcpy(registers + op.data[0] * kSlotBytes + static_cast<std::size_t>(l) * sizeof(T),
+                  &old, sizeof(T));
     }
   });
   return changed;
@@ -150,32 +167,50 @@ void LoadLanes(const MemoryOp& op, std::byte* registers, std::uint32_t lanes, co
   if (dense && op.bytes == 4 && op.register_bytes == 4) {
     const std::byte* from = base + offset[0];
     switch (op.count) {
-      case 1: LoadDense<std::uint32_t, 1>(op, registers, from); return;
-      case 2: LoadDense<std::uint32_t, 2>(op, registers, from); return;
-      case 4: LoadDense<std::uint32_t, 4>(op, registers, from); return;
-      default: break;
+      case 1:
+        LoadDense<std::uint32_t, 1>(op, registers, from);
+        return;
+      case 2:
+        LoadDense<std::uint32_t, 2>(op, registers, from);
+        return;
+      case 4:
+        LoadDense<std::uint32_t, 4>(op, registers, from);
+        return;
+      default:
+        break;
     }
   }
   if (dense && op.bytes == 8 && op.register_bytes == 8) {
     const std::byte* from = base + offset[0];
     switch (op.count) {
-      case 1: LoadDense<std::uint64_t, 1>(op, registers, from); return;
-      case 2: LoadDense<std::uint64_t, 2>(op, registers, from); return;
-      default: break;
+      case 1:
+        LoadDense<std::uint64_t, 1>(op, registers, from);
+        return;
+      case 2:
+        LoadDense<std::uint64_t, 2>(op, registers, from);
+        return;
+      default:
+        break;
     }
   }
   ForLanes(lanes, [&](int l) { LoadLane(op, registers, l, base + offset[l]); });
 }
 
 bool StoreLanes(const MemoryOp& op, const std::byte* registers, const std::byte* constants,
-                std::uint32_t lanes, std::byte* base, const std::uint64_t* offset, bool dense, bool look) {
+                std::uint32_t lanes, std::byte* base, const std::uint64_t* offset, bool dense,
+                bool look) {
   if (dense && !look && op.register_bytes == op.bytes) {
     std::byte* to = base + offset[0];
-    if (op.bytes == 4 && op.count == 1) return StoreDense<std::uint32_t, 1>(op, registers, constants, to), true;
-    if (op.bytes == 4 && op.count == 2) return StoreDense<std::uint32_t, 2>(op, registers, constants, to), true;
-    if (op.bytes == 4 && op.count == 4) return StoreDense<std::uint32_t, 4>(op, registers, constants, to), true;
-    if (op.bytes == 8 && op.count == 1) return StoreDense<std::uint64_t, 1>(op, registers, constants, to), true;
-    if (op.bytes == 8 && op.count == 2) return StoreDense<std::uint64_t, 2>(op, registers, constants, to), true;
+    if (op.bytes == 4 && op.count == 1)
+      return StoreDense<std::uint32_t, 1>(op, registers, constants, to), true;
+    if (op.bytes == 4 && op.count == 2)
+      return StoreDense<std::uint32_t, 2>(op, registers, constants, to), true;
+    if (op.bytes == 4 && op.count == 4)
+      return StoreDense<std::uint32_t, 4>(op, registers, constants, to), true;
+    if (op.bytes == 8 && op.count == 1)
+      return StoreDense<std::uint64_t, 1>(op, registers, constants, to), true;
+    if (op.bytes == 8 && op.count == 2)
+      return StoreDense<std::uint64_t, 2>(op, registers, constants, to), true;
   }
   bool changed = !look;
   ForLanes(lanes, [&](int l) {
@@ -202,13 +237,19 @@ bool AtomicLanes(const MemoryOp& op, std::byte* registers, const std::byte* cons
   using U32 = std::uint32_t;
   using U64 = std::uint64_t;
   switch (op.type) {
-    case Type::kF32: return AtomicLanesT<float, U32>(op, registers, constants, lanes, base, offset, global);
-    case Type::kF64: return AtomicLanesT<double, U64>(op, registers, constants, lanes, base, offset, global);
-    case Type::kS32: return AtomicLanesT<std::int32_t, U32>(op, registers, constants, lanes, base, offset, global);
-    case Type::kS64: return AtomicLanesT<std::int64_t, U64>(op, registers, constants, lanes, base, offset, global);
+    case Type::kF32:
+      return AtomicLanesT<float, U32>(op, registers, constants, lanes, base, offset, global);
+    case Type::kF64:
+      return AtomicLanesT<double, U64>(op, registers, constants, lanes, base, offset, global);
+    case Type::kS32:
+      return AtomicLanesT<std::int32_t, U32>(op, registers, constants, lanes, base, offset, global);
+    case Type::kS64:
+      return AtomicLanesT<std::int64_t, U64>(op, registers, constants, lanes, base, offset, global);
     case Type::kU64:
-    case Type::kB64: return AtomicLanesT<U64, U64>(op, registers, constants, lanes, base, offset, global);
-    default: return AtomicLanesT<U32, U32>(op, registers, constants, lanes, base, offset, global);
+    case Type::kB64:
+      return AtomicLanesT<U64, U64>(op, registers, constants, lanes, base, offset, global);
+    default:
+      return AtomicLanesT<U32, U32>(op, registers, constants, lanes, base, offset, global);
   }
 }
 
@@ -229,17 +270,18 @@ void AddLateWrite(Object& object, std::uint64_t offset, std::uint32_t size, cons
 
 void RevealLateWrites(Object& object, std::uint64_t offset, std::uint32_t size, Time now) {
   for (LateWrite& late : object.late) {
-    if (late.offset < offset + size && offset < late.offset + late.size) late.visible = std::min(late.visible, now);
+    if (late.offset < offset + size && offset < late.offset + late.size)
+      late.visible = std::min(late.visible, now);
   }
 }
 
 void PruneLateWrites(Object& object, Time now) {
-  if (object.late.size() < 64) return;      // not at every store
+  if (object.late.size() < 64) return;  // not at every store
   std::erase_if(object.late, [now](const LateWrite& late) { return late.visible <= now; });
 }
 
-void HideLateWrites(const Object& object, std::uint64_t offset, std::uint32_t size, std::byte* value,
-                    Time sampled, std::uint64_t reader) {
+void HideLateWrites(const Object& object, std::uint64_t offset, std::uint32_t size,
+                    std::byte* value, Time sampled, std::uint64_t reader) {
   for (auto late = object.late.rbegin(); late != object.late.rend(); ++late) {
     const std::uint64_t begin = std::max(offset, late->offset);
     const std::uint64_t end = std::min(offset + size, late->offset + late->size);

@@ -1,5 +1,5 @@
-// What loads, stores and atomics do to bytes and registers: no time, no order, no bounds. The engine
-// has checked that every lane's bytes lie within `base`.
+// What loads, stores and atomics do to bytes and registers: no time, no order, no bounds. The
+// engine has checked that every lane's bytes lie within `base`.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,17 @@
 
 namespace allranks::node {
 
-// Puts the bytes at `value` into lane `lane` of the destination registers, extended as the type says.
+// Puts the bytes at `value` into lane `lane` of the destination registers, extended as the type
+// says.
 void LoadLane(const MemoryOp& op, std::byte* registers, int lane, const std::byte* value);
-// The same for many lanes, each from base + offset[lane]. `dense`: all 32 lanes, one behind the other.
+// The same for many lanes, each from base + offset[lane]. `dense`: all 32 lanes, one behind the
+// other.
 void LoadLanes(const MemoryOp& op, std::byte* registers, std::uint32_t lanes, const std::byte* base,
                const std::uint64_t* offset, bool dense);
 // Returns whether memory changed; says true without looking unless `look`.
 bool StoreLanes(const MemoryOp& op, const std::byte* registers, const std::byte* constants,
-                std::uint32_t lanes, std::byte* base, const std::uint64_t* offset, bool dense, bool look);
+                std::uint32_t lanes, std::byte* base, const std::uint64_t* offset, bool dense,
+                bool look);
 // Lane by lane, in lane order. Returns whether any lane changed memory.
 // `global`: the bytes are in global memory (add.f32 then flushes subnormals).
 bool AtomicLanes(const MemoryOp& op, std::byte* registers, const std::byte* constants,
@@ -29,9 +32,9 @@ void AddLateWrite(Object& object, std::uint64_t offset, std::uint32_t size, cons
 void PruneLateWrites(Object& object, Time now);
 // Somebody has seen the newest value of these bytes: from now on everybody may.
 void RevealLateWrites(Object& object, std::uint64_t offset, std::uint32_t size, Time now);
-// Undoes in `value` what a reader at `sampled` cannot see yet. Stops at the newest write that it can
-// see or has made itself: nothing older may come back (coherence).
-void HideLateWrites(const Object& object, std::uint64_t offset, std::uint32_t size, std::byte* value,
-                    Time sampled, std::uint64_t reader);
+// Undoes in `value` what a reader at `sampled` cannot see yet. Stops at the newest write that it
+// can see or has made itself: nothing older may come back (coherence).
+void HideLateWrites(const Object& object, std::uint64_t offset, std::uint32_t size,
+                    std::byte* value, Time sampled, std::uint64_t reader);
 
 }  // namespace allranks::node

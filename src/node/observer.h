@@ -21,9 +21,9 @@ struct Access {
   const Path* path = nullptr;
   const MemoryOp* op = nullptr;
   Object* object = nullptr;
-  std::uint32_t lanes = 0;             // lanes of this access that are in `object`
-  const std::uint64_t* offset = nullptr;   // [kLanes]
-  std::uint32_t bytes = 0;             // per lane, all elements
+  std::uint32_t lanes = 0;                // lanes of this access that are in `object`
+  const std::uint64_t* offset = nullptr;  // [kLanes]
+  std::uint32_t bytes = 0;                // per lane, all elements
   Time time = 0;
 };
 
@@ -49,9 +49,9 @@ class CountingObserver {
 };
 
 // Lets each strong load of a CTA return the value before the newest write of another CTA for the
-// first `kReluctance` times it could see that write. Permitted, because it does so only while nothing
-// orders the load after the write: after an acquire that got the newest value, a fence, a barrier
-// or the end of a kernel, everything written before counts as seen. Exists to test that the
+// first `kReluctance` times it could see that write. Permitted, because it does so only while
+// nothing orders the load after the write: after an acquire that got the newest value, a fence, a
+// barrier or the end of a kernel, everything written before counts as seen. Exists to test that the
 // engine keeps what an observer chooses, and that protocols which retry survive it.
 class StaleObserver {
  public:
@@ -85,7 +85,8 @@ class StaleObserver {
   bool Choose(const Object& object, std::uint64_t offset, std::uint32_t size, std::byte* value,
               std::uint64_t reader) {
     const auto it = histories_.find({object.id, offset});
-    if (it == histories_.end() || it->second.size != size || it->second.writer == reader) return false;
+    if (it == histories_.end() || it->second.size != size || it->second.writer == reader)
+      return false;
     const auto horizon = horizon_.find(reader);
     if (horizon != horizon_.end() && it->second.number <= horizon->second) return false;
     int& seen = it->second.seen[reader];
@@ -102,12 +103,12 @@ class StaleObserver {
     std::byte old[16];
     std::uint32_t size = 0;
     std::uint64_t writer = 0;
-    std::uint64_t number = 0;              // of the write, counted over all
-    std::map<std::uint64_t, int> seen;     // by reading CTA
+    std::uint64_t number = 0;           // of the write, counted over all
+    std::map<std::uint64_t, int> seen;  // by reading CTA
   };
   static constexpr std::size_t kMaxHistories = 1 << 16;
   std::uint64_t writes_ = 0;
-  std::unordered_map<std::uint64_t, std::uint64_t> horizon_;    // by CTA: writes it must see
+  std::unordered_map<std::uint64_t, std::uint64_t> horizon_;  // by CTA: writes it must see
   std::map<std::pair<std::uint32_t, std::uint64_t>, History> histories_;
 };
 

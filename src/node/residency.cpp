@@ -18,19 +18,23 @@ std::int64_t RoundUp(std::int64_t value, std::int64_t to) { return (value + to -
 
 // In 64 bits: registers come from a cubin and dynamic shared memory from a client.
 std::int64_t RegistersPerCta(const Profile& profile, const Code& code, std::uint32_t warps) {
-  return RoundUp(std::int64_t{std::max(1u, code.registers)} * kLanes, profile.sm.register_granularity) * warps;
+  return RoundUp(std::int64_t{std::max(1u, code.registers)} * kLanes,
+                 profile.sm.register_granularity) *
+         warps;
 }
 
 std::int64_t SharedPerCta(const Profile& profile, const Code& code, std::uint32_t dynamic_shared) {
-  return RoundUp(std::int64_t{code.static_shared} + dynamic_shared + profile.sm.shared_reserved_per_cta,
-                 profile.sm.shared_granularity);
+  return RoundUp(
+      std::int64_t{code.static_shared} + dynamic_shared + profile.sm.shared_reserved_per_cta,
+      profile.sm.shared_granularity);
 }
 
 // Bytes of one warp's registers, ready times and predicates.
 std::size_t StorePerWarp(const Code& code) {
   const auto ready = static_cast<std::size_t>(std::max(code.slots, code.predicates)) + 4;
   return (static_cast<std::size_t>(code.slots) * kSlotBytes + ready * sizeof(Time) +
-          static_cast<std::size_t>(code.predicates) * 4 + 63) / 64 * 64;
+          static_cast<std::size_t>(code.predicates) * 4 + 63) /
+         64 * 64;
 }
 
 // Takes (or, with ctas < 0, gives back) what CTAs of a launch need of an SM.
@@ -50,8 +54,10 @@ Status World::CheckLaunch(const Code& code, const LaunchRequest& request,
   const Dim3& g = request.grid;
   const Dim3& b = request.block;
   const auto& d = profile.device;
-  if (g.x == 0 || g.y == 0 || g.z == 0 || b.x == 0 || b.y == 0 || b.z == 0) return Status::kInvalidValue;
-  if (g.x > d.max_grid_x || g.y > d.max_grid_yz || g.z > d.max_grid_yz) return Status::kInvalidValue;
+  if (g.x == 0 || g.y == 0 || g.z == 0 || b.x == 0 || b.y == 0 || b.z == 0)
+    return Status::kInvalidValue;
+  if (g.x > d.max_grid_x || g.y > d.max_grid_yz || g.z > d.max_grid_yz)
+    return Status::kInvalidValue;
   if (b.x > static_cast<std::uint32_t>(d.max_cta_xy) ||
       b.y > static_cast<std::uint32_t>(d.max_cta_xy) ||
       b.z > static_cast<std::uint32_t>(d.max_cta_z) ||
@@ -61,16 +67,19 @@ Status World::CheckLaunch(const Code& code, const LaunchRequest& request,
   if (b.Count() > code.max_threads) return Status::kInvalidValue;
   if (request.cluster.Count() != 1) return Status::kNotSupported;
   if (std::uint64_t{request.dynamic_shared} + code.static_shared >
-      std::max<std::uint64_t>(dynamic_shared_limit, static_cast<std::uint64_t>(profile.sm.shared_default_bytes))) {
+      std::max<std::uint64_t>(dynamic_shared_limit,
+                              static_cast<std::uint64_t>(profile.sm.shared_default_bytes))) {
     return Status::kInvalidValue;
   }
-  const int resident = CtasPerSm(code, static_cast<std::uint32_t>(b.Count()), request.dynamic_shared);
+  const int resident =
+      CtasPerSm(code, static_cast<std::uint32_t>(b.Count()), request.dynamic_shared);
   if (resident == 0) return Status::kLaunchOutOfResources;
   // Registers and local memory are backed for every resident thread.
-  const std::uint64_t ctas = std::min(g.Count(), static_cast<std::uint64_t>(resident) *
-                                                     static_cast<std::uint64_t>(d.sms));
+  const std::uint64_t ctas =
+      std::min(g.Count(), static_cast<std::uint64_t>(resident) * static_cast<std::uint64_t>(d.sms));
   const std::uint64_t warps = (b.Count() + kLanes - 1) / kLanes;
-  if (ctas * warps * (StorePerWarp(code) + std::uint64_t{code.local_bytes} * kLanes) > kMaxResidentBytes) {
+  if (ctas * warps * (StorePerWarp(code) + std::uint64_t{code.local_bytes} * kLanes) >
+      kMaxResidentBytes) {
     return Status::kOutOfMemory;
   }
   return Status::kSuccess;
@@ -170,7 +179,8 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
     warp.registers = memory;
     warp.ready = reinterpret_cast<Time*>(memory + slots * kSlotBytes);
     std::memset(warp.ready, 0, ready * sizeof(Time));
-    warp.predicates = reinterpret_cast<std::uint32_t*>(memory + slots * kSlotBytes + ready * sizeof(Time));
+    warp.predicates =
+        reinterpret_cast<std::uint32_t*>(memory + slots * kSlotBytes + ready * sizeof(Time));
     warp.pending_until = 0;
     warp.paths.clear();
     warp.joins.clear();
@@ -203,7 +213,8 @@ void World::CtaDone(Cta& cta) {
   if (launch.next_cta < launch.total_ctas || launch.device->launches.size() > 1) {
     Dispatch(*launch.device, cta.end + profile.launch.cta);
   }
-  if (launch.live_ctas == 0 && launch.next_cta == launch.total_ctas) on_launch_done(launch, launch.end);
+  if (launch.live_ctas == 0 && launch.next_cta == launch.total_ctas)
+    on_launch_done(launch, launch.end);
 }
 
 void World::Kill(Launch& launch) {

@@ -18,11 +18,13 @@ class Server {
   // `units_per_bucket` may be fractional in truth; it is kept as an integer of 1/16 units.
   Server(Time bucket, double units_per_bucket)
       : bucket_(bucket),
-        capacity_(std::max<std::int64_t>(1, static_cast<std::int64_t>(units_per_bucket * kScale))) {}
+        capacity_(std::max<std::int64_t>(1, static_cast<std::int64_t>(units_per_bucket * kScale))) {
+  }
 
-  // Takes `units` at or after `at`; the time at which the last of them is served. Never earlier than `at`.
+  // Takes `units` at or after `at`; the time at which the last of them is served. Never earlier
+  // than `at`.
   Time Take(Time at, std::int64_t units) {
-    if (slots_.empty()) slots_.resize(kRing);      // most servers of a machine are never asked
+    if (slots_.empty()) slots_.resize(kRing);  // most servers of a machine are never asked
     std::int64_t want = units * kScale;
     total_ += units;
     std::int64_t index = at / bucket_;
@@ -51,9 +53,9 @@ class Server {
   static constexpr std::size_t kRing = 4096;
 
   struct Bucket {
-    std::int64_t index = -1;     // which bucket of time this entry stands for
+    std::int64_t index = -1;  // which bucket of time this entry stands for
     std::int64_t used = 0;
-    std::int64_t next = 0;       // when full: where to look on (path-compressed)
+    std::int64_t next = 0;  // when full: where to look on (path-compressed)
   };
 
   Bucket& At(std::int64_t index) {

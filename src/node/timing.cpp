@@ -22,8 +22,8 @@ Time World::ChargeLoad(Device& device, const Object& object, std::uint64_t bytes
   const auto amount = static_cast<std::int64_t>(bytes);
   if (object.device < 0) {
     // Request out, data back in: a read occupies the way in with its data.
-    const Time served = device.pcie_in.Take(
-        at + costs.pcie, WireBytes(bytes, packets, profile.pcie.header_bytes));
+    const Time served =
+        device.pcie_in.Take(at + costs.pcie, WireBytes(bytes, packets, profile.pcie.header_bytes));
     return served + costs.pcie;
   }
   Device& home = devices[static_cast<std::size_t>(object.device)];
@@ -34,7 +34,8 @@ Time World::ChargeLoad(Device& device, const Object& object, std::uint64_t bytes
     return served + costs.hbm;
   }
   const std::int64_t wire = WireBytes(bytes, packets, profile.nvlink.header_bytes);
-  Time served = device.link_out.Take(at, static_cast<std::int64_t>(packets) * profile.nvlink.header_bytes);
+  Time served =
+      device.link_out.Take(at, static_cast<std::int64_t>(packets) * profile.nvlink.header_bytes);
   served = home.link_out.Take(served + costs.link + costs.l2, wire);
   served = device.link_in.Take(served, wire);
   return served + costs.link;
@@ -62,12 +63,14 @@ Time World::ChargeStore(Device& device, const Object& object, std::uint64_t byte
 Time World::ChargeCopy(int from, int to, std::uint64_t bytes, Time at) {
   const auto amount = static_cast<std::int64_t>(bytes);
   const auto packets = static_cast<std::uint32_t>(bytes / 128 + 1);
-  Time served = at + static_cast<Time>(static_cast<double>(bytes) * 1000.0 / profile.copy_engine.gbs);
+  Time served =
+      at + static_cast<Time>(static_cast<double>(bytes) * 1000.0 / profile.copy_engine.gbs);
   if (from < 0 && to < 0) return served;
   if (from < 0 || to < 0) {
     Device& device = devices[static_cast<std::size_t>(from < 0 ? to : from)];
     Server& way = from < 0 ? device.pcie_in : device.pcie_out;
-    return std::max(served, way.Take(at, WireBytes(bytes, packets / 2 + 1, profile.pcie.header_bytes))) +
+    return std::max(served,
+                    way.Take(at, WireBytes(bytes, packets / 2 + 1, profile.pcie.header_bytes))) +
            costs.pcie;
   }
   Device& source = devices[static_cast<std::size_t>(from)];

@@ -88,7 +88,8 @@ std::uint64_t StableIterations(const CompareCode& compare, std::uint64_t a, std:
   __extension__ using Wide = __int128;
   const auto widen = [&](std::uint64_t v) -> Wide {
     if (compare.bytes == 4) {
-      return compare.is_signed ? Wide{static_cast<std::int32_t>(v)} : Wide{static_cast<std::uint32_t>(v)};
+      return compare.is_signed ? Wide{static_cast<std::int32_t>(v)}
+                               : Wide{static_cast<std::uint32_t>(v)};
     }
     return compare.is_signed ? Wide{static_cast<std::int64_t>(v)} : Wide{v};
   };
@@ -165,11 +166,13 @@ void World::RecordRead(Path& path, Object& object, std::uint64_t offset, std::ui
   read.delay = delay;
   read.pc = path.pc;
   for (auto& spin : path.spins) {
-    if (std::binary_search(spin->loop->nonlinear_uses.begin(), spin->loop->nonlinear_uses.end(), path.pc)) {
+    if (std::binary_search(spin->loop->nonlinear_uses.begin(), spin->loop->nonlinear_uses.end(),
+                           path.pc)) {
       spin->nonlinear = true;
     }
     spin->reads.push_back(read);
-    spin->signature.insert(spin->signature.end(), {object.id, offset, read.value[0], read.value[1]});
+    spin->signature.insert(spin->signature.end(),
+                           {object.id, offset, read.value[0], read.value[1]});
   }
 }
 
@@ -193,7 +196,8 @@ void World::RecordTracked(Path& path, const Op& op, std::uint32_t mask) {
     if (std::binary_search(loop.nonlinear_uses.begin(), loop.nonlinear_uses.end(), path.pc)) {
       spin->nonlinear = true;
     }
-    if (!std::binary_search(loop.linear_compares.begin(), loop.linear_compares.end(), path.pc)) continue;
+    if (!std::binary_search(loop.linear_compares.begin(), loop.linear_compares.end(), path.pc))
+      continue;
     spin->compares[0].push_back(path.pc);
     spin->compares[0].push_back(mask);
     for (std::uint32_t m = mask; m != 0; m &= m - 1) {
@@ -207,7 +211,8 @@ void World::RecordTracked(Path& path, const Op& op, std::uint32_t mask) {
 void World::RecordSleep(Path& path, std::uint64_t length) {
   for (auto& spin : path.spins) {
     spin->signature.push_back(length);
-    if (std::binary_search(spin->loop->nonlinear_uses.begin(), spin->loop->nonlinear_uses.end(), path.pc)) {
+    if (std::binary_search(spin->loop->nonlinear_uses.begin(), spin->loop->nonlinear_uses.end(),
+                           path.pc)) {
       spin->nonlinear = true;
     }
   }
@@ -285,7 +290,8 @@ std::uint64_t World::StableSpin(const Path& path, SpinState& spin) const {
   {
     std::size_t i = 0;
     for (const SpinCode::Carried& carried : spin.loop->carried) {
-      const int lanes = carried.predicate ? 1 : std::popcount(path.mask) * std::max(1, carried.bytes / 8);
+      const int lanes =
+          carried.predicate ? 1 : std::popcount(path.mask) * std::max(1, carried.bytes / 8);
       for (int l = 0; l < lanes; ++l, ++i) {
         const int bytes = carried.bytes == 4 ? 4 : 8;
         const std::int64_t step = Difference(spin.carried[0][i], spin.carried[1][i], bytes);
@@ -315,8 +321,9 @@ std::uint64_t World::StableSpin(const Path& path, SpinState& spin) const {
     const int lanes = std::popcount(static_cast<std::uint32_t>(last[i + 1]));
     i += 2;
     for (int l = 0; l < lanes; ++l, i += 2) {
-      // How each operand may move. The timer ticks in steps that can be longer than an iteration, so
-      // an operand that stood still for two iterations may still be a time: then both ways count.
+      // How each operand may move. The timer ticks in steps that can be longer than an iteration,
+      // so an operand that stood still for two iterations may still be a time: then both ways
+      // count.
       std::int64_t steps[2][3];
       int ways[2];
       std::int64_t slack = 0;
@@ -365,7 +372,8 @@ void World::Park(Path& path, SpinState& spin, std::uint64_t skip) {
   spin.due = false;
   for (std::size_t i = 0; i < spin.reads.size(); ++i) {
     const SpinRead& read = spin.reads[i];
-    read.object->watches.push_back({read.offset, read.size, &path, 0, static_cast<std::uint32_t>(i)});
+    read.object->watches.push_back(
+        {read.offset, read.size, &path, 0, static_cast<std::uint32_t>(i)});
   }
   if (skip != kForever) Schedule(path, skip, true);
   ReleaseJoins(*path.warp);
@@ -435,10 +443,11 @@ void World::Forget(const Object& object) {
         for (const Warp& warp : cta->warps) {
           for (Path* path : warp.paths) {
             if (path->parked != nullptr) continue;
-            const bool knows = std::any_of(path->spins.begin(), path->spins.end(), [&](const auto& spin) {
-              return std::any_of(spin->reads.begin(), spin->reads.end(),
-                                 [&](const SpinRead& read) { return read.object == &object; });
-            });
+            const bool knows =
+                std::any_of(path->spins.begin(), path->spins.end(), [&](const auto& spin) {
+                  return std::any_of(spin->reads.begin(), spin->reads.end(),
+                                     [&](const SpinRead& read) { return read.object == &object; });
+                });
             if (knows) path->spins.clear();
           }
         }
@@ -458,7 +467,8 @@ void World::WakeAll(Object& object) {
   for (const Watch& watch : watches) {
     if (watch.path == nullptr || watch.path->parked == nullptr) continue;
     Path& path = *watch.path;
-    const Time at = std::max(now, path.parked->head + static_cast<Time>(path.parked->skip) * path.parked->period);
+    const Time at = std::max(
+        now, path.parked->head + static_cast<Time>(path.parked->skip) * path.parked->period);
     Wake(path);
     QueuePath(path, at);
   }

@@ -6,9 +6,9 @@
 // compares and lengths of sleeps are written down (a signature of the iteration). When two
 // iterations in a row have the same signature and every register carried around the loop is either
 // unchanged or has moved twice by the same amount, the future is known: the loop goes on like this
-// until a byte it read changes, or until a compare whose operands move (with the clock, or by count)
-// changes its outcome. The path is *parked* with watches on the bytes and, if there is such a
-// compare, a timer set a little before the change, from where it is executed again.
+// until a byte it read changes, or until a compare whose operands move (with the clock, or by
+// count) changes its outcome. The path is *parked* with watches on the bytes and, if there is such
+// a compare, a timer set a little before the change, from where it is executed again.
 //
 // Waking puts the path onto the grid of its polls: it resumes at the start of the iteration whose
 // load is the first to see the write, its carried registers moved on by the skipped iterations.
@@ -26,9 +26,9 @@ struct SpinRead {
   Object* object = nullptr;
   std::uint64_t offset = 0;
   std::uint32_t size = 0;
-  std::uint64_t value[2] = {0, 0}; // as read
-  Time time = 0;                   // of the load
-  Time delay = 0;                  // from the load's issue to its sampling
+  std::uint64_t value[2] = {0, 0};  // as read
+  Time time = 0;                    // of the load
+  Time delay = 0;                   // from the load's issue to its sampling
   std::uint32_t pc = 0;
 
   // Whether memory still holds what was read.
@@ -39,18 +39,18 @@ struct SpinState {
   const SpinCode* loop = nullptr;
   std::uint32_t mask = 0;
   int iterations = 0;
-  Time head = 0;                   // when the current iteration began
-  Time period = 0;                 // length of the last one
+  Time head = 0;    // when the current iteration began
+  Time period = 0;  // length of the last one
   bool reads_clock = false;
   bool nonlinear = false;
   std::vector<std::uint64_t> signature, previous;
-  std::vector<SpinRead> reads;     // of the current iteration
+  std::vector<SpinRead> reads;  // of the current iteration
   // Operands of compares in the current iteration and the two before it: pc, then a and b per lane.
   std::vector<std::uint64_t> compares[3];
-  std::vector<std::uint64_t> carried[3];      // at the head: now, one and two iterations ago
+  std::vector<std::uint64_t> carried[3];  // at the head: now, one and two iterations ago
 
   // While parked.
-  std::uint64_t skip = 0;          // iterations until the next wake-up that is due
+  std::uint64_t skip = 0;  // iterations until the next wake-up that is due
   bool due = false;
   std::vector<std::int64_t> step;  // per carried value
   bool by_timer = false;

@@ -53,7 +53,8 @@ std::uint32_t MembersOf(const Path& path) {
 
 }  // namespace
 
-Path* World::NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time clock, std::int32_t join) {
+Path* World::NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time clock,
+                     std::int32_t join) {
   if (free_paths_.empty()) {
     path_pool_.emplace_back();
     free_paths_.push_back(&path_pool_.back());
@@ -76,7 +77,7 @@ Path* World::NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time cloc
 void World::RemovePath(Path& path) {
   Unpark(path);
   path.state = Path::State::kGone;
-  path.ticket = 0;             // whatever the queues still hold of it is void
+  path.ticket = 0;  // whatever the queues still hold of it is void
   path.spins.clear();
   auto& paths = path.warp->paths;
   paths.erase(std::find(paths.begin(), paths.end(), &path));
@@ -114,7 +115,8 @@ void World::Part(Path& path, std::uint32_t taken, const BranchOp& branch) {
       join = static_cast<std::int32_t>(warp.joins.size());
       warp.joins.emplace_back();
     }
-    warp.joins[static_cast<std::size_t>(join)] = {branch.reconverge, path.mask, 0, path.join, 0, true};
+    warp.joins[static_cast<std::size_t>(join)] = {branch.reconverge, path.mask, 0,
+                                                  path.join,         0,         true};
     Join& j = warp.joins[static_cast<std::size_t>(join)];
     if (branch.target == branch.reconverge || next == branch.reconverge) {
       // One side is at the meeting point already.
@@ -156,7 +158,8 @@ void World::ReleaseJoins(Warp& warp) {
     again = false;
     std::uint32_t runnable = 0;
     for (const Path* path : warp.paths) {
-      const bool can_run = path->state == Path::State::kQueued || path->state == Path::State::kRunning;
+      const bool can_run =
+          path->state == Path::State::kQueued || path->state == Path::State::kRunning;
       if (can_run && !path->overdue) runnable |= path->mask;
     }
     for (std::size_t i = 0; i < warp.joins.size(); ++i) {
@@ -239,7 +242,9 @@ void World::CheckWarpSync(Warp& warp) {
       for (std::size_t i = 0; i < group.size(); ++i) {
         if (group[i] == nullptr) continue;
         for (std::size_t k = i + 1; k < group.size(); ++k) {
-          if (group[k] == nullptr || group[k]->pc != group[i]->pc || group[k]->join != group[i]->join) continue;
+          if (group[k] == nullptr || group[k]->pc != group[i]->pc ||
+              group[k]->join != group[i]->join)
+            continue;
           group[i]->mask |= group[k]->mask;
           RemovePath(*group[k]);
           group[k] = nullptr;
@@ -267,7 +272,8 @@ void World::ExecuteWarpOp(Warp& warp, const std::vector<Path*>& group) {
       votes |= (warp.predicates[op.source] ^ (op.source_negated ? kAllLanes : 0)) & path->mask;
     } else if (op.source != kNoSlot) {
       ForLanes(path->mask, [&](int l) {
-        in[l] = op.bytes == 8 ? Lane64(warp, launch, op.source, l) : Lane32(warp, launch, op.source, l);
+        in[l] =
+            op.bytes == 8 ? Lane64(warp, launch, op.source, l) : Lane32(warp, launch, op.source, l);
       });
     }
   }
@@ -299,10 +305,22 @@ void World::ExecuteWarpOp(Warp& warp, const std::vector<Path*>& group) {
           int from = l;
           bool valid = false;
           switch (op.what) {
-            case What::kShflUp: from = l - b; valid = from >= max_lane; break;
-            case What::kShflDown: from = l + b; valid = from <= max_lane; break;
-            case What::kShflBfly: from = l ^ b; valid = from <= max_lane; break;
-            default: from = min_lane | (b & ~segment); valid = from <= max_lane; break;
+            case What::kShflUp:
+              from = l - b;
+              valid = from >= max_lane;
+              break;
+            case What::kShflDown:
+              from = l + b;
+              valid = from <= max_lane;
+              break;
+            case What::kShflBfly:
+              from = l ^ b;
+              valid = from <= max_lane;
+              break;
+            default:
+              from = min_lane | (b & ~segment);
+              valid = from <= max_lane;
+              break;
           }
           if (!valid) from = l;
           set(l, static_cast<std::uint32_t>(in[from & 31]));
@@ -343,15 +361,28 @@ void World::ExecuteWarpOp(Warp& warp, const std::vector<Path*>& group) {
         std::uint32_t value = static_cast<std::uint32_t>(in[std::countr_zero(lanes)]);
         ForLanes(lanes & (lanes - 1), [&](int l) {
           const auto v = static_cast<std::uint32_t>(in[l]);
-          const bool less = op.is_signed ? static_cast<std::int32_t>(v) < static_cast<std::int32_t>(value)
-                                         : v < value;
+          const bool less = op.is_signed
+                                ? static_cast<std::int32_t>(v) < static_cast<std::int32_t>(value)
+                                : v < value;
           switch (op.what) {
-            case What::kReduxAdd: value += v; break;
-            case What::kReduxMin: value = less ? v : value; break;
-            case What::kReduxMax: value = less ? value : v; break;
-            case What::kReduxAnd: value &= v; break;
-            case What::kReduxOr: value |= v; break;
-            default: value ^= v; break;
+            case What::kReduxAdd:
+              value += v;
+              break;
+            case What::kReduxMin:
+              value = less ? v : value;
+              break;
+            case What::kReduxMax:
+              value = less ? value : v;
+              break;
+            case What::kReduxAnd:
+              value &= v;
+              break;
+            case What::kReduxOr:
+              value |= v;
+              break;
+            default:
+              value ^= v;
+              break;
           }
         });
         ForLanes(path->mask, [&](int l) { set(l, value); });
@@ -376,11 +407,13 @@ void World::ArriveAtBarrier(Path& path, const BarrierOp& op) {
   if (op.threads != kNoSlot) barrier.expected = Lane32(warp, launch, op.threads, lane);
   // A count is in whole warps: a warp's last, partial one stands for 32 threads there.
   const bool whole = path.mask == warp.live;
-  barrier.arrived += op.threads != kNoSlot && whole ? kLanes
-                                                    : static_cast<std::uint32_t>(std::popcount(path.mask));
+  barrier.arrived += op.threads != kNoSlot && whole
+                         ? kLanes
+                         : static_cast<std::uint32_t>(std::popcount(path.mask));
   barrier.latest = std::max(barrier.latest, path.clock);
   if (op.source != kNoSlot) {
-    const std::uint32_t p = (warp.predicates[op.source] ^ (op.source_negated ? kAllLanes : 0)) & path.mask;
+    const std::uint32_t p =
+        (warp.predicates[op.source] ^ (op.source_negated ? kAllLanes : 0)) & path.mask;
     barrier.votes += static_cast<std::uint32_t>(std::popcount(p));
     barrier.voters += static_cast<std::uint32_t>(std::popcount(path.mask));
   }

@@ -7,7 +7,8 @@
 
 namespace allranks::node {
 
-World::World(const Profile& p, int count, std::uint64_t memory_limit) : profile(p), backing(memory_limit) {
+World::World(const Profile& p, int count, std::uint64_t memory_limit)
+    : profile(p), backing(memory_limit) {
   const auto cycles = [&](std::int64_t n) { return profile.CyclesToTime(n); };
   costs.cycle = cycles(1);
   // A warp's instructions depend on each other about every second time.
@@ -34,7 +35,8 @@ World::World(const Profile& p, int count, std::uint64_t memory_limit) : profile(
     device.number = d;
     device.host = static_cast<int>(d / profile.machine.devices_per_host);
     device.l2 = Server(bucket, bytes(profile.bandwidth.l2_gbs));
-    device.hbm = Server(bucket, bytes(profile.bandwidth.hbm_gbs * profile.bandwidth.hbm_efficiency));
+    device.hbm =
+        Server(bucket, bytes(profile.bandwidth.hbm_gbs * profile.bandwidth.hbm_efficiency));
     device.link_out = Server(bucket, bytes(profile.nvlink.gbs * profile.nvlink.efficiency));
     device.link_in = Server(bucket, bytes(profile.nvlink.gbs * profile.nvlink.efficiency));
     device.pcie_out = Server(bucket, bytes(profile.pcie.gbs * profile.pcie.efficiency));
@@ -58,8 +60,9 @@ void World::Fault(const Path& path, Status status, const std::string& what) {
   const Cta& cta = *path.warp->cta;
   Launch& launch = *cta.launch;
   const SourceLine& line = launch.code->lines[path.pc];
-  std::string message = fmt::format("{} in kernel {}, block ({},{},{}), warp {}", what, launch.code->name,
-                                    cta.index.x, cta.index.y, cta.index.z, path.warp->id);
+  std::string message =
+      fmt::format("{} in kernel {}, block ({},{},{}), warp {}", what, launch.code->name,
+                  cta.index.x, cta.index.y, cta.index.z, path.warp->id);
   if (line.line != 0) message += fmt::format(", {}:{}", line.file, line.line);
   if (!line.inlined_at.empty()) message += fmt::format(" (inlined at {})", line.inlined_at);
   on_fault(launch, status, std::move(message));

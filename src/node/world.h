@@ -30,15 +30,15 @@ struct Cta;
 struct Warp;
 struct Launch;
 struct Device;
-struct SpinState;      // wait.h
+struct SpinState;  // wait.h
 
 struct Path {
   enum class State : std::uint8_t {
-    kQueued,       // has an event in its device's queue
+    kQueued,  // has an event in its device's queue
     kRunning,
-    kParked,       // spinning; woken by a write or a timer
-    kBarrier,      // waits in bar.sync
-    kWarpSync,     // waits for other lanes of its warp
+    kParked,    // spinning; woken by a write or a timer
+    kBarrier,   // waits in bar.sync
+    kWarpSync,  // waits for other lanes of its warp
     kGone,
   };
   Warp* warp = nullptr;
@@ -46,14 +46,14 @@ struct Path {
   std::uint32_t pc = 0;
   Time clock = 0;
   Time quantum_end = 0;
-  std::int32_t join = -1;              // index into Warp::joins
+  std::int32_t join = -1;  // index into Warp::joins
   State state = State::kQueued;
-  std::uint32_t back_edges = 0;        // taken since the last yield to lanes waiting at a join
-  std::uint64_t ticket = 0;            // number of its live event; older ones in the queue are void
-  std::vector<std::unique_ptr<SpinState>> spins;   // loops being watched, outermost first
-  SpinState* parked = nullptr;         // the one it is parked in
-  Time release_goal = 0;               // of a release that waits for its turn: when stores have arrived
-  bool overdue = false;                // lanes at its joins no longer wait for it
+  std::uint32_t back_edges = 0;  // taken since the last yield to lanes waiting at a join
+  std::uint64_t ticket = 0;      // number of its live event; older ones in the queue are void
+  std::vector<std::unique_ptr<SpinState>> spins;  // loops being watched, outermost first
+  SpinState* parked = nullptr;                    // the one it is parked in
+  Time release_goal = 0;  // of a release that waits for its turn: when stores have arrived
+  bool overdue = false;   // lanes at its joins no longer wait for it
 };
 
 struct Join {
@@ -67,20 +67,20 @@ struct Join {
 struct Warp {
   Cta* cta = nullptr;
   std::uint32_t id = 0;
-  std::uint32_t live = 0;              // lanes that have not exited
+  std::uint32_t live = 0;  // lanes that have not exited
   std::byte* registers = nullptr;
   std::uint32_t* predicates = nullptr;
-  Time* ready = nullptr;               // per slot: when its value is there
-  Time pending_until = 0;              // the latest of them
-  std::vector<Path*> paths;            // alive; owned by the World's pool
+  Time* ready = nullptr;     // per slot: when its value is there
+  Time pending_until = 0;    // the latest of them
+  std::vector<Path*> paths;  // alive; owned by the World's pool
   std::vector<Join> joins;
-  std::vector<std::byte> local;        // [lane][local_bytes]
+  std::vector<std::byte> local;  // [lane][local_bytes]
 };
 
 struct NamedBarrier {
-  std::uint32_t arrived = 0;           // threads
-  std::uint32_t expected = 0;          // given count, or 0 = all live threads
-  std::uint32_t votes = 0, voters = 0; // bar.red
+  std::uint32_t arrived = 0;            // threads
+  std::uint32_t expected = 0;           // given count, or 0 = all live threads
+  std::uint32_t votes = 0, voters = 0;  // bar.red
   bool all = true;
   Time latest = 0;
   std::vector<Path*> waiting;
@@ -89,7 +89,7 @@ struct NamedBarrier {
 struct Cta {
   Launch* launch = nullptr;
   Dim3 index;
-  std::uint64_t number = 0;            // machine-wide, never reused
+  std::uint64_t number = 0;  // machine-wide, never reused
   int sm = 0;
   std::uint32_t live_threads = 0;
   std::vector<Warp> warps;
@@ -109,37 +109,37 @@ struct Launch {
   Device* device = nullptr;
   std::shared_ptr<const Code> code;
   LaunchRequest request;
-  Bank constants;                      // with parameters and addresses in place
+  Bank constants;  // with parameters and addresses in place
   std::vector<std::byte> params;
   std::uint64_t next_cta = 0, total_ctas = 0, live_ctas = 0;
   std::uint32_t warps_per_cta = 0, registers_per_cta = 0, shared_per_cta = 0;
-  Address workspace = 0;               // cooperative groups' grid workspace
-  std::size_t record = 0;              // index into Stats::kernels
-  std::vector<Cta*> ctas;              // resident; owned by the World's pool
+  Address workspace = 0;   // cooperative groups' grid workspace
+  std::size_t record = 0;  // index into Stats::kernels
+  std::vector<Cta*> ctas;  // resident; owned by the World's pool
   Time end = 0;
-  std::uint64_t instructions = 0;      // thread instructions, against fuel
+  std::uint64_t instructions = 0;  // thread instructions, against fuel
 };
 
 struct Sm {
-  std::int32_t threads = 0, warps = 0, ctas = 0, registers = 0, shared = 0;   // free
+  std::int32_t threads = 0, warps = 0, ctas = 0, registers = 0, shared = 0;  // free
   Server issue;
 };
 
 struct QueuedPath {
   Time time = 0;
-  std::uint64_t ticket = 0;            // order among equal times: first queued first
+  std::uint64_t ticket = 0;  // order among equal times: first queued first
   Path* path = nullptr;
-  bool operator<(const QueuedPath& other) const {    // std::priority_queue keeps the largest on top
+  bool operator<(const QueuedPath& other) const {  // std::priority_queue keeps the largest on top
     return time != other.time ? time > other.time : ticket > other.ticket;
   }
 };
 
 struct Device {
-  int number = 0;                      // machine-wide
+  int number = 0;  // machine-wide
   int host = 0;
   std::vector<Sm> sms;
   int next_sm = 0;
-  std::list<Launch> launches;          // started and not finished, oldest first
+  std::list<Launch> launches;  // started and not finished, oldest first
   std::priority_queue<QueuedPath> queue;
   Server l2, hbm, link_out, link_in, pcie_out, pcie_in;
   std::uint64_t allocated = 0;
@@ -152,18 +152,18 @@ struct Process {
   bool alive = false;
   AddressTable table;
   Arena pinned;
-  std::vector<Arena> device_arenas;      // per visible device
-  std::vector<std::uint64_t> peers;      // per visible device: mask of enabled peers
-  std::vector<Status> sticky;            // per visible device
+  std::vector<Arena> device_arenas;  // per visible device
+  std::vector<std::uint64_t> peers;  // per visible device: mask of enabled peers
+  std::vector<Status> sticky;        // per visible device
 };
 
 class Engine;
 
 // Times of the profile in the unit of the clocks.
 struct Costs {
-  Time cycle, step;                      // one cycle; one instruction of one warp
+  Time cycle, step;  // one cycle; one instruction of one warp
   Time shared, l1, l2, hbm, atomic, barrier, fence_cta, fence_gpu, fence_sys;
-  Time link, pcie;                       // one way
+  Time link, pcie;  // one way
   Time quantum;
 };
 
@@ -178,17 +178,17 @@ class World {
   Costs costs;
   Backing backing;
   std::vector<Device> devices;
-  std::vector<std::unique_ptr<Process>> processes;     // index = ProcessId - 1
+  std::vector<std::unique_ptr<Process>> processes;  // index = ProcessId - 1
   Stats stats;
   Time now = 0;
-  Time last_change = 0;          // of memory, or of what runs; see Stuck
-  std::uint64_t timer_wakes = 0; // since then
+  Time last_change = 0;           // of memory, or of what runs; see Stuck
+  std::uint64_t timer_wakes = 0;  // since then
   std::uint64_t fuel = 0;
 
   // A strong operation at time t may be performed at once if t < order_limit: nothing else
   // that is known of happens before it.
   Time order_limit = 0;
-  Time other_limit = 0;          // the part of it that comes from other devices and from timed things
+  Time other_limit = 0;  // the part of it that comes from other devices and from timed things
 
   const Device* running = nullptr;
   // Something was put into a device's queue (nullptr: among the timed things).
@@ -206,7 +206,8 @@ class World {
   // A branch that `taken` of the path's lanes take. The path goes on with one side (its pc, mask
   // and join are set); the other waits at the join or is queued.
   void Part(Path& path, std::uint32_t taken, const BranchOp& branch);
-  // The path has come to its join's pc. True: it goes on (perhaps with more lanes); false: it is gone.
+  // The path has come to its join's pc. True: it goes on (perhaps with more lanes); false: it is
+  // gone.
   bool ArriveAtJoin(Path& path);
   // A path has blocked: lanes that wait for it at a join go on without it.
   void ReleaseJoins(Warp& warp);
@@ -219,7 +220,8 @@ class World {
   void CheckBarriers(Cta& cta);
 
   // --- waiting (wait.cpp) ---
-  // A spin loop's back edge was taken by the whole path, which stands at the loop's head. True: it has been parked.
+  // A spin loop's back edge was taken by the whole path, which stands at the loop's head. True: it
+  // has been parked.
   bool SpinBackEdge(Path& path, const SpinCode& spin);
   // What an iteration of a watched loop did; called only while path.spins is not empty.
   void RecordBranch(Path& path, bool taken);
@@ -231,16 +233,18 @@ class World {
   // Memory was changed, or state that is not recorded: the iteration was no mere waiting.
   void RecordChange(Path& path);
   // Bytes of an object have changed at `time`; others can see it from `visible` on.
-  void NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size, Time time, Time visible);
+  void NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size, Time time,
+                   Time visible);
   void Unpark(Path& path);
   // Its time has come: sets clock and counters as if it had polled all the while.
   void Wake(Path& path);
-  void WakeAll(Object& object);          // the object is about to go
-  void Forget(const Object& object);     // nobody's notes of an iteration may name it any more
+  void WakeAll(Object& object);       // the object is about to go
+  void Forget(const Object& object);  // nobody's notes of an iteration may name it any more
   std::function<void(std::uint64_t host, Time visible)> on_host_watch;
 
   // --- residency (residency.cpp) ---
-  Status CheckLaunch(const Code& code, const LaunchRequest& request, std::uint32_t dynamic_shared_limit) const;
+  Status CheckLaunch(const Code& code, const LaunchRequest& request,
+                     std::uint32_t dynamic_shared_limit) const;
   int CtasPerSm(const Code& code, std::uint32_t threads, std::uint32_t dynamic_shared) const;
   void Dispatch(Device& device, Time at);
   void CtaDone(Cta& cta);

@@ -15,11 +15,32 @@ namespace allranks::ptx {
 // Element types as they appear in declarations and as instruction suffixes. Packed and sub-byte
 // types are named as in PTX (`f16x2`, `e4m3x2`, ...).
 enum class Type : std::uint8_t {
-  kNone, kPred,
-  kB8, kB16, kB32, kB64, kB128,
-  kU8, kU16, kU32, kU64, kS8, kS16, kS32, kS64,
-  kF16, kF16x2, kBF16, kBF16x2, kTF32, kF32, kF32x2, kF64,
-  kU16x2, kS16x2, kOther,
+  kNone,
+  kPred,
+  kB8,
+  kB16,
+  kB32,
+  kB64,
+  kB128,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kS8,
+  kS16,
+  kS32,
+  kS64,
+  kF16,
+  kF16x2,
+  kBF16,
+  kBF16x2,
+  kTF32,
+  kF32,
+  kF32x2,
+  kF64,
+  kU16x2,
+  kS16x2,
+  kOther,
 };
 
 // Bytes of one element; 0 for kNone, kPred and kOther.
@@ -41,41 +62,42 @@ struct SourceLoc {
 };
 
 struct InlineSite {
-  SourceLoc call;               // where the inlined call stands (may itself be inlined)
-  std::string_view function;    // name of the inlined function, if the module says it
+  SourceLoc call;             // where the inlined call stands (may itself be inlined)
+  std::string_view function;  // name of the inlined function, if the module says it
 };
 
 struct Operand {
   enum class Kind : std::uint8_t {
-    kReg,       // reg
-    kInt,       // imm: integer literal, two's complement
-    kF32,       // imm: 32 bits of a 0f literal
-    kF64,       // imm: 64 bits of a 0d literal or of a decimal one
-    kSpecial,   // name: "%tid.x", "%laneid", "%envreg2", ...
-    kSymbol,    // name (+ imm as byte offset): variable, function or label
-    kAddress,   // [elements[0] + imm] ; elements[0] is kReg, kSymbol or kInt; further elements are
-                // what else stands in the brackets (tensor coordinates as a kVector, ...)
-    kVector,    // {elements...}
-    kList,      // (elements...): parameter list of a call
-    kPair,      // elements[0] | elements[1]: two destinations, e.g. setp p|q, shfl d|p
-    kSink,      // _
+    kReg,      // reg
+    kInt,      // imm: integer literal, two's complement
+    kF32,      // imm: 32 bits of a 0f literal
+    kF64,      // imm: 64 bits of a 0d literal or of a decimal one
+    kSpecial,  // name: "%tid.x", "%laneid", "%envreg2", ...
+    kSymbol,   // name (+ imm as byte offset): variable, function or label
+    kAddress,  // [elements[0] + imm] ; elements[0] is kReg, kSymbol or kInt; further elements are
+               // what else stands in the brackets (tensor coordinates as a kVector, ...)
+    kVector,   // {elements...}
+    kList,     // (elements...): parameter list of a call
+    kPair,     // elements[0] | elements[1]: two destinations, e.g. setp p|q, shfl d|p
+    kSink,     // _
   };
   Kind kind = Kind::kInt;
-  bool negated = false;          // !p, or unary minus before a register
-  std::int32_t reg = -1;         // index into Function::registers
+  bool negated = false;   // !p, or unary minus before a register
+  std::int32_t reg = -1;  // index into Function::registers
   std::uint64_t imm = 0;
-  std::string_view name;         // of a kReg: its selector ("x", "b0", "h1"), nearly always empty
+  std::string_view name;  // of a kReg: its selector ("x", "b0", "h1"), nearly always empty
   std::vector<Operand> elements;
 };
 
 struct Instruction {
-  std::string_view opcode;                  // "ld", "cp", "bar", "mbarrier", "tcgen05", ...: up to the first dot
-  std::vector<std::string_view> modifiers;  // "acquire", "sys", "global", "v4", "f32", "shared::cta", ...
-  std::vector<Operand> operands;            // in textual order, destinations first
-  std::int32_t guard = -1;                  // predicate register of @p, or -1
+  std::string_view opcode;  // "ld", "cp", "bar", "mbarrier", "tcgen05", ...: up to the first dot
+  std::vector<std::string_view>
+      modifiers;                  // "acquire", "sys", "global", "v4", "f32", "shared::cta", ...
+  std::vector<Operand> operands;  // in textual order, destinations first
+  std::int32_t guard = -1;        // predicate register of @p, or -1
   bool guard_negated = false;
   SourceLoc loc;
-  std::uint32_t text_line = 0;              // line in the PTX text, for messages
+  std::uint32_t text_line = 0;  // line in the PTX text, for messages
 
   bool Has(std::string_view modifier) const;
   // The whole dotted name, for messages and coverage: "ld.acquire.sys.global.u32".
@@ -85,33 +107,33 @@ struct Instruction {
 };
 
 struct Register {
-  std::string_view name;      // for a range `%r<79>`: "%r"
-  std::int32_t number = -1;   // number within a range, else -1
+  std::string_view name;     // for a range `%r<79>`: "%r"
+  std::int32_t number = -1;  // number within a range, else -1
   Type type = Type::kNone;
-  std::string Name() const;   // "%r12"
+  std::string Name() const;  // "%r12"
 };
 
 // Initialiser pieces of a variable: raw bytes, and addresses of symbols to be filled in at load.
 struct SymbolRef {
-  std::uint64_t at = 0;        // byte offset in the variable
+  std::uint64_t at = 0;  // byte offset in the variable
   std::string_view symbol;
   std::int64_t addend = 0;
-  bool generic = false;        // generic(symbol)
-  std::uint8_t size = 8;       // bytes of the address that are stored
-  std::uint8_t shift = 0;      // for mask() initialisers: right shift before storing
+  bool generic = false;    // generic(symbol)
+  std::uint8_t size = 8;   // bytes of the address that are stored
+  std::uint8_t shift = 0;  // for mask() initialisers: right shift before storing
 };
 
 struct Variable {
   std::string_view name;
   Space space = Space::kNone;
-  Type type = Type::kNone;     // element type; kB8 for aggregates
-  std::uint32_t vector = 1;    // .v2/.v4
-  std::uint64_t align = 0;     // 0: natural
-  std::uint64_t size = 0;      // bytes; 0 with `unsized` for `extern .shared x[]`
+  Type type = Type::kNone;   // element type; kB8 for aggregates
+  std::uint32_t vector = 1;  // .v2/.v4
+  std::uint64_t align = 0;   // 0: natural
+  std::uint64_t size = 0;    // bytes; 0 with `unsized` for `extern .shared x[]`
   bool unsized = false;
   bool is_extern = false, is_visible = false, is_weak = false, is_common = false;
   bool managed = false;
-  std::vector<std::uint8_t> init;   // empty: zero
+  std::vector<std::uint8_t> init;  // empty: zero
   std::vector<SymbolRef> refs;
 };
 
@@ -140,31 +162,34 @@ struct Function {
   bool is_extern = false, is_visible = false, is_weak = false;
   bool has_body = false;
   bool noreturn = false;
-  std::vector<Variable> results;      // .func return parameters
-  std::vector<Variable> params;       // in order; space kParam (or kReg in .func)
+  std::vector<Variable> results;  // .func return parameters
+  std::vector<Variable> params;   // in order; space kParam (or kReg in .func)
   std::vector<Register> registers;
-  std::vector<Variable> variables;    // .local, .shared, .param declared in the body
+  std::vector<Variable> variables;  // .local, .shared, .param declared in the body
   std::vector<Instruction> code;
-  std::unordered_map<std::string_view, std::uint32_t> labels;   // name -> index into code (may be code.size())
+  std::unordered_map<std::string_view, std::uint32_t>
+      labels;  // name -> index into code (may be code.size())
   // .branchtargets and .calltargets lists, by label.
   std::unordered_map<std::string_view, std::vector<std::string_view>> target_lists;
-  std::unordered_map<std::string_view, CallPrototype> prototypes;   // by label
+  std::unordered_map<std::string_view, CallPrototype> prototypes;  // by label
   EntryLimits limits;
   std::uint32_t text_line = 0;
 };
 
-struct Alias { std::string_view name, target; };
+struct Alias {
+  std::string_view name, target;
+};
 
 struct Module {
-  std::shared_ptr<const std::string> text;     // everything below points into it (or into `owned`)
-  std::vector<std::unique_ptr<std::string>> owned;   // names that had to be made (scoped duplicates)
+  std::shared_ptr<const std::string> text;  // everything below points into it (or into `owned`)
+  std::vector<std::unique_ptr<std::string>> owned;  // names that had to be made (scoped duplicates)
   int version_major = 0, version_minor = 0;
-  std::string_view target;                     // "sm_90a"
+  std::string_view target;  // "sm_90a"
   std::vector<std::string_view> target_options;
   int address_size = 64;
-  std::vector<std::string> files;              // by .file, index 0 = first .file entry's slot
+  std::vector<std::string> files;  // by .file, index 0 = first .file entry's slot
   std::vector<InlineSite> inline_sites;
-  std::vector<Variable> variables;             // module scope
+  std::vector<Variable> variables;  // module scope
   std::vector<Function> functions;
   std::vector<Alias> aliases;
   // Positions in `functions` (an alias has its target's) and `variables`, by name.

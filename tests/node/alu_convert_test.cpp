@@ -228,8 +228,7 @@ TEST(AluConvert, FloatToFloat) {
   });
   Check1<float, u16>("cvt.f32.f16", [](u16 v) { return static_cast<float>(kHalf.Value(v)); });
   Check1<float, u16>("cvt.f32.bf16", [](u16 v) { return static_cast<float>(kBf16.Value(v)); });
-  Check1<double, u16>(
-      "cvt.f64.f16", [](u16 v) { return kHalf.Value(v); }, 20000, Nans::kAny);
+  Check1<double, u16>("cvt.f64.f16", [](u16 v) { return kHalf.Value(v); }, 20000, Nans::kAny);
   Check1<float, u16>("cvt.sat.f32.f16", [](u16 h) {
     const float v = static_cast<float>(kHalf.Value(h));
     return !(v > 0) ? 0.0f : v > 1 ? 1.0f : v;

@@ -331,19 +331,13 @@ void CheckNear(const std::string& form, long double (*f)(long double), bool ftz)
 TEST(AluFloat, Transcendental) {
   for (const bool ftz : {false, true}) {
     const std::string tail = ftz ? ".approx.ftz.f32" : ".approx.f32";
-    CheckNear(
-        "sin" + tail, [](long double x) { return std::sin(x); }, ftz);
-    CheckNear(
-        "cos" + tail, [](long double x) { return std::cos(x); }, ftz);
-    CheckNear(
-        "ex2" + tail, [](long double x) { return std::exp2(x); }, ftz);
-    CheckNear(
-        "lg2" + tail, [](long double x) { return std::log2(x); }, ftz);
-    CheckNear(
-        "rsqrt" + tail, [](long double x) { return 1 / std::sqrt(x); }, ftz);
+    CheckNear("sin" + tail, [](long double x) { return std::sin(x); }, ftz);
+    CheckNear("cos" + tail, [](long double x) { return std::cos(x); }, ftz);
+    CheckNear("ex2" + tail, [](long double x) { return std::exp2(x); }, ftz);
+    CheckNear("lg2" + tail, [](long double x) { return std::log2(x); }, ftz);
+    CheckNear("rsqrt" + tail, [](long double x) { return 1 / std::sqrt(x); }, ftz);
   }
-  CheckNear(
-      "tanh.approx.f32", [](long double x) { return std::tanh(x); }, false);
+  CheckNear("tanh.approx.f32", [](long double x) { return std::tanh(x); }, false);
 }
 TEST(AluFloat, ApproximateF64UsesTheUpperHalf) {
   Check1<u64, u64>("rcp.approx.ftz.f64", [](u64 a) -> u64 {

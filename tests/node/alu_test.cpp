@@ -88,10 +88,8 @@ TYPED_TEST(AluInteger, AddSubMulMad) {
 
 TYPED_TEST(AluInteger, DivisionNeverTraps) {
   using T = TypeParam;
-  Check2<T, T, T>(
-      Form<T>("div"), [](T a, T b) { return Quotient(a, b, false); }, 10000);
-  Check2<T, T, T>(
-      Form<T>("rem"), [](T a, T b) { return Quotient(a, b, true); }, 10000);
+  Check2<T, T, T>(Form<T>("div"), [](T a, T b) { return Quotient(a, b, false); }, 10000);
+  Check2<T, T, T>(Form<T>("rem"), [](T a, T b) { return Quotient(a, b, true); }, 10000);
 }
 
 TYPED_TEST(AluInteger, MinMaxAbsNegSad) {

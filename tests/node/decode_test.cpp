@@ -22,9 +22,10 @@ ptx::Module ParseFile(const std::string& name) {
 }
 
 ptx::Module ParseText(const std::string& body, const std::string& before = "") {
-  auto module = ptx::Parse(".version 9.0\n.target sm_90\n.address_size 64\n" + before +
-                           "\n.visible .entry k(.param .u64 p, .param .u8 q, .param .align 8 .b8 s[24])\n{\n" +
-                           body + "\n}\n");
+  auto module = ptx::Parse(
+      ".version 9.0\n.target sm_90\n.address_size 64\n" + before +
+      "\n.visible .entry k(.param .u64 p, .param .u8 q, .param .align 8 .b8 s[24])\n{\n" + body +
+      "\n}\n");
   EXPECT_TRUE(module) << module.error().message;
   return std::move(*module);
 }
@@ -43,7 +44,8 @@ TEST(DecodeTest, EveryInstructionOfTheSliceHasSemantics) {
     if (!function.is_entry) continue;
     auto code = Decode(module, function, nullptr);
     ASSERT_TRUE(code) << code.error().message;
-    EXPECT_TRUE((*code)->unsupported.empty()) << function.name << ": " << (*code)->unsupported.front();
+    EXPECT_TRUE((*code)->unsupported.empty())
+        << function.name << ": " << (*code)->unsupported.front();
     ++kernels;
   }
   EXPECT_GE(kernels, 15);
@@ -64,8 +66,9 @@ TEST(DecodeTest, ParametersAreLaidOutAsTheDriverPacksThem) {
 }
 
 TEST(DecodeTest, SharedMemoryOfOtherKernelsIsNotCounted) {
-  const auto code = DecodeText(".reg .b32 %r<4>;\n mov.u32 %r1, mine; st.shared.u32 [%r1], %r1; ret;",
-                               ".shared .align 4 .b8 mine[100];\n.shared .align 4 .b8 other[5000];");
+  const auto code =
+      DecodeText(".reg .b32 %r<4>;\n mov.u32 %r1, mine; st.shared.u32 [%r1], %r1; ret;",
+                 ".shared .align 4 .b8 mine[100];\n.shared .align 4 .b8 other[5000];");
   EXPECT_GE(code->static_shared, 100u);
   EXPECT_LT(code->static_shared, 200u);
 }

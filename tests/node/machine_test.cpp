@@ -38,7 +38,8 @@ class MachineTest : public ::testing::Test {
     auto& module = modules_[device];
     if (module == 0) {
       Status status;
-      auto loaded = machine_->LoadModule(process_, device, std::as_bytes(std::span(text_)), &status);
+      auto loaded =
+          machine_->LoadModule(process_, device, std::as_bytes(std::span(text_)), &status);
       EXPECT_TRUE(loaded) << loaded.error().message;
       module = loaded ? *loaded : 0;
     }
@@ -60,7 +61,8 @@ class MachineTest : public ::testing::Test {
     copy->bytes.resize(bytes);
     std::memcpy(copy->bytes.data(), from, bytes);
     OpId op = 0;
-    ASSERT_EQ(machine_->Copy(process_, machine_->DefaultStream(process_, device), copy, machine_->now(), &op),
+    ASSERT_EQ(machine_->Copy(process_, machine_->DefaultStream(process_, device), copy,
+                             machine_->now(), &op),
               Status::kSuccess);
     Wait(op);
   }
@@ -71,7 +73,8 @@ class MachineTest : public ::testing::Test {
     copy->src = from;
     copy->size = count * sizeof(T);
     OpId op = 0;
-    EXPECT_EQ(machine_->Copy(process_, machine_->DefaultStream(process_, device), copy, machine_->now(), &op),
+    EXPECT_EQ(machine_->Copy(process_, machine_->DefaultStream(process_, device), copy,
+                             machine_->now(), &op),
               Status::kSuccess);
     Wait(op);
     std::vector<T> out(count);
@@ -91,7 +94,8 @@ class MachineTest : public ::testing::Test {
   }
 
   template <class... Args>
-  OpId Launch(int device, const std::string& name, Dim3 grid, Dim3 block, bool cooperative, Args... args) {
+  OpId Launch(int device, const std::string& name, Dim3 grid, Dim3 block, bool cooperative,
+              Args... args) {
     KernelInfo info;
     EXPECT_EQ(machine_->GetKernel(Load(device), name, &info), Status::kSuccess) << name;
     LaunchRequest request;
@@ -146,7 +150,8 @@ TEST_F(MachineTest, Float4Add) {
   Write(0, pb, b.data(), n * 16);
   EXPECT_TRUE(Wait(Launch(0, "add4", {(n + 255) / 256}, {256}, false, pa, pb, pc, n)));
   const auto c = Read<float>(0, pc, n * 4);
-  for (int i = 0; i < n * 4; ++i) ASSERT_EQ(c[static_cast<std::size_t>(i)], static_cast<float>(i) + 0.5f);
+  for (int i = 0; i < n * 4; ++i)
+    ASSERT_EQ(c[static_cast<std::size_t>(i)], static_cast<float>(i) + 0.5f);
   const KernelRecord& record = machine_->stats().kernels.back();
   EXPECT_EQ(record.bytes_read, n * 32u);
   EXPECT_EQ(record.bytes_written, n * 16u);
@@ -206,7 +211,7 @@ TEST_F(MachineTest, GridSync) {
 TEST_F(MachineTest, GridSyncNeedsACooperativeLaunch) {
   const Address p = Alloc(0, 256);
   Wait(Launch(0, "grid_sum", {2}, {32}, false, p, p, p));
-  EXPECT_EQ(machine_->StickyError(process_, 0), Status::kLaunchFailed);   // trap, as on hardware
+  EXPECT_EQ(machine_->StickyError(process_, 0), Status::kLaunchFailed);  // trap, as on hardware
 }
 
 TEST_F(MachineTest, CooperativeLaunchTooLarge) {
@@ -318,10 +323,13 @@ TEST_F(MachineTest, HoistedSpinWaitsForNothingAndForEver) {
 
 TEST_F(MachineTest, PointersInAStructByValue) {
   Peers();
-  struct { Address p[8]; } pointers{};
+  struct {
+    Address p[8];
+  } pointers{};
   for (int d = 0; d < 8; ++d) pointers.p[d] = Alloc(d, 128);
   EXPECT_TRUE(Wait(Launch(3, "by_struct", {1}, {32}, false, pointers, 8, 40)));
-  for (int d = 0; d < 8; ++d) EXPECT_EQ(Read<int>(d, pointers.p[d], 32), std::vector<int>(32, 40 + d));
+  for (int d = 0; d < 8; ++d)
+    EXPECT_EQ(Read<int>(d, pointers.p[d], 32), std::vector<int>(32, 40 + d));
 }
 
 TEST_F(MachineTest, ModuleVariables) {
@@ -351,7 +359,7 @@ TEST_F(MachineTest, CountingObserver) {
   Make(options);
   const Address a = Alloc(0, 64 * 16), b = Alloc(0, 64 * 16), c = Alloc(0, 64 * 16);
   EXPECT_TRUE(Wait(Launch(0, "add4", {1}, {64}, false, a, b, c, 64)));
-  EXPECT_EQ(machine_->stats().observed_accesses, 6u);       // two warps, two loads and a store
+  EXPECT_EQ(machine_->stats().observed_accesses, 6u);  // two warps, two loads and a store
   EXPECT_EQ(machine_->stats().observed_bytes, 3u * 64 * 16);
 }
 

@@ -12,32 +12,46 @@ namespace {
 bool Outcome(const CompareCode& compare, std::uint64_t a, std::uint64_t b) {
   const auto decide = [&](auto x, auto y) {
     switch (compare.what) {
-      case CompareCode::What::kEq: return x == y;
-      case CompareCode::What::kNe: return x != y;
-      case CompareCode::What::kLt: return x < y;
-      case CompareCode::What::kLe: return x <= y;
-      case CompareCode::What::kGt: return x > y;
-      default: return x >= y;
+      case CompareCode::What::kEq:
+        return x == y;
+      case CompareCode::What::kNe:
+        return x != y;
+      case CompareCode::What::kLt:
+        return x < y;
+      case CompareCode::What::kLe:
+        return x <= y;
+      case CompareCode::What::kGt:
+        return x > y;
+      default:
+        return x >= y;
     }
   };
   if (compare.bytes == 4) {
     return compare.is_signed ? decide(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b))
                              : decide(static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b));
   }
-  return compare.is_signed ? decide(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)) : decide(a, b);
+  return compare.is_signed ? decide(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b))
+                           : decide(a, b);
 }
 
-// Never promises more iterations than there are, and (without slack) not one less until an operand wraps.
+// Never promises more iterations than there are, and (without slack) not one less until an operand
+// wraps.
 RC_GTEST_PROP(WaitTest, StableIterationsAgainstCounting, ()) {
   CompareCode compare;
   compare.what = static_cast<CompareCode::What>(*rc::gen::inRange(0, 6));
   compare.is_signed = *rc::gen::arbitrary<bool>();
   compare.bytes = *rc::gen::element<std::uint8_t>(4, 8);
   const std::uint64_t low = compare.bytes == 4 ? 0xffffffffu : ~std::uint64_t{0};
-  const std::uint64_t a = *rc::gen::oneOf(rc::gen::arbitrary<std::uint64_t>(), rc::gen::inRange<std::uint64_t>(0, 300)) & low;
-  const std::uint64_t b = *rc::gen::oneOf(rc::gen::just(a), rc::gen::map(rc::gen::inRange(-300, 300), [a](int d) {
-    return a + static_cast<std::uint64_t>(static_cast<std::int64_t>(d));
-  })) & low;
+  const std::uint64_t a = *rc::gen::oneOf(rc::gen::arbitrary<std::uint64_t>(),
+                                          rc::gen::inRange<std::uint64_t>(0, 300)) &
+                          low;
+  const std::uint64_t b =
+      *rc::gen::oneOf(rc::gen::just(a), rc::gen::map(rc::gen::inRange(-300, 300),
+                                                     [a](int d) {
+                                                       return a + static_cast<std::uint64_t>(
+                                                                      static_cast<std::int64_t>(d));
+                                                     })) &
+      low;
   const std::int64_t da = *rc::gen::inRange(-5, 6), db = *rc::gen::inRange(-5, 6);
   const std::uint64_t stable = StableIterations(compare, a, b, da, db, 0);
   const bool now = Outcome(compare, a, b);
@@ -55,7 +69,8 @@ RC_GTEST_PROP(WaitTest, StableIterationsAgainstCounting, ()) {
       const std::uint64_t end = (v + (counted + 1) * static_cast<std::uint64_t>(d)) & low;
       if (!compare.is_signed) return d > 0 ? end < v : d < 0 ? end > v : false;
       const int shift = 64 - compare.bytes * 8;
-      const auto s = static_cast<std::int64_t>(v << shift), e = static_cast<std::int64_t>(end << shift);
+      const auto s = static_cast<std::int64_t>(v << shift),
+                 e = static_cast<std::int64_t>(end << shift);
       return d > 0 ? e < s : d < 0 ? e > s : false;
     };
     if (!wraps(a, da) && !wraps(b, db)) RC_ASSERT(stable == counted);
@@ -86,8 +101,8 @@ RC_GTEST_PROP(ServerTest, CapacityHoldsInAnyOrder, ()) {
 
 TEST(ServerTest, ABusyFutureLeavesThePresentFree) {
   Server server(1000, 64);
-  for (int i = 0; i < 100; ++i) server.Take(50'000, 64);      // somebody ran ahead
-  EXPECT_LE(server.Take(0, 32), 1000);                        // the one behind is not held up
+  for (int i = 0; i < 100; ++i) server.Take(50'000, 64);  // somebody ran ahead
+  EXPECT_LE(server.Take(0, 32), 1000);                    // the one behind is not held up
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #!/bin/bash
 # The same twice: runs a program N times alone and N times beside two busy loops, and requires the
-# same virtual nanoseconds and "deterministic": true every time.
+# same statistics, byte for byte (virtual nanoseconds, every kernel's start and end, instructions),
+# and "deterministic": true every time.
 # Usage: same_twice.sh ALLRANKS PROGRAM N [ARGUMENT...]
 set -u
 allranks=$1 program=$2 runs=$3
@@ -37,6 +38,8 @@ for load in alone loaded; do
     now=$(grep -oE '"virtual_ns": *[0-9.eE+]+' "$work/stats" | tr -d ' \n')
     [ -n "$now" ] || fail "$load, run $run: no virtual_ns in the statistics"
     [ "$now" = "${first:=$now}" ] || fail "$load, run $run: $now, the first run had $first"
+    [ -e "$work/first" ] || cp "$work/stats" "$work/first"
+    cmp -s "$work/first" "$work/stats" || fail "$load, run $run: the statistics differ from the first run's"
   done
 done
 echo "PASS $(basename "$program"): $((2 * runs)) runs with ${first//\"/}"
