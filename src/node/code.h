@@ -1,4 +1,4 @@
-// Executable code of one kernel: what decode.h makes of PTX and engine.cpp runs; later also the
+// Executable code of one kernel: what decode.h makes of PTX and engine.h runs; later also the
 // interface of a JIT, so its layout is versioned.
 //
 // Layout (version 1). A warp owns a register file of 128-byte slots. A b32 register (also b8, b16,

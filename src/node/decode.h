@@ -1,5 +1,5 @@
 // PTX function → executable Code. The one place that knows how each instruction is written; what it
-// does is said by alu.h (registers), memory_ops.h (memory) and engine.cpp (control, time).
+// does is said by alu.h (registers), memory_ops.h (memory) and engine.h (control, time).
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // The state of the machine room while it runs: devices, SMs, CTAs, warps and their paths, and the
-// queues of what happens next. Plain data with a few rules; engine.cpp executes paths, wait.h parks
+// queues of what happens next. Plain data with a few rules; engine.h executes paths, wait.h parks
 // and wakes them, machine_impl.h starts and ends work.
 //
 // A warp is a list of *paths*: a path is a set of lanes at one pc with one clock. Lanes part at a

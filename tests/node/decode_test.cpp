@@ -58,6 +58,23 @@ TEST(DecodeTest, AnUnknownInstructionIsNamedAndDoesNotFailTheKernel) {
   EXPECT_EQ(code->ops[0].kind, OpKind::kUnsupported);
 }
 
+// The parser does not know which operands are results; nothing but a register may become one.
+TEST(DecodeTest, HostileDestinationsAreRefused) {
+  for (const char* hostile :
+       {"ld.global.u32 5, [%rd1];", "ld.global.v2.b32 {}, [%rd1];",
+        "ld.global.v2.u32 {%r1, %rd1}, [%rd1];", "ld.global.b128 %rd1, [%rd1];",
+        "ld.global.u32 %p1, [%rd1];", "atom.global.add.u32 5, [%rd1], %r1;",
+        "shfl.sync.idx.b32 5, %r1, %r2, %r3, -1;", "activemask.b32 7;",
+        "redux.sync.add.s32 %rd1, %r1, -1;", "mov.u32 %p1, %tid.x;", "ld.global.u32 %r1, [%p1];",
+        "mov.b64 %r1, %r2;"}) {
+    const auto code = DecodeText(
+        std::string(".reg .pred %p<3>; .reg .b32 %r<5>; .reg .b64 %rd<3>;\n") + hostile + " ret;");
+    ASSERT_EQ(code->unsupported.size(), 1u) << hostile;
+  }
+  const auto sink = DecodeText("activemask.b32 _; ret;");
+  EXPECT_TRUE(sink->unsupported.empty());
+}
+
 TEST(DecodeTest, ParametersAreLaidOutAsTheDriverPacksThem) {
   const auto code = DecodeText("ret;");
   EXPECT_EQ(code->param_offsets, (std::vector<std::uint32_t>{0, 8, 16}));

@@ -352,6 +352,103 @@ TEST_F(MachineTest, RemovingAProcessReturnsItsMemory) {
   EXPECT_FALSE(machine_->Busy());
 }
 
+TEST_F(MachineTest, AModuleMayBeUnloadedBehindItsLaunch) {
+  const Address out = Alloc(0, 128);
+  struct {
+    Address p[8];
+  } pointers{{out}};
+  const OpId op = Launch(0, "by_struct", {1}, {32}, false, pointers, 1, 7);
+  EXPECT_EQ(machine_->UnloadModule(process_, modules_[0]), Status::kSuccess);
+  modules_.clear();
+  EXPECT_TRUE(Wait(op));
+  EXPECT_EQ(Read<int>(0, out, 32), std::vector<int>(32, 7));
+}
+
+TEST_F(MachineTest, FreedUnderAPollingKernelItIsAFaultOfThatKernel) {
+  const Address flag = Alloc(0, 4), seen = Alloc(0, 4);
+  for (const Time after : {Us(3), Us(8), Us(100)}) {  // before it runs, while it runs, parked
+    const Address doomed = Alloc(0, 4);
+    const OpId op = Launch(0, "wait_flag", {1}, {32}, false, doomed, seen);
+    machine_->RunUntil(machine_->now() + after);
+    EXPECT_EQ(machine_->Free(process_, doomed), Status::kSuccess);
+    Wait(op);
+    EXPECT_EQ(machine_->StickyError(process_, 0), Status::kIllegalAddress);
+    machine_->ResetDevice(process_, 0);
+    EXPECT_EQ(machine_->StickyError(process_, 0), Status::kSuccess);
+  }
+  (void)flag;
+}
+
+TEST_F(MachineTest, AResetDropsWhatIsQueued) {
+  const Address flag = Alloc(0, 4), seen = Alloc(0, 4);
+  KernelInfo info;
+  ASSERT_EQ(machine_->GetKernel(Load(0), "wait_flag", &info), Status::kSuccess);
+  LaunchRequest request;
+  request.kernel = info.id;
+  request.params.resize(info.param_bytes);
+  std::memcpy(request.params.data(), &flag, 8);
+  std::memcpy(request.params.data() + 8, &seen, 8);
+  const StreamId stream = Stream(0);
+  OpId first = 0, second = 0;
+  ASSERT_EQ(machine_->Launch(process_, stream, request, machine_->now(), &first), Status::kSuccess);
+  ASSERT_EQ(machine_->Launch(process_, stream, request, machine_->now(), &second),
+            Status::kSuccess);
+  machine_->RunUntil(machine_->now() + Us(50));
+  machine_->ResetDevice(process_, 0);
+  EXPECT_TRUE(Wait(second));
+  EXPECT_EQ(machine_->StickyError(process_, 0), Status::kSuccess);
+  EXPECT_FALSE(machine_->Busy());
+}
+
+TEST_F(MachineTest, ADestroyedStreamsWorkStillOrdersTheDefaultStream) {
+  const Address flag = Alloc(0, 4);
+  StreamId stream = 0;
+  ASSERT_EQ(machine_->CreateStream(process_, 0, false, 0, &stream), Status::kSuccess);
+  KernelInfo info;
+  ASSERT_EQ(machine_->GetKernel(Load(0), "delay_then_set", &info), Status::kSuccess);
+  LaunchRequest request;
+  request.kernel = info.id;
+  request.params.resize(info.param_bytes);
+  const std::uint64_t delay = 50'000;
+  std::memcpy(request.params.data(), &flag, 8);
+  std::memcpy(request.params.data() + 8, &delay, 8);
+  OpId op = 0;
+  ASSERT_EQ(machine_->Launch(process_, stream, request, machine_->now(), &op), Status::kSuccess);
+  ASSERT_EQ(machine_->DestroyStream(process_, stream), Status::kSuccess);
+  EXPECT_EQ(machine_->DestroyStream(process_, stream), Status::kInvalidHandle);
+  EXPECT_EQ(Read<int>(0, flag, 1)[0], 1);  // on the default stream
+}
+
+TEST_F(MachineTest, OccupancyOfTheImpossibleIsZero) {
+  KernelInfo info;
+  ASSERT_EQ(machine_->GetKernel(Load(0), "add4", &info), Status::kSuccess);
+  for (const std::uint32_t shared : {0xFFFFFC00u, 0xFFFFFFFFu, 1u << 30}) {
+    int ctas = -1;
+    EXPECT_EQ(machine_->Occupancy(info.id, 128, shared, &ctas), Status::kSuccess);
+    EXPECT_EQ(ctas, 0);
+  }
+}
+
+TEST_F(MachineTest, AnIpcHandleOpenedTwiceIsOneMapping) {
+  const Address memory = Alloc(0, 64);
+  IpcHandle handle;
+  ASSERT_EQ(machine_->IpcExport(process_, memory, &handle), Status::kSuccess);
+  const ProcessId other = machine_->AddProcess(1, 0);
+  Address a = 0, b = 0;
+  ASSERT_EQ(machine_->IpcOpen(other, 0, handle, &a), Status::kSuccess);
+  ASSERT_EQ(machine_->IpcOpen(other, 0, handle, &b), Status::kSuccess);
+  EXPECT_EQ(a, b);
+  EXPECT_NE(a, memory);  // the exporter's address means nothing there
+  EXPECT_EQ(machine_->Describe(other, memory).kind, PointerInfo::Kind::kUnknown);
+  EXPECT_EQ(machine_->IpcClose(other, a), Status::kSuccess);
+  EXPECT_EQ(machine_->Describe(other, a).kind, PointerInfo::Kind::kDevice);
+  EXPECT_EQ(machine_->IpcClose(other, a), Status::kSuccess);
+  EXPECT_EQ(machine_->Describe(other, a).kind, PointerInfo::Kind::kUnknown);
+  EXPECT_EQ(machine_->IpcOpen(process_, 0, handle, &a), Status::kInvalidContext);
+  handle.bytes[9] ^= 1;
+  EXPECT_EQ(machine_->IpcOpen(other, 0, handle, &a), Status::kInvalidValue);
+}
+
 TEST_F(MachineTest, CountingObserver) {
   MachineOptions options;
   options.observer = "count";

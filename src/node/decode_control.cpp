@@ -1,0 +1,294 @@
+// Branches, barriers, warp-wide operations, special registers, and what goes to the arithmetic
+// handlers. See decode.h.
+#include <optional>
+#include <unordered_map>
+
+#include "node/alu.h"
+#include "node/decode_internal.h"
+
+namespace allranks::node {
+namespace {
+
+std::optional<Special> SpecialFromName(std::string_view name) {
+  static const std::unordered_map<std::string_view, Special> kNames = {
+      {"%tid.x", Special::kTidX},
+      {"%tid.y", Special::kTidY},
+      {"%tid.z", Special::kTidZ},
+      {"%ntid.x", Special::kNtidX},
+      {"%ntid.y", Special::kNtidY},
+      {"%ntid.z", Special::kNtidZ},
+      {"%ctaid.x", Special::kCtaidX},
+      {"%ctaid.y", Special::kCtaidY},
+      {"%ctaid.z", Special::kCtaidZ},
+      {"%nctaid.x", Special::kNctaidX},
+      {"%nctaid.y", Special::kNctaidY},
+      {"%nctaid.z", Special::kNctaidZ},
+      {"%laneid", Special::kLaneid},
+      {"%warpid", Special::kWarpid},
+      {"%nwarpid", Special::kNwarpid},
+      {"%smid", Special::kSmid},
+      {"%nsmid", Special::kNsmid},
+      {"%gridid", Special::kGridid},
+      {"%lanemask_eq", Special::kLanemaskEq},
+      {"%lanemask_lt", Special::kLanemaskLt},
+      {"%lanemask_le", Special::kLanemaskLe},
+      {"%lanemask_gt", Special::kLanemaskGt},
+      {"%lanemask_ge", Special::kLanemaskGe},
+      {"%clock", Special::kClock},
+      {"%clock_hi", Special::kClockHi},
+      {"%clock64", Special::kClock64},
+      {"%globaltimer", Special::kGlobaltimer},
+      {"%globaltimer_lo", Special::kGlobaltimerLo},
+      {"%globaltimer_hi", Special::kGlobaltimerHi},
+      {"%envreg1", Special::kEnvreg1},
+      {"%envreg2", Special::kEnvreg2},
+      {"%dynamic_smem_size", Special::kDynamicSmem},
+      {"%total_smem_size", Special::kTotalSmem},
+      // Without clusters every CTA is its own cluster of one.
+      {"%cluster_ctarank", Special::kZero},
+      {"%cluster_nctarank", Special::kOne},
+      {"%cluster_ctaid.x", Special::kZero},
+      {"%cluster_ctaid.y", Special::kZero},
+      {"%cluster_ctaid.z", Special::kZero},
+      {"%cluster_nctaid.x", Special::kOne},
+      {"%cluster_nctaid.y", Special::kOne},
+      {"%cluster_nctaid.z", Special::kOne},
+      {"%clusterid.x", Special::kCtaidX},
+      {"%clusterid.y", Special::kCtaidY},
+      {"%clusterid.z", Special::kCtaidZ},
+      {"%nclusterid.x", Special::kNctaidX},
+      {"%nclusterid.y", Special::kNctaidY},
+      {"%nclusterid.z", Special::kNctaidZ},
+      {"%is_explicit_cluster", Special::kZero}};
+  const auto it = kNames.find(name);
+  return it == kNames.end() ? std::nullopt : std::optional(it->second);
+}
+
+}  // namespace
+
+bool Decoder::Branch(const Instruction& in) {
+  if (in.operands.size() != 1 || in.operands[0].kind != Operand::Kind::kSymbol) return false;
+  const auto label = function_.labels.find(in.operands[0].name);
+  if (label == function_.labels.end()) return false;
+  BranchOp branch;
+  branch.target = label->second;  // instruction index; made an op index in Run
+  branch.reconverge = flow_.reconverge[at_];
+  branch.back_edge = label->second <= at_;
+  Op op = Start(in, OpKind::kBranch);
+  op.aux = static_cast<std::uint32_t>(code_->branches.size());
+  code_->branches.push_back(branch);
+  Emit(op);
+  return true;
+}
+
+bool Decoder::Barrier(const Instruction& in) {
+  if (in.Has("cluster")) return false;
+  BarrierOp op;
+  std::size_t next = 0;
+  if (in.Has("sync")) {
+    op.what = BarrierOp::What::kSync;
+  } else if (in.Has("arrive")) {
+    op.what = BarrierOp::What::kArrive;
+  } else if (in.Has("red")) {
+    op.what = in.Has("popc")  ? BarrierOp::What::kRedPopc
+              : in.Has("and") ? BarrierOp::What::kRedAnd
+                              : BarrierOp::What::kRedOr;
+    next = 1;
+  } else {
+    return false;
+  }
+  Op out = Start(in, OpKind::kBarrier);
+  if (next == 1) {
+    if (in.operands.size() < 3) return false;
+    if (op.what == BarrierOp::What::kRedPopc) {
+      if (!Destination(in.operands[0], 4, &out.d)) return false;
+    } else {
+      out.d = Predicate(in.operands[0]);
+    }
+    op.source = Predicate(in.operands.back());
+    op.source_negated = in.operands.back().negated;
+    if (out.d == kNoSlot || op.source == kNoSlot) return false;
+  }
+  const std::size_t last = in.operands.size() - next;  // behind it only a reduction's predicate
+  if (next >= in.operands.size()) return false;
+  op.id = Place(in.operands[next], 4, false);
+  if (next + 1 < last) op.threads = Place(in.operands[next + 1], 4, false);
+  if (op.id == kNoSlot) return false;
+  out.aux = static_cast<std::uint32_t>(code_->barriers.size());
+  code_->barriers.push_back(op);
+  Emit(out);
+  return true;
+}
+
+bool Decoder::Warp(const Instruction& in) {
+  using What = WarpOp::What;
+  WarpOp op;
+  Op out = Start(in, OpKind::kWarpSync);
+  const auto& o = in.operands;
+  const auto first = [&](const Operand& operand) -> const Operand& {
+    return operand.kind == Operand::Kind::kPair ? operand.elements[0] : operand;
+  };
+  if (in.opcode == "bar" || in.opcode == "barrier") {  // bar.warp.sync mask
+    if (o.size() != 1) return false;
+    op.what = What::kSync;
+    op.mask = Place(o[0], 4, false);
+  } else if (in.opcode == "activemask") {
+    op.what = What::kActiveMask;
+    if (o.size() != 1 || !Destination(o[0], 4, &out.d)) return false;
+  } else if (in.opcode == "elect") {
+    op.what = What::kElect;
+    if (o.size() != 2 || o[0].kind != Operand::Kind::kPair) return false;
+    if (!Destination(o[0].elements[0], 4, &out.d)) return false;
+    op.predicate = Predicate(o[0].elements[1]);
+    op.mask = Place(o[1], 4, false);
+  } else if (in.opcode == "shfl") {
+    if (!in.Has("sync") || o.size() != 5) return false;
+    op.what = in.Has("up")     ? What::kShflUp
+              : in.Has("down") ? What::kShflDown
+              : in.Has("bfly") ? What::kShflBfly
+                               : What::kShflIdx;
+    if (!Destination(first(o[0]), 4, &out.d)) return false;
+    if (o[0].kind == Operand::Kind::kPair) op.predicate = Predicate(o[0].elements[1]);
+    op.source = Place(o[1], 4, false);
+    op.b = Place(o[2], 4, false);
+    op.c = Place(o[3], 4, false);
+    op.mask = Place(o[4], 4, false);
+    if (op.source == kNoSlot || op.b == kNoSlot || op.c == kNoSlot) return false;
+  } else if (in.opcode == "vote") {
+    if (!in.Has("sync") || o.size() != 3) return false;
+    op.what = in.Has("ballot") ? What::kBallot
+              : in.Has("all")  ? What::kVoteAll
+              : in.Has("any")  ? What::kVoteAny
+                               : What::kVoteUni;
+    if (op.what != What::kBallot) {
+      out.d = Predicate(o[0]);
+    } else if (!Destination(o[0], 4, &out.d)) {
+      return false;
+    }
+    op.source = Predicate(o[1]);
+    op.source_negated = o[1].negated;
+    op.mask = Place(o[2], 4, false);
+    if (op.source == kNoSlot) return false;
+  } else if (in.opcode == "match") {
+    if (!in.Has("sync") || o.size() != 3) return false;
+    op.what = in.Has("all") ? What::kMatchAll : What::kMatchAny;
+    op.bytes = in.Has("b64") ? 8 : 4;
+    if (!Destination(first(o[0]), 4, &out.d)) return false;
+    if (o[0].kind == Operand::Kind::kPair) op.predicate = Predicate(o[0].elements[1]);
+    op.source = Place(o[1], op.bytes, false);
+    op.mask = Place(o[2], 4, false);
+    if (op.source == kNoSlot) return false;
+  } else if (in.opcode == "redux") {
+    if (!in.Has("sync") || o.size() != 3 || in.Has("f32")) return false;
+    op.what = in.Has("add")   ? What::kReduxAdd
+              : in.Has("min") ? What::kReduxMin
+              : in.Has("max") ? What::kReduxMax
+              : in.Has("and") ? What::kReduxAnd
+              : in.Has("or")  ? What::kReduxOr
+                              : What::kReduxXor;
+    op.is_signed = in.Has("s32");
+    if (!Destination(o[0], 4, &out.d)) return false;
+    op.source = Place(o[1], 4, false);
+    op.mask = Place(o[2], 4, false);
+    if (op.source == kNoSlot) return false;
+  } else {
+    return false;
+  }
+  if (op.what != What::kActiveMask && op.mask == kNoSlot) return false;
+  out.aux = static_cast<std::uint32_t>(code_->warp_ops.size());
+  code_->warp_ops.push_back(op);
+  Emit(out);
+  return true;
+}
+
+// mov from special registers and symbols; other moves are arithmetic.
+bool Decoder::Mov(const Instruction& in) {
+  if (in.operands.size() != 2) return false;
+  const Operand& target = in.operands[0];
+  if (!HasWidth(target, 4) && !HasWidth(target, 8)) return false;
+  const int bytes = SlotBytes(RegisterType(target));
+  if (in.operands[1].kind == Operand::Kind::kSpecial) {
+    const auto special = SpecialFromName(in.operands[1].name);
+    if (!special) return false;
+    Op op = Start(in, OpKind::kSpecial);
+    op.aux = static_cast<std::uint32_t>(*special);
+    op.imm = static_cast<std::uint32_t>(bytes);
+    op.d = flow_.place[static_cast<std::size_t>(target.reg)];
+    if (op.d == kNoSlot) op.kind = OpKind::kNop;
+    Emit(op);
+    return true;
+  }
+  if (in.operands[1].kind != Operand::Kind::kSymbol) return false;
+  Op op = Start(in, OpKind::kAlu);
+  op.d = flow_.place[static_cast<std::size_t>(target.reg)];
+  op.s[0] = Place(in.operands[1], bytes, false);
+  op.alu = bytes == 4 ? CopySlot<std::uint32_t> : CopySlot<std::uint64_t>;
+  if (op.s[0] == kNoSlot) return false;
+  if (op.d == kNoSlot) op.kind = OpKind::kNop;
+  Emit(op);
+  return true;
+}
+
+bool Decoder::Alu(const Instruction& in) {
+  AluForm form;
+  if (!SelectAlu(in, &form, &function_.registers)) return false;
+  Op op = Start(in, OpKind::kAlu);
+  op.alu = form.fn;
+  op.imm = form.imm;
+  op.cycles = form.cycles;
+  op.flags = form.flags;
+  for (const AluForm::Place& place : form.places) {
+    if (place.operand >= in.operands.size()) return false;
+    const Operand* operand = &in.operands[place.operand];
+    if (place.element != 0xff) {
+      if (place.element >= operand->elements.size()) return false;
+      operand = &operand->elements[place.element];
+    }
+    Slot slot = kNoSlot;
+    if (operand->kind == Operand::Kind::kSink) {
+      slot = kNoSlot;
+    } else if (place.predicate) {
+      slot = Predicate(*operand);
+      if (slot == kNoSlot) return false;
+    } else {
+      slot = Place(*operand, place.bytes, place.is_float, place.literal_bits);
+    }
+    using Where = AluForm::Place::Where;
+    switch (place.where) {
+      case Where::kD:
+        op.d = slot;
+        break;
+      case Where::kD2:
+        op.d2 = slot;
+        break;
+      case Where::kS0:
+        op.s[0] = slot;
+        break;
+      case Where::kS1:
+        op.s[1] = slot;
+        break;
+      case Where::kS2:
+        op.s[2] = slot;
+        break;
+      case Where::kS3:
+        op.s[3] = slot;
+        break;
+    }
+    const bool is_source = place.where != Where::kD && place.where != Where::kD2 &&
+                           ((form.flags & kExtraDestinations) == 0 || place.where == Where::kS0 ||
+                            place.where == Where::kS1);
+    if (is_source && slot == kNoSlot) return false;
+  }
+  if ((form.flags & (kReadsCarry | kWritesCarry)) != 0) {
+    if (carry_ == kNoSlot) carry_ = static_cast<Slot>(code_->predicates++);
+    if ((form.flags & kReadsCarry) != 0) op.s[3] = carry_;
+    if ((form.flags & kWritesCarry) != 0) op.d2 = carry_;
+  }
+  const bool more =
+      (form.flags & kExtraDestinations) != 0 && (op.s[2] != kNoSlot || op.s[3] != kNoSlot);
+  if (op.d == kNoSlot && op.d2 == kNoSlot && !more) op.kind = OpKind::kNop;  // result never used
+  Emit(op);
+  return true;
+}
+
+}  // namespace allranks::node

@@ -1,0 +1,111 @@
+// The decoder's state, shared by its parts: decode.cpp (the whole function), decode_operands.cpp,
+// decode_memory.cpp and decode_control.cpp (one method per instruction family).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "node/code.h"
+#include "node/flow.h"
+#include "node/lanes.h"
+#include "ptx/cubin.h"
+#include "ptx/module.h"
+
+namespace allranks::node {
+
+// Bytes of the slots a register of this type takes: 4, 8 or 16.
+inline int SlotBytes(ptx::Type type) {
+  const int size = ptx::SizeOf(type);
+  return size <= 4 ? 4 : size;
+}
+
+// Moves a slot: kernel parameters and addresses of symbols come from the constant bank.
+template <class T>
+void CopySlot(const Lanes& lanes, const Op& op, std::uint32_t mask) {
+  const std::byte* from = SlotAt(lanes.registers, lanes.constants, op.s[0]);
+  auto* d = reinterpret_cast<T*>(lanes.registers + op.d * kSlotBytes);
+  const auto* s = reinterpret_cast<const T*>(from);
+  if (mask == kAllLanes) {
+    for (int l = 0; l < kLanes; ++l) d[l] = s[l];
+  } else {
+    for (int l = 0; l < kLanes; ++l) d[l] = (mask >> l & 1) != 0 ? s[l] : d[l];
+  }
+}
+
+class Decoder {
+ public:
+  using Instruction = ptx::Instruction;
+  using Operand = ptx::Operand;
+  using Space = ptx::Space;
+  using Type = ptx::Type;
+
+  Decoder(const ptx::Module& module, const ptx::Function& function)
+      : module_(module), function_(function), code_(std::make_shared<Code>()) {}
+
+  Result<std::shared_ptr<const Code>> Run(const ptx::KernelResources* resources);
+
+ private:
+  // Where an operand of the given width stands; kNoSlot if it cannot be one.
+  Slot Place(const Operand& operand, int bytes, bool is_float, int literal_bits = 0);
+  // Where a result goes: a register of that width, or nowhere (`_`, or never read). False for
+  // anything else, which only hostile text has there.
+  bool Destination(const Operand& operand, int bytes, Slot* slot) const {
+    *slot = kNoSlot;
+    if (operand.kind == Operand::Kind::kSink) return true;
+    if (!HasWidth(operand, bytes)) return false;
+    *slot = flow_.place[static_cast<std::size_t>(operand.reg)];
+    return true;
+  }
+  Slot Predicate(const Operand& operand) const;
+  Slot Literal(std::uint64_t value, int bytes);
+  Slot Reference(ConstantRef ref);
+  Slot NewConstant(int bytes);
+  Slot SymbolSlot(std::string_view name, std::int64_t addend, int bytes);
+  bool Address(const Operand& operand, MemoryOp* op);
+  Type RegisterType(const Operand& operand) const {
+    return operand.kind == Operand::Kind::kReg
+               ? function_.registers[static_cast<std::size_t>(operand.reg)].type
+               : Type::kNone;
+  }
+
+  bool HasWidth(const Operand& operand, int bytes) const {
+    const Type type = RegisterType(operand);
+    return type != Type::kNone && type != Type::kPred && SlotBytes(type) == bytes;
+  }
+
+  Op Start(const Instruction& in, OpKind kind) const;
+  void Emit(Op op) { code_->ops.push_back(op); }
+  void One(const Instruction& in);
+  bool LoadParam(const Instruction& in);
+  bool LoadStore(const Instruction& in, bool load);
+  bool Atomic(const Instruction& in, bool reduce);
+  bool Fence(const Instruction& in);
+  bool Branch(const Instruction& in);
+  bool Barrier(const Instruction& in);
+  bool Warp(const Instruction& in);
+  bool Mov(const Instruction& in);
+  bool Alu(const Instruction& in);
+  void Track(std::uint32_t at);
+  std::set<std::string_view> UsedSymbols() const;
+  void LayOutVariables();
+  void Lines();
+
+  const ptx::Module& module_;
+  const ptx::Function& function_;
+  std::shared_ptr<Code> code_;
+  Flow flow_;
+  std::uint32_t at_ = 0;              // instruction being decoded
+  std::vector<std::uint32_t> op_of_;  // first op of each instruction
+  std::map<std::pair<std::uint64_t, int>, Slot> literals_;
+  std::map<std::string_view, std::uint64_t> shared_, local_, params_;
+  Slot carry_ = kNoSlot;  // predicate of add.cc and its kin
+};
+
+}  // namespace allranks::node

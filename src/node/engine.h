@@ -1,0 +1,107 @@
+// The engine's state: executes one path at a time. Template over the observer, so that an absent
+// one costs nothing. engine.cpp has the loop and control flow, engine_memory.h the accesses.
+//
+// Order. A path runs ahead of the queue for at most a quantum, but only with what race-free
+// programs cannot notice: registers and weak accesses. A strong access, an atomic or a sleep first
+// waits for its turn (Turn()): it is performed only when nothing earlier is left in any queue.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "node/code.h"
+#include "node/lanes.h"
+#include "node/memory.h"
+#include "node/world.h"
+
+namespace allranks::node {
+
+inline constexpr std::uint32_t kNoJoin = 0xfffffffeu;
+
+template <class Observer>
+class EngineT final : public Engine {
+ public:
+  explicit EngineT(World& world) : world_(world) {}
+
+  void Run(Path& path, Time turn) override;
+  void OnKernel(const Launch& launch, bool begins) override {
+    if constexpr (Observer::kActive) observer_.OnKernel(launch, begins);
+  }
+  void Report(Stats* stats) const override {
+    if constexpr (Observer::kActive) {
+      stats->observed_accesses = observer_.accesses;
+      stats->observed_bytes = observer_.bytes;
+    }
+    if constexpr (Observer::kChooses) stats->chosen_loads = observer_.chosen;
+  }
+
+ private:
+  // What to do after an instruction.
+  enum class Next : std::uint8_t { kGo, kYield, kGone };
+
+  const std::byte* Source(Slot slot) const { return SlotAt(warp_->registers, constants_, slot); }
+  void WaitFor(Slot slot) {
+    if ((slot & kConstant) == 0 && slot != kNoSlot)
+      path_->clock = std::max(path_->clock, warp_->ready[slot]);
+  }
+  // True if an operation that others can notice may be performed now.
+  bool Turn() const { return path_->clock <= turn_ || path_->clock < world_.order_limit; }
+  Next Yield() {
+    Settle();
+    world_.QueuePath(*path_, path_->clock);
+    return Next::kYield;
+  }
+  std::uint32_t JoinPc() const {
+    return path_->join >= 0 ? warp_->joins[static_cast<std::size_t>(path_->join)].pc : kNoJoin;
+  }
+  // Charges the instructions issued since the last settling to the SM.
+  void Settle();
+
+  // A guard keeps `lanes` out of a collective instruction: they wait behind it, or go on alone if
+  // the others block in it.
+  void SkipLanes(std::uint32_t lanes) {
+    const std::uint32_t pc = path_->pc;
+    BranchOp around;
+    around.target = around.reconverge = pc + 1;
+    world_.Part(*path_, lanes, around);
+    path_->pc = pc;
+  }
+  void WriteSpecial(const Op& op, std::uint32_t mask);
+  Next Branch(const Op& op, std::uint32_t taken);
+  Next Memory(const Op& op, std::uint32_t mask);
+  bool MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Object* object, std::byte* base,
+                   std::uint64_t size, const std::uint64_t* offset);
+  bool GlobalLanes(const MemoryOp& m, std::uint32_t lanes, const std::uint64_t* address);
+  bool Misaligned(const MemoryOp& m, std::uint32_t lanes, const std::uint64_t* offset);
+  void OutOfBounds(const MemoryOp& m, int lane, std::uint64_t address, const char* space);
+  Next Fence(const Op& op);
+
+  World& world_;
+  Observer observer_;
+  // The path being run.
+  Path* path_ = nullptr;
+  Warp* warp_ = nullptr;
+  Cta* cta_ = nullptr;
+  Launch* launch_ = nullptr;
+  Device* device_ = nullptr;
+  const Code* code_ = nullptr;
+  const std::byte* constants_ = nullptr;
+  Time turn_ = 0;             // strong operations at this time are allowed
+  Time settled_ = 0;          // clock at the last settling
+  std::uint32_t issued_ = 0;  // warp instructions since then
+  std::uint64_t lanes_issued_ = 0;
+  Time value_ready_ = 0;  // result of a memory access: when its value is there
+  bool changed_ = false;  // an access changed memory
+  bool dense_ = false;    // it was by all lanes, one behind the other
+  bool chosen_ = false;   // the observer has replaced a value of it
+  // The mapping of the last global access.
+  struct {
+    ProcessId process = 0;
+    std::uint64_t version = 0;
+    const Mapping* mapping = nullptr;
+    const Device* device = nullptr;
+  } cache_;
+};
+
+}  // namespace allranks::node

@@ -1,0 +1,427 @@
+// Loads, stores and atomics of a path: addresses, bounds and rights, bytes, visibility, cost.
+// Included by engine.cpp; see engine.h.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "node/engine.h"
+#include "node/lanes.h"
+#include "node/memory_ops.h"
+#include "node/observer.h"
+#include "node/wait.h"
+#include "node/world.h"
+
+namespace allranks::node {
+
+inline constexpr std::uint32_t kMaxKept = 32;  // bytes of the widest vector access
+
+template <class Observer>
+void EngineT<Observer>::OutOfBounds(const MemoryOp& m, int lane, std::uint64_t address,
+                                    const char* space) {
+  (void)m;
+  std::string what = fmt::format("{} accesses address 0x{:x} of {}, which is not mapped",
+                                 code_->forms[path_->pc], address, space);
+  if (const Mapping* near = world_.ProcessOf(launch_->process).table.Nearest(address)) {
+    const std::uint64_t end = near->base + near->size;
+    what += address >= end
+                ? fmt::format(" ({} bytes after {} of {} bytes)", address - end, near->object->name,
+                              near->size)
+                : fmt::format(" ({} bytes before {})", near->base - address, near->object->name);
+  }
+  const std::uint32_t thread = warp_->id * kLanes + static_cast<std::uint32_t>(lane);
+  world_.Fault(*path_, Status::kIllegalAddress, fmt::format("{}, thread {}", what, thread));
+}
+
+template <class Observer>
+bool EngineT<Observer>::Misaligned(const MemoryOp& m, std::uint32_t lanes,
+                                   const std::uint64_t* offset) {
+  const std::uint64_t low = std::uint64_t{m.bytes} * m.count - 1;
+  if (low == 0) return false;
+  std::uint64_t bits = 0;
+  if (lanes == kAllLanes) {
+    for (int l = 0; l < kLanes; ++l) bits |= offset[l];
+  } else {
+    ForLanes(lanes, [&](int l) { bits |= offset[l]; });
+  }
+  if ((bits & low) == 0) return false;
+  world_.Fault(*path_, Status::kMisalignedAddress,
+               fmt::format("{} at an address that is not a multiple of {}", code_->forms[path_->pc],
+                           low + 1));
+  return true;
+}
+
+template <class Observer>
+typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::uint32_t mask) {
+  const MemoryOp& m = code_->memory[op.aux];
+  Path& path = *path_;
+  const bool is_load = m.what == MemoryOp::What::kLoad;
+  if (warp_->pending_until > path.clock) {
+    if (m.address != kNoSlot) WaitFor(m.address);
+    if (!is_load) {
+      if (m.what == MemoryOp::What::kStore) {
+        for (int e = 0; e < m.count; ++e) WaitFor(m.data[e]);
+      } else {
+        WaitFor(m.operand);
+        if (m.compare != kNoSlot) WaitFor(m.compare);
+      }
+    }
+  }
+  const bool ordered = m.Strong() && m.space != ptx::Space::kLocal && m.space != ptx::Space::kParam;
+  if (ordered) {
+    // Release: what this CTA has stored is there before.
+    if ((m.order == Order::kRelease || m.order == Order::kAcqRel || m.order == Order::kSc) &&
+        m.scope >= Scope::kGpu) {
+      // The goal is set once: what other warps store meanwhile is not this one's to wait for.
+      if (path.release_goal == 0) path.release_goal = std::max<Time>(1, cta_->store_arrival);
+      path.clock = std::max(path.clock, path.release_goal);
+    }
+    if (!Turn()) {
+      // The instruction is issued again when its turn has come; it is counted once.
+      --issued_;
+      lanes_issued_ -= static_cast<std::uint64_t>(std::popcount(path.mask));
+      Settle();
+      world_.QueuePath(path, path.clock);
+      path.clock -= world_.costs.step * op.cycles;
+      return Next::kYield;
+    }
+  }
+
+  std::uint64_t address[kLanes];
+  if (m.address == kNoSlot) {
+    for (auto& a : address) a = static_cast<std::uint64_t>(m.offset);
+  } else if (m.address32) {
+    const auto* base = reinterpret_cast<const std::uint32_t*>(Source(m.address));
+    for (int l = 0; l < kLanes; ++l) {
+      address[l] = static_cast<std::uint32_t>(base[l] + static_cast<std::uint32_t>(m.offset));
+    }
+  } else {
+    const auto* base = reinterpret_cast<const std::uint64_t*>(Source(m.address));
+    for (int l = 0; l < kLanes; ++l) address[l] = base[l] + static_cast<std::uint64_t>(m.offset);
+  }
+
+  path.release_goal = 0;
+  value_ready_ = path.clock;
+  changed_ = false;
+  chosen_ = false;
+  bool ok = true;
+  std::uint32_t left = mask;
+  while (ok && left != 0) {
+    // Lanes of one kind of memory at a time; nearly always that is all of them.
+    std::uint32_t same = left;
+    ptx::Space space = m.space;
+    if (space == ptx::Space::kNone) {
+      const auto window = [](std::uint64_t a) {
+        return a - kSharedWindow < 3 * kWindowSize ? (a - kSharedWindow) / kWindowSize + 1 : 0;
+      };
+      const std::uint64_t first = window(address[std::countr_zero(left)]);
+      same = 0;
+      ForLanes(left, [&](int l) { same |= window(address[l]) == first ? 1u << l : 0; });
+      space = first == 0   ? ptx::Space::kGlobal
+              : first == 1 ? ptx::Space::kShared
+              : first == 2 ? ptx::Space::kLocal
+                           : ptx::Space::kParam;
+      if (first != 0) {
+        const std::uint64_t base = kSharedWindow + (first - 1) * kWindowSize;
+        ForLanes(same, [&](int l) { address[l] -= base; });
+      }
+    }
+    left &= ~same;
+    switch (space) {
+      case ptx::Space::kShared:
+        ok = MemoryGroup(m, same, &cta_->shared_object, cta_->shared.data(), cta_->shared.size(),
+                         address);
+        value_ready_ = std::max(value_ready_, path.clock + world_.costs.shared);
+        break;
+      case ptx::Space::kLocal: {
+        const std::uint64_t bytes = code_->local_bytes;
+        std::uint64_t place[kLanes];
+        ForLanes(same, [&](int l) {
+          place[l] = address[l] <= bytes ? address[l] + static_cast<std::uint64_t>(l) * bytes
+                                         : ~std::uint64_t{0};
+          if (address[l] + std::uint64_t{m.bytes} * m.count > bytes)
+            place[l] = ~std::uint64_t{0} - 64;
+        });
+        ok = MemoryGroup(m, same, nullptr, warp_->local.data(), warp_->local.size(), place);
+        value_ready_ = std::max(value_ready_, path.clock + world_.costs.l1);
+        break;
+      }
+      case ptx::Space::kParam:
+        if (!is_load) {
+          world_.Fault(path, Status::kIllegalAddress, "store to kernel parameters");
+          return Next::kGone;
+        }
+        ok = MemoryGroup(m, same, nullptr, launch_->params.data(), launch_->params.size(), address);
+        value_ready_ = std::max(value_ready_, path.clock + world_.costs.l1);
+        break;
+      default:
+        ok = GlobalLanes(m, same, address);
+        break;
+    }
+  }
+  if (!ok) return Next::kGone;
+
+  if (is_load || m.what == MemoryOp::What::kAtomic) {
+    for (int e = 0; e < m.count; ++e) {
+      const Slot d = m.data[e];
+      if (d == kNoSlot) continue;
+      warp_->ready[d] = value_ready_;
+    }
+    warp_->pending_until = std::max(warp_->pending_until, value_ready_);
+    // What follows an acquire must not start before it: the value is waited for.
+    if (m.order == Order::kAcquire || m.order == Order::kAcqRel || m.order == Order::kSc) {
+      path.clock = std::max(path.clock, value_ready_);
+      if constexpr (Observer::kChooses) {
+        if (!chosen_) observer_.OnAcquire(cta_->number);
+      }
+    }
+  }
+  if (changed_ && !path.spins.empty()) world_.RecordChange(path);
+  ++path.pc;
+  if (path.clock >= path.quantum_end) return Yield();
+  return Next::kGo;
+}
+
+template <class Observer>
+bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
+                                    const std::uint64_t* address) {
+  Process& process = world_.ProcessOf(launch_->process);
+  const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
+  while (lanes != 0) {
+    const int first = std::countr_zero(lanes);
+    if (cache_.process != launch_->process || cache_.device != device_ ||
+        cache_.version != process.table.version() ||
+        address[first] - cache_.mapping->base >= cache_.mapping->size) {
+      const Mapping* mapping = process.table.Find(address[first]);
+      if (mapping == nullptr) {
+        OutOfBounds(m, first, address[first], "global memory");
+        return false;
+      }
+      const Object& object = *mapping->object;
+      if (object.device >= 0 && object.device != device_->number && !mapping->ipc) {
+        const int own = device_->number - world_.FirstDevice(process);
+        const int peer = object.device - world_.FirstDevice(process);
+        if ((process.peers[static_cast<std::size_t>(own)] >> peer & 1) == 0) {
+          world_.Fault(*path_, Status::kIllegalAddress,
+                       fmt::format("{} accesses {} of device {} without peer access from device {}",
+                                   code_->forms[path_->pc], object.name, peer, own));
+          return false;
+        }
+      }
+      cache_ = {launch_->process, process.table.version(), mapping, device_};
+    }
+    const Mapping& mapping = *cache_.mapping;
+    if (mapping.read_only && m.what != MemoryOp::What::kLoad) {
+      world_.Fault(*path_, Status::kIllegalAddress, "store to constant memory");
+      return false;
+    }
+    std::uint32_t here = 0;
+    std::uint64_t offset[kLanes];
+    if (lanes == kAllLanes) {
+      bool all = true;
+      for (int l = 0; l < kLanes; ++l) {
+        offset[l] = address[l] - mapping.base;
+        all &= offset[l] < mapping.size;
+      }
+      here = all ? kAllLanes : 0;
+    }
+    if (here == 0) {
+      ForLanes(lanes, [&](int l) {
+        offset[l] = address[l] - mapping.base;
+        here |= offset[l] < mapping.size ? 1u << l : 0;
+      });
+    }
+    lanes &= ~here;
+    Object& object = *mapping.object;
+    if (!MemoryGroup(m, here, &object, object.data, object.size, offset)) return false;
+
+    // What it costs: whole sectors, and packets where it leaves the device.
+    std::uint64_t sectors = 0;
+    std::uint32_t packets = 0;
+    std::uint64_t last_sector = ~std::uint64_t{0}, last_line = ~std::uint64_t{0};
+    if (dense_) {
+      sectors = (offset[31] + bytes - 1) / 32 - offset[0] / 32 + 1;
+      packets = static_cast<std::uint32_t>((offset[31] + bytes - 1) / 128 - offset[0] / 128 + 1);
+    } else {
+      ForLanes(here, [&](int l) {
+        for (std::uint64_t s = offset[l] / 32; s <= (offset[l] + bytes - 1) / 32; ++s) {
+          if (s == last_sector) continue;
+          last_sector = s;
+          ++sectors;
+          if (s / 4 != last_line) {
+            last_line = s / 4;
+            ++packets;
+          }
+        }
+      });
+    }
+    const auto requested = static_cast<std::uint64_t>(std::popcount(here)) * bytes;
+    KernelRecord& record = world_.stats.kernels[launch_->record];
+    if (object.device != device_->number) record.remote_bytes += requested;
+    Time visible = path_->clock;
+    switch (m.what) {
+      case MemoryOp::What::kLoad:
+        record.bytes_read += requested;
+        value_ready_ = std::max(value_ready_, world_.ChargeLoad(*device_, object, sectors * 32,
+                                                                packets, path_->clock, m.Strong()));
+        continue;
+      case MemoryOp::What::kStore:
+      case MemoryOp::What::kReduce:
+        record.bytes_written += requested;
+        visible = world_.ChargeStore(*device_, object, sectors * 32, packets, path_->clock);
+        break;
+      default: {
+        record.bytes_read += requested;
+        record.bytes_written += requested;
+        value_ready_ = std::max(value_ready_, world_.ChargeLoad(*device_, object, sectors * 32,
+                                                                packets, path_->clock, true));
+        // Same-address atomics leave one after the other.
+        value_ready_ += static_cast<Time>(std::popcount(here) - 1) * world_.costs.atomic;
+        visible = path_->clock + world_.DelayTo(*device_, object);
+        break;
+      }
+    }
+    cta_->store_arrival = std::max(cta_->store_arrival, visible);
+    if (changed_) {
+      world_.last_change = std::max(world_.last_change, path_->clock);
+      world_.timer_wakes = 0;
+    }
+    if (m.Strong()) {
+      // MemoryGroup has left the old bytes in object.late with an open time.
+      for (auto it = object.late.rbegin(); it != object.late.rend() && it->visible == kTimeNever;
+           ++it) {
+        it->visible = visible;
+      }
+    }
+    if (changed_ && !object.watches.empty()) {
+      if (dense_) {
+        world_.NotifyWrite(object, offset[0], 32 * bytes, path_->clock, visible);
+      } else {
+        ForLanes(here, [&](int l) {
+          world_.NotifyWrite(object, offset[l], bytes, path_->clock, visible);
+        });
+      }
+    }
+  }
+  return true;
+}
+
+// The access itself, for lanes whose bytes are all in one piece of memory of `size` bytes.
+template <class Observer>
+bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Object* object,
+                                    std::byte* base, std::uint64_t size,
+                                    const std::uint64_t* offset) {
+  const std::uint32_t bytes = std::uint32_t{m.bytes} * m.count;
+  std::uint64_t highest = 0;
+  dense_ = false;
+  if (lanes == kAllLanes) {
+    std::uint64_t off = 0;
+    for (std::uint64_t l = 0; l < kLanes; ++l) {
+      highest = std::max(highest, offset[l]);
+      off |= offset[l] - offset[0] - l * bytes;
+    }
+    dense_ = off == 0;
+  } else {
+    ForLanes(lanes, [&](int l) { highest = std::max(highest, offset[l]); });
+  }
+  if (size < bytes || highest > size - bytes) {
+    int culprit = std::countr_zero(lanes);
+    ForLanes(lanes, [&](int l) {
+      if (size < bytes || offset[l] > size - bytes) culprit = l;
+    });
+    const std::uint32_t thread = warp_->id * kLanes + static_cast<std::uint32_t>(culprit);
+    world_.Fault(
+        *path_, Status::kIllegalAddress,
+        fmt::format("{} accesses {} bytes at offset {} of {} ({} bytes), thread {}",
+                    code_->forms[path_->pc], bytes, offset[culprit],
+                    object != nullptr ? object->name : "local or parameter memory", size, thread));
+    return false;
+  }
+  if (Misaligned(m, lanes, offset)) return false;
+  if constexpr (Observer::kActive) {
+    Access access{path_, &m, object, lanes, offset, bytes, path_->clock};
+    observer_.OnAccess(access);
+  }
+  const bool global = object != nullptr && object != &cta_->shared_object;
+
+  if (m.what == MemoryOp::What::kLoad) {
+    const bool choose = m.Strong() && global && (Observer::kChooses || !object->late.empty());
+    if (choose) {
+      const Time sampled = path_->clock + world_.DelayTo(*device_, *object);
+      ForLanes(lanes, [&](int l) {
+        std::byte value[64];
+        std::memcpy(value, base + offset[l], bytes);
+        HideLateWrites(*object, offset[l], bytes, value, sampled, cta_->number);
+        if constexpr (Observer::kChooses) {
+          // A value that will become another one by itself is nothing to park on.
+          if (observer_.Choose(*object, offset[l], bytes, value, cta_->number)) {
+            chosen_ = true;
+            world_.RecordChange(*path_);
+          }
+        }
+        LoadLane(m, warp_->registers, l, value);
+        if (!path_->spins.empty()) {
+          world_.RecordRead(*path_, *object, offset[l], bytes, value, path_->clock,
+                            sampled - path_->clock);
+        }
+      });
+      return true;
+    }
+    LoadLanes(m, warp_->registers, lanes, base, offset, dense_);
+    if (!path_->spins.empty() && object != nullptr) {
+      const Time delay = global ? world_.DelayTo(*device_, *object) : 0;
+      ForLanes(lanes, [&](int l) {
+        world_.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock, delay);
+      });
+    }
+    return true;
+  }
+
+  // Old bytes of strong writes: others may see them for a while.
+  const bool keeps = m.Strong() && global && bytes <= kMaxKept;
+  std::byte old[kLanes][kMaxKept];
+  if (keeps) ForLanes(lanes, [&](int l) { std::memcpy(old[l], base + offset[l], bytes); });
+  if (m.what == MemoryOp::What::kStore) {
+    const bool watched = (object != nullptr && !object->watches.empty()) || !path_->spins.empty();
+    changed_ |= StoreLanes(m, warp_->registers, constants_, lanes, base, offset, dense_, watched);
+  } else {
+    // An atomic has seen the newest value: nothing older may be seen by it again.
+    if (global) {
+      ForLanes(lanes, [&](int l) { RevealLateWrites(*object, offset[l], bytes, path_->clock); });
+    }
+    changed_ |= AtomicLanes(m, warp_->registers, constants_, lanes, base, offset, global);
+    if (!changed_ && !path_->spins.empty() && object != nullptr) {
+      // A failed compare-and-swap and its like only read.
+      ForLanes(lanes, [&](int l) {
+        world_.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock,
+                          global ? world_.DelayTo(*device_, *object) : 0);
+      });
+    }
+  }
+  if (keeps) {
+    PruneLateWrites(*object, world_.now);
+    ForLanes(lanes, [&](int l) {
+      if (std::memcmp(old[l], base + offset[l], bytes) == 0) return;
+      for (std::uint32_t at = 0; at < bytes; at += 16) {
+        AddLateWrite(*object, offset[l] + at, std::min<std::uint32_t>(16, bytes - at), old[l] + at,
+                     cta_->number);
+      }
+      if constexpr (Observer::kChooses) {
+        if (bytes <= 16) observer_.OnStrongWrite(*object, offset[l], bytes, old[l], cta_->number);
+      }
+    });
+  }
+  if (!global && object != nullptr) {
+    world_.last_change = std::max(world_.last_change, path_->clock);
+    world_.timer_wakes = 0;
+    if (changed_ && !object->watches.empty()) {
+      ForLanes(lanes, [&](int l) {
+        world_.NotifyWrite(*object, offset[l], bytes, path_->clock, path_->clock);
+      });
+    }
+  }
+  return true;
+}
+
+}  // namespace allranks::node
