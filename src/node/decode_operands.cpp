@@ -20,15 +20,7 @@ Slot Decoder::Literal(std::uint64_t value, int bytes) {
   const Slot slot = NewConstant(bytes);
   it->second = slot;
   if (slot == kNoSlot) return slot;
-  std::byte* at = code_->constants.at(slot & ~kConstant);
-  for (std::size_t l = 0; l < kLanes; ++l) {
-    if (bytes == 4) {
-      const auto v = static_cast<std::uint32_t>(value);
-      std::memcpy(at + l * 4, &v, 4);
-    } else {
-      std::memcpy(at + l * 8, &value, 8);
-    }
-  }
+  Broadcast(code_->constants.at(slot & ~kConstant), value, bytes);
   return slot;
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "node/code.h"
 
@@ -19,6 +20,12 @@ void ForLanes(std::uint32_t mask, F f) {
 inline const std::byte* SlotAt(const std::byte* registers, const std::byte* constants, Slot slot) {
   return (slot & kConstant) != 0 ? constants + (slot & ~kConstant) * kSlotBytes
                                  : registers + slot * kSlotBytes;
+}
+
+// Gives all lanes of a slot (of 4 or 8 bytes per lane) the same value.
+inline void Broadcast(std::byte* slot, std::uint64_t value, int bytes) {
+  const auto width = static_cast<std::size_t>(bytes == 4 ? 4 : 8);
+  for (std::size_t l = 0; l < kLanes; ++l) std::memcpy(slot + l * width, &value, width);
 }
 
 }  // namespace allranks::node

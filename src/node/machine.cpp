@@ -19,6 +19,12 @@ constexpr int kInterruptPeriod = 64;
 constexpr Time kStuckSpan = Ms(1000);
 constexpr std::uint64_t kStuckWakes = 16;
 
+// Entries of paths that have been queued anew, or are gone, are void.
+void DropVoid(Device& device) {
+  auto& queue = device.queue;
+  while (!queue.empty() && queue.top().path->ticket != queue.top().ticket) queue.pop();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Machine>> Machine::Create(const Profile& profile,
@@ -208,11 +214,7 @@ bool MachineImpl::RunUntil(Time limit) {
     Time others = kTimeNever;
     bool any = !timed_.empty();
     for (Device& device : world_.devices) {
-      // Entries of paths that have been queued anew, or are gone, are void.
-      while (!device.queue.empty() &&
-             device.queue.top().path->ticket != device.queue.top().ticket) {
-        device.queue.pop();
-      }
+      DropVoid(device);
       if (device.queue.empty()) continue;
       any = true;
       const Time at = device.queue.top().time;
@@ -255,9 +257,7 @@ bool MachineImpl::RunUntil(Time limit) {
       next->queue.pop();
       earliest = kTimeNever;  // only the first may stand at the limit itself
       world_.now = std::max(world_.now, entry.time);
-      while (!next->queue.empty() && next->queue.top().path->ticket != next->queue.top().ticket) {
-        next->queue.pop();
-      }
+      DropVoid(*next);
       world_.order_limit = world_.other_limit;
       if (!next->queue.empty())
         world_.order_limit = std::min(world_.order_limit, next->queue.top().time);
@@ -274,9 +274,7 @@ bool MachineImpl::RunUntil(Time limit) {
 std::optional<Time> MachineImpl::NextEvent() const {
   Time earliest = timed_.empty() ? kTimeNever : timed_.top().time;
   for (Device& device : world_.devices) {
-    while (!device.queue.empty() && device.queue.top().path->ticket != device.queue.top().ticket) {
-      device.queue.pop();
-    }
+    DropVoid(device);
     if (!device.queue.empty()) earliest = std::min(earliest, device.queue.top().time);
   }
   if (earliest == kTimeNever) return std::nullopt;

@@ -201,8 +201,7 @@ class MachineImpl final : public Machine {
   void StartKernel(Operation& op);
   void StepCopy(OpId id);
   void Complete(OpId id, Time at);
-  bool Resolve(ProcessId process, Address address, std::uint64_t size, bool write,
-               Place* place) const;
+  bool Resolve(ProcessId process, Address address, std::uint64_t size, Place* place) const;
   void OnFault(struct Launch& launch, Status status, std::string message);
   void EndContext(ProcessId process, int device);  // kills and drops its work
   void FinishLaunch(struct Launch& launch, Time at);

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "node/decode.h"
+#include "node/lanes.h"
 #include "node/machine_impl.h"
 #include "ptx/fatbin.h"
 #include "ptx/parser.h"
@@ -19,10 +20,7 @@ bool IsFatbin(std::span<const std::byte> image) {
 }
 
 bool IsElf(std::span<const std::byte> image) {
-  return image.size() >= 4 && std::memcmp(image.data(),
-                                          "\x7f"
-                                          "ELF",
-                                          4) == 0;
+  return image.size() >= 4 && std::memcmp(image.data(), "\177ELF", 4) == 0;
 }
 
 std::uint32_t TargetNumber(std::string_view target) {
@@ -31,17 +29,6 @@ std::uint32_t TargetNumber(std::string_view target) {
     if (c >= '0' && c <= '9') number = number * 10 + static_cast<std::uint32_t>(c - '0');
   }
   return number;
-}
-
-void Broadcast(std::byte* slot, std::uint64_t value, int bytes) {
-  for (std::size_t l = 0; l < kLanes; ++l) {
-    if (bytes == 4) {
-      const auto narrow = static_cast<std::uint32_t>(value);
-      std::memcpy(slot + l * 4, &narrow, 4);
-    } else {
-      std::memcpy(slot + l * 8, &value, 8);
-    }
-  }
 }
 
 }  // namespace

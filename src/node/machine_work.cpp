@@ -318,13 +318,12 @@ Status MachineImpl::Launch(ProcessId process, StreamId stream, const LaunchReque
   return Status::kSuccess;
 }
 
-bool MachineImpl::Resolve(ProcessId process, Address address, std::uint64_t size, bool write,
+bool MachineImpl::Resolve(ProcessId process, Address address, std::uint64_t size,
                           Place* place) const {
   const Mapping* mapping = world_.ProcessOf(process).table.Find(address);
   if (mapping == nullptr) return false;
   const std::uint64_t offset = address - mapping->base;
   if (size > mapping->object->size || offset > mapping->object->size - size) return false;
-  (void)write;  // constants are filled by the host through copies
   place->object = mapping->object;
   place->offset = offset;
   return true;
@@ -341,12 +340,12 @@ Status MachineImpl::Copy(ProcessId process, StreamId stream, std::shared_ptr<Cop
   }
   Place src, dst;
   if (copy->src != 0) {
-    if (!Resolve(process, copy->src, copy->size, false, &src)) return Status::kInvalidValue;
+    if (!Resolve(process, copy->src, copy->size, &src)) return Status::kInvalidValue;
   } else if (copy->bytes.size() < copy->size) {
     return Status::kInvalidValue;
   }
   if (copy->dst != 0) {
-    if (!Resolve(process, copy->dst, copy->size, true, &dst)) return Status::kInvalidValue;
+    if (!Resolve(process, copy->dst, copy->size, &dst)) return Status::kInvalidValue;
   } else {
     if (copy->src == 0) return Status::kInvalidValue;
     copy->bytes.resize(copy->size);
@@ -373,7 +372,7 @@ Status MachineImpl::Memset(ProcessId process, StreamId stream, Address dst, std:
   }
   const auto step = static_cast<std::uint64_t>(width);
   Place place;
-  if (count > (std::uint64_t{1} << 48) || !Resolve(process, dst, count * step, true, &place) ||
+  if (count > (std::uint64_t{1} << 48) || !Resolve(process, dst, count * step, &place) ||
       dst % step != 0) {
     return Status::kInvalidValue;
   }

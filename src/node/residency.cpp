@@ -29,10 +29,15 @@ std::int64_t SharedPerCta(const Profile& profile, const Code& code, std::uint32_
       profile.sm.shared_granularity);
 }
 
+// One per slot. A compare's predicate operands are looked up like slots, so as many as there are of
+// either.
+std::size_t ReadyTimes(const Code& code) {
+  return static_cast<std::size_t>(std::max(code.slots, code.predicates)) + 4;
+}
+
 // Bytes of one warp's registers, ready times and predicates.
 std::size_t StorePerWarp(const Code& code) {
-  const auto ready = static_cast<std::size_t>(std::max(code.slots, code.predicates)) + 4;
-  return (static_cast<std::size_t>(code.slots) * kSlotBytes + ready * sizeof(Time) +
+  return (static_cast<std::size_t>(code.slots) * kSlotBytes + ReadyTimes(code) * sizeof(Time) +
           static_cast<std::size_t>(code.predicates) * 4 + 63) /
          64 * 64;
 }
@@ -160,7 +165,7 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
   cta.end = at;
 
   const auto slots = static_cast<std::size_t>(code.slots);
-  const auto ready = static_cast<std::size_t>(std::max(code.slots, code.predicates)) + 4;
+  const std::size_t ready = ReadyTimes(code);
   const std::size_t per_warp = StorePerWarp(code);
   cta.store.resize(per_warp * launch.warps_per_cta + 64);
   std::memset(cta.store.data(), kPoison, cta.store.size());

@@ -17,6 +17,10 @@ constexpr std::size_t kMaxWatched = 4;
 // Iterations that a timer leaves to be executed before the change it expects.
 constexpr std::uint64_t kMargin = 2;
 
+bool Contains(const std::vector<std::uint32_t>& sorted, std::uint32_t pc) {
+  return std::binary_search(sorted.begin(), sorted.end(), pc);
+}
+
 void Snapshot(const Path& path, const SpinCode& loop, std::vector<std::uint64_t>* values) {
   const Warp& warp = *path.warp;
   values->clear();
@@ -166,8 +170,7 @@ void World::RecordRead(Path& path, Object& object, std::uint64_t offset, std::ui
   read.delay = delay;
   read.pc = path.pc;
   for (auto& spin : path.spins) {
-    if (std::binary_search(spin->loop->nonlinear_uses.begin(), spin->loop->nonlinear_uses.end(),
-                           path.pc)) {
+    if (Contains(spin->loop->nonlinear_uses, path.pc)) {
       spin->nonlinear = true;
     }
     spin->reads.push_back(read);
@@ -193,11 +196,10 @@ void World::RecordTracked(Path& path, const Op& op, std::uint32_t mask) {
   };
   for (auto& spin : path.spins) {
     const SpinCode& loop = *spin->loop;
-    if (std::binary_search(loop.nonlinear_uses.begin(), loop.nonlinear_uses.end(), path.pc)) {
+    if (Contains(loop.nonlinear_uses, path.pc)) {
       spin->nonlinear = true;
     }
-    if (!std::binary_search(loop.linear_compares.begin(), loop.linear_compares.end(), path.pc))
-      continue;
+    if (!Contains(loop.linear_compares, path.pc)) continue;
     spin->compares[0].push_back(path.pc);
     spin->compares[0].push_back(mask);
     for (std::uint32_t m = mask; m != 0; m &= m - 1) {
@@ -211,8 +213,7 @@ void World::RecordTracked(Path& path, const Op& op, std::uint32_t mask) {
 void World::RecordSleep(Path& path, std::uint64_t length) {
   for (auto& spin : path.spins) {
     spin->signature.push_back(length);
-    if (std::binary_search(spin->loop->nonlinear_uses.begin(), spin->loop->nonlinear_uses.end(),
-                           path.pc)) {
+    if (Contains(spin->loop->nonlinear_uses, path.pc)) {
       spin->nonlinear = true;
     }
   }

@@ -365,7 +365,7 @@ TEST_F(MachineTest, AModuleMayBeUnloadedBehindItsLaunch) {
 }
 
 TEST_F(MachineTest, FreedUnderAPollingKernelItIsAFaultOfThatKernel) {
-  const Address flag = Alloc(0, 4), seen = Alloc(0, 4);
+  const Address seen = Alloc(0, 4);
   for (const Time after : {Us(3), Us(8), Us(100)}) {  // before it runs, while it runs, parked
     const Address doomed = Alloc(0, 4);
     const OpId op = Launch(0, "wait_flag", {1}, {32}, false, doomed, seen);
@@ -376,7 +376,6 @@ TEST_F(MachineTest, FreedUnderAPollingKernelItIsAFaultOfThatKernel) {
     machine_->ResetDevice(process_, 0);
     EXPECT_EQ(machine_->StickyError(process_, 0), Status::kSuccess);
   }
-  (void)flag;
 }
 
 TEST_F(MachineTest, AResetDropsWhatIsQueued) {
