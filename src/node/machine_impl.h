@@ -1,5 +1,6 @@
 // The Machine's state beside the World: operations, streams, events, modules, and what hosts wait
-// for. Split over machine.cpp (time), machine_memory.cpp, machine_modules.cpp and machine_work.cpp.
+// for. Split over machine.cpp (time), machine_memory.cpp, machine_modules.cpp, machine_streams.cpp,
+// machine_work.cpp (operations, kernels) and machine_copy.cpp.
 #pragma once
 
 #include <deque>
@@ -17,6 +18,12 @@
 #include "ptx/module.h"
 
 namespace allranks::node {
+
+// Launches and copies that are recorded one by one; what comes after them is summed up in one
+// entry.
+inline constexpr std::size_t kMaxRecords = 1 << 16;
+// Operations a process may have queued. Hardware blocks the caller at about a thousand.
+inline constexpr std::size_t kMaxQueued = 1 << 16;
 
 // A PTX image after parsing; shared by every process and device that loads the same bytes.
 struct ParsedImage {

@@ -1,6 +1,7 @@
-// Streams, events and the graph of operations: what starts when, and what follows from its end.
+// The graph of operations: what starts when, and what follows from its end. Streams
+// (machine_streams.cpp) put operations in order; kernels are started here, copies in
+// machine_copy.cpp.
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
 #include "node/machine_impl.h"
@@ -8,65 +9,9 @@
 namespace allranks::node {
 namespace {
 
-// A copy proceeds in pieces of this size, each applied when it has arrived.
-constexpr std::uint64_t kCopyPiece = std::uint64_t{1} << 20;
 constexpr std::uint64_t kWorkspaceBytes = 64;
-// Launches and copies that are recorded one by one; what comes after them is summed up in one
-// entry.
-constexpr std::size_t kMaxRecords = 1 << 16;
-// Operations a process may have queued. Hardware blocks the caller at about a thousand.
-constexpr std::size_t kMaxQueued = 1 << 16;
 
 }  // namespace
-
-StreamId MachineImpl::DefaultStream(ProcessId process, int device) {
-  const Process* found = Find(process);
-  if (found == nullptr || DeviceOf(*found, device) == nullptr) return 0;
-  const int number = world_.FirstDevice(*found) + device;
-  StreamId& id = default_streams_[{process, number}];
-  if (id == 0) {
-    id = next_id_++;
-    streams_[id] = {process, number, false, true, 0};
-  }
-  return id;
-}
-
-Status MachineImpl::CreateStream(ProcessId process, int device, bool non_blocking, int priority,
-                                 StreamId* stream) {
-  (void)priority;  // accepted; no profile says yet what it is worth
-  const Process* found = Find(process);
-  if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidContext;
-  *stream = next_id_++;
-  streams_[*stream] = {process, world_.FirstDevice(*found) + device, non_blocking, false, 0};
-  return Status::kSuccess;
-}
-
-Status MachineImpl::DestroyStream(ProcessId process, StreamId stream) {
-  Stream* found = FindStream(process, stream);
-  if (found == nullptr || found->legacy) return Status::kInvalidHandle;
-  // Its operations go on, and others still have to wait for them.
-  found->destroyed = true;
-  if (!operations_.contains(found->tail)) streams_.erase(stream);
-  return Status::kSuccess;
-}
-
-Status MachineImpl::CreateEvent(ProcessId process, int device, bool timing, EventId* event) {
-  const Process* found = Find(process);
-  if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidContext;
-  *event = next_id_++;
-  Event made;
-  made.process = process;
-  made.device = world_.FirstDevice(*found) + device;
-  made.timing = timing;
-  events_[*event] = made;
-  return Status::kSuccess;
-}
-
-Status MachineImpl::DestroyEvent(ProcessId process, EventId event) {
-  if (FindEvent(process, event) == nullptr) return Status::kInvalidHandle;
-  events_.erase(event);
-  return Status::kSuccess;
-}
 
 Operation& MachineImpl::NewOperation(Operation::What what, ProcessId process, int device) {
   const OpId id = next_id_++;
@@ -207,47 +152,6 @@ void MachineImpl::FinishLaunch(struct Launch& launch, Time at) {
   At(at, [this, op] { Complete(op, world_.now); });
 }
 
-// One piece of a copy or memset: charged now, applied when it has arrived.
-void MachineImpl::StepCopy(OpId id) {
-  Operation& op = operations_.at(id);
-  const std::uint64_t piece = std::min(kCopyPiece, op.size - op.done);
-  const int from = op.src.object != nullptr ? op.src.object->device : -1;
-  const int to = op.dst.object != nullptr ? op.dst.object->device : -1;
-  const bool memset = op.what == Operation::What::kMemset;
-  const Time arrival = world_.ChargeCopy(memset ? to : from, to, piece, world_.now);
-  At(arrival, [this, id, piece, memset] {
-    const auto it = operations_.find(id);
-    if (it == operations_.end()) return;
-    Operation& o = it->second;
-    std::byte* dst = o.dst.object != nullptr ? o.dst.object->data + o.dst.offset + o.done
-                                             : o.copy->bytes.data() + o.done;
-    if (memset) {
-      for (std::uint64_t i = 0; i < piece; i += static_cast<std::uint64_t>(o.width)) {
-        std::memcpy(dst + i, &o.value, static_cast<std::size_t>(o.width));
-      }
-    } else {
-      const std::byte* src = o.src.object != nullptr ? o.src.object->data + o.src.offset + o.done
-                                                     : o.copy->bytes.data() + o.done;
-      std::memmove(dst, src, piece);
-    }
-    if (o.dst.object != nullptr) {
-      Object& object = *o.dst.object;
-      world_.last_change = world_.now;
-      world_.timer_wakes = 0;
-      if (!object.watches.empty()) {
-        world_.NotifyWrite(object, o.dst.offset + o.done, piece, world_.now, world_.now);
-      }
-    }
-    o.done += piece;
-    if (o.done < o.size) {
-      StepCopy(id);
-      return;
-    }
-    world_.stats.copies[o.record].end = world_.now;
-    Complete(id, world_.now);
-  });
-}
-
 void MachineImpl::Complete(OpId id, Time at) {
   auto node = operations_.extract(id);
   if (node.empty()) return;
@@ -317,165 +221,6 @@ Status MachineImpl::Launch(ProcessId process, StreamId stream, const LaunchReque
   *id = op.id;
   return Status::kSuccess;
 }
-
-bool MachineImpl::Resolve(ProcessId process, Address address, std::uint64_t size,
-                          Place* place) const {
-  const Mapping* mapping = world_.ProcessOf(process).table.Find(address);
-  if (mapping == nullptr) return false;
-  const std::uint64_t offset = address - mapping->base;
-  if (size > mapping->object->size || offset > mapping->object->size - size) return false;
-  place->object = mapping->object;
-  place->offset = offset;
-  return true;
-}
-
-Status MachineImpl::Copy(ProcessId process, StreamId stream, std::shared_ptr<CopyRequest> copy,
-                         Time at, OpId* id) {
-  Stream* s = FindStream(process, stream);
-  if (s == nullptr) return Status::kInvalidHandle;
-  if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
-  if (copy->size == 0) {
-    *id = 0;
-    return Status::kSuccess;
-  }
-  Place src, dst;
-  if (copy->src != 0) {
-    if (!Resolve(process, copy->src, copy->size, &src)) return Status::kInvalidValue;
-  } else if (copy->bytes.size() < copy->size) {
-    return Status::kInvalidValue;
-  }
-  if (copy->dst != 0) {
-    if (!Resolve(process, copy->dst, copy->size, &dst)) return Status::kInvalidValue;
-  } else {
-    if (copy->src == 0) return Status::kInvalidValue;
-    copy->bytes.resize(copy->size);
-  }
-  Operation& op = NewOperation(Operation::What::kCopy, process, s->device);
-  op.copy = std::move(copy);
-  op.size = op.copy->size;
-  op.src = std::move(src);
-  op.dst = std::move(dst);
-  Enqueue(*s, op, at);
-  *id = op.id;
-  return Status::kSuccess;
-}
-
-Status MachineImpl::Memset(ProcessId process, StreamId stream, Address dst, std::uint32_t value,
-                           int width, std::uint64_t count, Time at, OpId* id) {
-  Stream* s = FindStream(process, stream);
-  if (s == nullptr) return Status::kInvalidHandle;
-  if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
-  if (width != 1 && width != 2 && width != 4) return Status::kInvalidValue;
-  if (count == 0) {
-    *id = 0;
-    return Status::kSuccess;
-  }
-  const auto step = static_cast<std::uint64_t>(width);
-  Place place;
-  if (count > (std::uint64_t{1} << 48) || !Resolve(process, dst, count * step, &place) ||
-      dst % step != 0) {
-    return Status::kInvalidValue;
-  }
-  Operation& op = NewOperation(Operation::What::kMemset, process, s->device);
-  op.dst = std::move(place);
-  op.size = count * step;
-  op.value = value;
-  op.width = width;
-  Enqueue(*s, op, at);
-  *id = op.id;
-  return Status::kSuccess;
-}
-
-Status MachineImpl::RecordEvent(ProcessId process, StreamId stream, EventId event, Time at) {
-  Stream* s = FindStream(process, stream);
-  Event* e = FindEvent(process, event);
-  if (s == nullptr || e == nullptr) return Status::kInvalidHandle;
-  if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
-  if (e->device != s->device) return Status::kInvalidHandle;
-  Operation& op = NewOperation(Operation::What::kRecord, process, s->device);
-  op.event = event;
-  e->op = op.id;
-  e->recorded = true;
-  Enqueue(*s, op, at);
-  return Status::kSuccess;
-}
-
-Status MachineImpl::WaitEvent(ProcessId process, StreamId stream, EventId event, Time at) {
-  Stream* s = FindStream(process, stream);
-  const Event* e = FindEvent(process, event);
-  if (s == nullptr || e == nullptr) return Status::kInvalidHandle;
-  if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
-  if (!e->recorded) return Status::kSuccess;
-  // A wait is an operation of its own, so that the stream's later work depends on it.
-  Operation& op = NewOperation(Operation::What::kRecord, process, s->device);
-  Depend(op, e->op);
-  Enqueue(*s, op, at);
-  return Status::kSuccess;
-}
-
-Status MachineImpl::StreamTail(ProcessId process, StreamId stream, std::vector<OpId>* ops) {
-  const Stream* s = FindStream(process, stream);
-  if (s == nullptr) return Status::kInvalidHandle;
-  ops->push_back(s->tail);
-  if (s->legacy) {  // synchronising it waits for the blocking streams as well
-    for (const auto& [id, other] : streams_) {
-      if (other.process == s->process && other.device == s->device && !other.non_blocking) {
-        ops->push_back(other.tail);
-      }
-    }
-  }
-  return Status::kSuccess;
-}
-
-Status MachineImpl::EventTail(ProcessId process, EventId event, std::vector<OpId>* ops) {
-  const Event* e = FindEvent(process, event);
-  if (e == nullptr) return Status::kInvalidHandle;
-  ops->push_back(e->op);
-  return Status::kSuccess;
-}
-
-Status MachineImpl::DeviceTail(ProcessId process, int device, std::vector<OpId>* ops) {
-  const Process* found = Find(process);
-  if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidDevice;
-  const int number = world_.FirstDevice(*found) + device;
-  for (const auto& [id, op] : operations_) {
-    if (op.process == process && op.device == number) ops->push_back(id);
-  }
-  return Status::kSuccess;
-}
-
-bool MachineImpl::Done(std::span<const OpId> ops) const {
-  return std::none_of(ops.begin(), ops.end(), [&](OpId id) { return operations_.contains(id); });
-}
-
-Status MachineImpl::EventTime(ProcessId process, EventId event, Time* time) {
-  const Event* e = FindEvent(process, event);
-  if (e == nullptr || !e->timing || !e->recorded) return Status::kInvalidHandle;
-  if (operations_.contains(e->op)) return Status::kNotReady;
-  *time = e->time;
-  return Status::kSuccess;
-}
-
-std::uint64_t MachineImpl::WhenDone(std::vector<OpId> ops, std::function<void(Time)> done) {
-  const std::uint64_t id = next_id_++;
-  Waiting waiting;
-  waiting.latest = world_.now;
-  for (const OpId op : ops) {
-    const auto it = operations_.find(op);
-    if (it == operations_.end()) continue;
-    it->second.waiters.push_back(id);
-    ++waiting.missing;
-  }
-  if (waiting.missing == 0) {
-    done(world_.now);
-    return 0;
-  }
-  waiting.done = std::move(done);
-  waiting_.emplace(id, std::move(waiting));
-  return id;
-}
-
-void MachineImpl::CancelWhenDone(std::uint64_t id) { waiting_.erase(id); }
 
 void MachineImpl::OnFault(struct Launch& launch, Status status, std::string message) {
   struct Fault fault;

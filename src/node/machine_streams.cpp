@@ -1,0 +1,149 @@
+// Streams and events: who comes after whom, and what a host can wait for. machine_work.cpp runs
+// what they order.
+#include <algorithm>
+
+#include "node/machine_impl.h"
+
+namespace allranks::node {
+
+StreamId MachineImpl::DefaultStream(ProcessId process, int device) {
+  const Process* found = Find(process);
+  if (found == nullptr || DeviceOf(*found, device) == nullptr) return 0;
+  const int number = world_.FirstDevice(*found) + device;
+  StreamId& id = default_streams_[{process, number}];
+  if (id == 0) {
+    id = next_id_++;
+    streams_[id] = {process, number, false, true, 0};
+  }
+  return id;
+}
+
+Status MachineImpl::CreateStream(ProcessId process, int device, bool non_blocking, int priority,
+                                 StreamId* stream) {
+  (void)priority;  // accepted; no profile says yet what it is worth
+  const Process* found = Find(process);
+  if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidContext;
+  *stream = next_id_++;
+  streams_[*stream] = {process, world_.FirstDevice(*found) + device, non_blocking, false, 0};
+  return Status::kSuccess;
+}
+
+Status MachineImpl::DestroyStream(ProcessId process, StreamId stream) {
+  Stream* found = FindStream(process, stream);
+  if (found == nullptr || found->legacy) return Status::kInvalidHandle;
+  // Its operations go on, and others still have to wait for them.
+  found->destroyed = true;
+  if (!operations_.contains(found->tail)) streams_.erase(stream);
+  return Status::kSuccess;
+}
+
+Status MachineImpl::CreateEvent(ProcessId process, int device, bool timing, EventId* event) {
+  const Process* found = Find(process);
+  if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidContext;
+  *event = next_id_++;
+  Event made;
+  made.process = process;
+  made.device = world_.FirstDevice(*found) + device;
+  made.timing = timing;
+  events_[*event] = made;
+  return Status::kSuccess;
+}
+
+Status MachineImpl::DestroyEvent(ProcessId process, EventId event) {
+  if (FindEvent(process, event) == nullptr) return Status::kInvalidHandle;
+  events_.erase(event);
+  return Status::kSuccess;
+}
+
+Status MachineImpl::RecordEvent(ProcessId process, StreamId stream, EventId event, Time at) {
+  Stream* s = FindStream(process, stream);
+  Event* e = FindEvent(process, event);
+  if (s == nullptr || e == nullptr) return Status::kInvalidHandle;
+  if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
+  if (e->device != s->device) return Status::kInvalidHandle;
+  Operation& op = NewOperation(Operation::What::kRecord, process, s->device);
+  op.event = event;
+  e->op = op.id;
+  e->recorded = true;
+  Enqueue(*s, op, at);
+  return Status::kSuccess;
+}
+
+Status MachineImpl::WaitEvent(ProcessId process, StreamId stream, EventId event, Time at) {
+  Stream* s = FindStream(process, stream);
+  const Event* e = FindEvent(process, event);
+  if (s == nullptr || e == nullptr) return Status::kInvalidHandle;
+  if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
+  if (!e->recorded) return Status::kSuccess;
+  // A wait is an operation of its own, so that the stream's later work depends on it.
+  Operation& op = NewOperation(Operation::What::kRecord, process, s->device);
+  Depend(op, e->op);
+  Enqueue(*s, op, at);
+  return Status::kSuccess;
+}
+
+Status MachineImpl::StreamTail(ProcessId process, StreamId stream, std::vector<OpId>* ops) {
+  const Stream* s = FindStream(process, stream);
+  if (s == nullptr) return Status::kInvalidHandle;
+  ops->push_back(s->tail);
+  if (s->legacy) {  // synchronising it waits for the blocking streams as well
+    for (const auto& [id, other] : streams_) {
+      if (other.process == s->process && other.device == s->device && !other.non_blocking) {
+        ops->push_back(other.tail);
+      }
+    }
+  }
+  return Status::kSuccess;
+}
+
+Status MachineImpl::EventTail(ProcessId process, EventId event, std::vector<OpId>* ops) {
+  const Event* e = FindEvent(process, event);
+  if (e == nullptr) return Status::kInvalidHandle;
+  ops->push_back(e->op);
+  return Status::kSuccess;
+}
+
+Status MachineImpl::DeviceTail(ProcessId process, int device, std::vector<OpId>* ops) {
+  const Process* found = Find(process);
+  if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidDevice;
+  const int number = world_.FirstDevice(*found) + device;
+  for (const auto& [id, op] : operations_) {
+    if (op.process == process && op.device == number) ops->push_back(id);
+  }
+  return Status::kSuccess;
+}
+
+bool MachineImpl::Done(std::span<const OpId> ops) const {
+  return std::none_of(ops.begin(), ops.end(), [&](OpId id) { return operations_.contains(id); });
+}
+
+Status MachineImpl::EventTime(ProcessId process, EventId event, Time* time) {
+  const Event* e = FindEvent(process, event);
+  if (e == nullptr || !e->timing || !e->recorded) return Status::kInvalidHandle;
+  if (operations_.contains(e->op)) return Status::kNotReady;
+  *time = e->time;
+  return Status::kSuccess;
+}
+
+std::uint64_t MachineImpl::WhenDone(std::vector<OpId> ops, std::function<void(Time)> done) {
+  const std::uint64_t id = next_id_++;
+  Waiting waiting;
+  waiting.latest = world_.now;
+  for (const OpId op : ops) {
+    const auto it = operations_.find(op);
+    if (it == operations_.end()) continue;
+    it->second.waiters.push_back(id);
+    ++waiting.missing;
+  }
+  if (waiting.missing == 0) {
+    done(world_.now);
+    return 0;
+  }
+  waiting.done = std::move(done);
+  waiting_.emplace(id, std::move(waiting));
+  return id;
+}
+
+void MachineImpl::CancelWhenDone(std::uint64_t id) { waiting_.erase(id); }
+
+}  // namespace allranks::node
