@@ -1,7 +1,7 @@
 // Deadlocks although the flag is set: the spin is on an ordinary load, which the compiler may
 // hoist, so the loop becomes a branch to itself that reads nothing any more.
-#include "../check.h"
-#include "../flags.h"
+#include "check.h"
+#include "flags.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // Deadlocks: a block that finds the table full returns from inside the critical section and keeps
 // the lock, so the next one waits for ever.
-#include "../check.h"
+#include "check.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Deadlocks: device 0 writes the payload into device 1's memory but nobody ever raises the flag.
-#include "../check.h"
+#include "check.h"
 
 namespace {
 

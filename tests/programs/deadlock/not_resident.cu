@@ -1,7 +1,7 @@
 // Deadlocks: a hand-made grid barrier in an ordinary launch with one block more than the device can
 // hold. Blocks take a whole multiprocessor each (shared memory), and none leaves before the last
 // one has come.
-#include "../check.h"
+#include "check.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Deadlocks: rank 1, another process, signals some rounds into rank 0's memory over IPC and ends in
 // good order before the last one. Rank 0's kernel waits for it for ever.
-#include "../flags.h"
-#include "../two_processes.h"
+#include "flags.h"
+#include "two_processes.h"
 
 namespace {
 

@@ -3,8 +3,8 @@
 // comes.
 #include <thread>
 
-#include "../check.h"
-#include "../flags.h"
+#include "check.h"
+#include "flags.h"
 
 namespace {
 

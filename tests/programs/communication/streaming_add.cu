@@ -1,5 +1,8 @@
 // The bench's workload: c = a + b in float4, on several devices at once, one host thread each.
 // Usage: streaming_add [devices] [float elements per device, a multiple of 4] [repetitions]
+//
+// run:
+// run 8: | 8 32768
 #include <thread>
 #include <vector>
 

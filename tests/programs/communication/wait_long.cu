@@ -1,6 +1,16 @@
 // A kernel on device 1 waits for a flag that device 0 sets after a long delay; the variants are the
 // ways in which programs wait. How long the wait is must not change what it costs to simulate.
 // Usage: wait_long [microseconds] [flag|count|clock|timer|cas|atomic|eventquery|streamquery]
+// The runs here are long enough that a detector of deadlocks that only counts time would be wrong.
+//
+// run flag: | 100000 flag
+// run count: | 100000 count
+// run clock: | 100000 clock
+// run timer: | 100000 timer
+// run cas: | 100000 cas
+// run atomic: | 100000 atomic
+// run eventquery: | 100000 eventquery
+// run streamquery: | 100000 streamquery
 #include <cstring>
 #include <cuda/atomic>
 

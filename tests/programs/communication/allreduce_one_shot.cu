@@ -4,6 +4,14 @@
 //
 // Why two buffers suffice: call e + 2 writes the buffer of call e. A rank gets there only after its
 // call e + 1 has seen every peer's flag e + 1, and a peer raises that after its call e has ended.
+//
+// run 2: --devices 2 | 2
+// run 3: --devices 3 | 3
+// run 4: --devices 4 | 4
+// run 5: --devices 5 | 5
+// run 6: --devices 6 | 6
+// run 7: --devices 7 | 7
+// run 8: --devices 8 | 8
 #include <thread>
 #include <vector>
 
