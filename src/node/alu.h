@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "node/code.h"
+#include "node/op.h"
 #include "ptx/module.h"
 
 namespace allranks::node {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "node/code.h"
+#include "node/op.h"
 
 namespace allranks::node::alu {
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "node/code.h"
+#include "node/op.h"
 #include "ptx/module.h"
 
 namespace allranks::node::alu {

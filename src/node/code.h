@@ -1,14 +1,6 @@
 // Executable code of one kernel: what decode.h makes of PTX and engine.h runs; later also the
-// interface of a JIT, so its layout is versioned.
-//
-// Layout (version 1). A warp owns a register file of 128-byte slots. A b32 register (also b8, b16,
-// f16, bf16: value in the low bits, zero above) is one slot, u32[32], one element per lane. A b64
-// register is two consecutive slots read as u64[32]; a b128 is four (low u64[32], high u64[32]).
-// Predicates are not in slots: predicate i is the u32 lane mask preds[i].
-// An operand with kConstant set lives in the constant bank instead, which all warps of a launch
-// share and which has the same layout; a literal or kernel parameter is a slot of it whose lanes
-// are equal. Registers are allocated by liveness (flow.h): lanes that part only ever write their
-// own elements, so two registers that are never live together on one control path may share a slot.
+// interface of a JIT. Operations and the layout of registers are in op.h; here are their side
+// tables.
 #pragma once
 
 #include <cstddef>
@@ -16,66 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "node/op.h"
 #include "ptx/module.h"
 
 namespace allranks::node {
-
-inline constexpr int kCodeLayoutVersion = 1;
-inline constexpr int kLanes = 32;
-inline constexpr std::size_t kSlotBytes = 128;
-inline constexpr std::uint32_t kAllLanes = 0xffffffffu;
-
-// Where an operand is: slot number, or predicate number where the instruction wants a predicate.
-using Slot = std::uint16_t;
-inline constexpr Slot kConstant = 0x8000;  // flag: slot of the constant bank
-inline constexpr Slot kNoSlot = 0x7fff;
-inline constexpr int kMaxSlots = 0x7000;
-inline constexpr int kMaxPredicates = 0x7000;
-
-struct Op;
-
-// The state an arithmetic handler sees.
-struct Lanes {
-  std::byte* registers;        // slots of this warp, 64-byte aligned
-  const std::byte* constants;  // slots of the constant bank
-  std::uint32_t* predicates;
-};
-
-// Executes `op` for the lanes in `mask` (never 0). Must leave other lanes' elements alone.
-using AluFn = void (*)(const Lanes& lanes, const Op& op, std::uint32_t mask);
-
-enum class OpKind : std::uint8_t {
-  kAlu,       // alu(lanes, op, mask)
-  kTracked,   // the same, for an op whose operands decide a spin loop: compares[aux]
-  kSpecial,   // d = special register `aux` (SpecialRegister), evaluated by the engine
-  kMemory,    // loads, stores, atomics, reductions: memory[aux]
-  kFence,     // memory[aux] has order and scope
-  kBranch,    // branches[aux]
-  kBarrier,   // bar/barrier: barriers[aux]
-  kWarpSync,  // shfl, vote, match, redux, bar.warp.sync, activemask, elect: warp_ops[aux]
-  kSleep,     // nanosleep s[0]
-  kExit,      // exit, or ret of an entry
-  kTrap,      // trap, brkpt
-  kNop,
-  kUnsupported,  // faults if reached, with the instruction's name
-};
-
-struct Op {
-  AluFn alu = nullptr;
-  Slot d = kNoSlot, d2 = kNoSlot;  // destinations (d2: second predicate of setp, carry, ...)
-  Slot s[4] = {kNoSlot, kNoSlot, kNoSlot, kNoSlot};
-  Slot guard = kNoSlot;  // predicate, or kNoSlot
-  bool guard_negated = false;
-  OpKind kind = OpKind::kNop;
-  std::uint8_t cycles = 1;   // issue cycles beyond the first, plus one
-  std::uint8_t flags = 0;    // kNegate0 ... below
-  std::uint32_t imm = 0;     // small literal of the operation (lop3 table, rounding, ...)
-  std::uint32_t aux = 0;     // index into a side table of Code
-  std::uint32_t source = 0;  // index of the ptx::Instruction
-};
-
-// Op::flags of arithmetic handlers.
-inline constexpr std::uint8_t kNegatePredicate = 1;  // the predicate source is negated (!p)
 
 // --- side tables --------------------------------------------------------------------------------
 enum class Order : std::uint8_t { kWeak, kVolatile, kRelaxed, kAcquire, kRelease, kAcqRel, kSc };
@@ -107,6 +43,7 @@ struct MemoryOp {
   std::uint8_t count = 1;           // elements of a vector access
   std::uint8_t register_bytes = 4;  // width of the data registers: 4, 8 or 16
   bool address32 = false;           // the address register is 32 bits wide
+  bool in_frame = false;            // `offset` counts from the local frame of the function
   Slot address = kNoSlot;           // kNoSlot: `offset` alone
   std::int64_t offset = 0;
   Slot data[8] = {kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot};
@@ -120,6 +57,37 @@ struct BranchOp {
   std::uint32_t reconverge = 0xffffffffu;
   std::int32_t spin = -1;  // index into Code::spins if this back edge may be a wait
   bool back_edge = false;
+};
+
+// brx.idx: one target per index. What is beyond the end is undefined in PTX; here it faults.
+struct BranchTable {
+  Slot index = kNoSlot;
+  std::vector<std::uint32_t> targets;
+  std::uint32_t reconverge = 0xffffffffu;
+};
+
+// Where bytes of an argument or result stand in the local frame of a function.
+struct FramePlace {
+  std::uint32_t offset = 0, size = 0;
+};
+
+// A call copies its arguments from the caller's frame into the callee's, a return the results back.
+struct CallOp {
+  // Functions that the node has instead of the program.
+  enum class Builtin : std::uint8_t { kNone, kPrintf, kAssertFail, kMalloc, kFree };
+  std::int32_t function = -1;  // index into Code::functions; -1: by `target`, or a builtin
+  Slot target = kNoSlot;       // address of a function, 8 bytes
+  Builtin builtin = Builtin::kNone;
+  std::vector<FramePlace> arguments, results;  // in the caller's frame
+};
+
+// One function of a Code: the entry is the first. Its registers, predicates and local memory are a
+// frame on the warp's stacks; slots in operations count from the frame's start.
+struct FunctionCode {
+  std::string name;
+  std::uint32_t begin = 0, end = 0;  // ops
+  std::uint32_t slots = 0, predicates = 0, local_bytes = 0;
+  std::vector<FramePlace> params, results;
 };
 
 struct BarrierOp {
@@ -196,6 +164,7 @@ enum class Special : std::uint8_t {
   kEnvreg2,
   kDynamicSmem,
   kTotalSmem,
+  kFrameAddress,  // Op::imm beyond the start of the function's local frame
   kZero,
   kOne,
 };
@@ -261,6 +230,10 @@ struct Code {
   std::vector<Op> ops;
   std::vector<MemoryOp> memory;
   std::vector<BranchOp> branches;
+  std::vector<BranchTable> tables;
+  std::vector<CallOp> calls;
+  std::vector<FunctionCode> functions;    // [0] is the entry
+  std::vector<std::int32_t> function_of;  // by number in the module (FunctionAddress): index, or -1
   std::vector<BarrierOp> barriers;
   std::vector<WarpOp> warp_ops;
   std::vector<SpinCode> spins;
@@ -269,11 +242,11 @@ struct Code {
   std::vector<ConstantRef> refs;
   std::vector<std::string> forms;  // per op: "ld.acquire.sys.u32", for reports
   std::vector<SourceLine> lines;   // per op
-  int slots = 0, predicates = 0;
+  int slots = 0, predicates = 0;   // of the entry's frame
   std::uint32_t param_bytes = 0;
   std::vector<std::uint32_t> param_offsets, param_sizes;
   std::uint32_t static_shared = 0;  // dynamic shared memory follows, 16-byte aligned
-  std::uint32_t local_bytes = 0;    // declared .local per thread
+  std::uint32_t local_bytes = 0;    // of the entry's frame, per thread
   std::uint32_t registers = 0;      // from the cubin; an estimate if there is none
   std::uint32_t max_threads = 1024;
   std::vector<std::string> unsupported;  // forms that would fault

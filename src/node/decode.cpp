@@ -5,21 +5,13 @@
 #include <unordered_map>
 
 #include "node/decode_internal.h"
+#include "node/memory.h"
 
 namespace allranks::node {
 namespace {
 
 constexpr std::uint32_t kMaxRegisters = 255;          // per thread, on every architecture
 constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;  // per thread, as on hardware
-
-std::uint64_t AlignUp(std::uint64_t value, std::uint64_t align) {
-  return align <= 1 ? value : (value + align - 1) / align * align;
-}
-
-std::uint64_t AlignOf(const ptx::Variable& variable) {
-  if (variable.align != 0) return variable.align;
-  return std::max(1, ptx::SizeOf(variable.type)) * std::max(1u, variable.vector);
-}
 
 }  // namespace
 
@@ -36,13 +28,22 @@ void Decoder::One(const Instruction& in) {
     known = Fence(in);
   } else if (name == "bra") {
     known = Branch(in);
+  } else if (name == "brx") {
+    known = BranchIndexed(in);
+  } else if (name == "call") {
+    known = Call(in);
   } else if ((name == "bar" || name == "barrier") && !in.Has("warp")) {
     known = Barrier(in);
   } else if (name == "bar" || name == "barrier" || name == "shfl" || name == "vote" ||
              name == "match" || name == "redux" || name == "activemask" || name == "elect") {
     known = Warp(in);
   } else if (name == "exit" || name == "ret") {
-    Emit(Start(in, OpKind::kExit));
+    Emit(Start(in, name == "ret" && !IsEntry() ? OpKind::kReturn : OpKind::kExit));
+    known = true;
+  } else if (name == "griddepcontrol") {
+    Op op = Start(in, OpKind::kGridWait);
+    op.imm = in.Has("launch_dependents") ? 1 : 0;
+    Emit(op);
     known = true;
   } else if (name == "trap" || name == "brkpt") {
     Emit(Start(in, OpKind::kTrap));
@@ -53,8 +54,7 @@ void Decoder::One(const Instruction& in) {
     known = op.s[0] != kNoSlot;
     if (known) Emit(op);
   } else if (name == "prefetch" || name == "prefetchu" || name == "discard" ||
-             name == "applypriority" || name == "pmevent" || name == "griddepcontrol" ||
-             name == "setmaxnreg") {
+             name == "applypriority" || name == "pmevent" || name == "setmaxnreg") {
     Emit(Start(in, OpKind::kNop));  // hints: no effect on results
     known = true;
   } else {
@@ -94,55 +94,37 @@ void Decoder::Track(std::uint32_t at) {
   code_->compares.push_back(compare);
 }
 
-std::set<std::string_view> Decoder::UsedSymbols() const {
-  std::set<std::string_view> used;
-  std::vector<const Operand*> open;
-  for (const Instruction& in : function_.code) {
-    for (const Operand& operand : in.operands) open.push_back(&operand);
-    while (!open.empty()) {
-      const Operand& operand = *open.back();
-      open.pop_back();
-      if (operand.kind == Operand::Kind::kSymbol) used.insert(operand.name);
-      for (const Operand& element : operand.elements) open.push_back(&element);
-    }
-  }
-  return used;
-}
-
 void Decoder::LayOutVariables() {
-  LayoutParams(function_, &code_->param_offsets, &code_->param_sizes, &code_->param_bytes);
-  for (std::size_t i = 0; i < function_.params.size(); ++i) {
-    params_[function_.params[i].name] = code_->param_offsets[i];
-  }
-  std::uint64_t shared = 0, local = 0;
-  std::vector<const ptx::Variable*> dynamic;
+  std::uint64_t local = 0;
   const auto add = [&](const ptx::Variable& variable) {
-    if (variable.space == Space::kShared) {
-      if (variable.unsized) {
-        dynamic.push_back(&variable);
-        return;
-      }
-      shared = AlignUp(shared, AlignOf(variable));
-      shared_[variable.name] = shared;
-      shared += variable.size;
-    } else if (variable.space == Space::kLocal) {
-      local = AlignUp(local, AlignOf(variable));
-      local_[variable.name] = local;
-      local += variable.size;
-    }
+    local = AlignUp(local, AlignOf(variable));
+    frame_[variable.name] = {static_cast<std::uint32_t>(std::min<std::uint64_t>(local, UINT32_MAX)),
+                             static_cast<std::uint32_t>(variable.size)};
+    local += variable.size;
   };
-  for (const ptx::Variable& variable : function_.variables) add(variable);
-  // Of the module's variables only those that this kernel names take room in its CTAs.
-  const std::set<std::string_view> used = UsedSymbols();
-  for (const ptx::Variable& variable : module_.variables) {
-    if (used.contains(variable.name)) add(variable);
+  FunctionCode& function = code_->functions.back();
+  if (IsEntry()) {
+    LayoutParams(function_, &code_->param_offsets, &code_->param_sizes, &code_->param_bytes);
+    for (std::size_t i = 0; i < function_.params.size(); ++i) {
+      params_[function_.params[i].name] = code_->param_offsets[i];
+    }
+  } else {
+    for (const ptx::Variable& param : function_.params) {
+      add(param);
+      function.params.push_back(frame_[param.name]);
+    }
+    for (const ptx::Variable& result : function_.results) {
+      add(result);
+      function.results.push_back(frame_[result.name]);
+    }
   }
-  std::uint64_t align = 16;
-  for (const ptx::Variable* variable : dynamic) align = std::max(align, AlignOf(*variable));
-  shared = AlignUp(shared, align);
-  for (const ptx::Variable* variable : dynamic) shared_[variable->name] = shared;
-  code_->static_shared = static_cast<std::uint32_t>(std::min<std::uint64_t>(shared, INT32_MAX));
-  code_->local_bytes =
+  for (const ptx::Variable& variable : function_.variables) {
+    if (variable.space == Space::kLocal || variable.space == Space::kParam) add(variable);
+  }
+  for (const ptx::Variable& variable : module_.variables) {
+    if (variable.space == Space::kLocal) add(variable);
+  }
+  function.local_bytes =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(AlignUp(local, 16), UINT32_MAX));
 }
 
@@ -160,7 +142,7 @@ void Decoder::Lines() {
   };
   code_->lines.resize(code_->ops.size());
   code_->forms.resize(code_->ops.size());
-  for (std::size_t i = 0; i < code_->ops.size(); ++i) {
+  for (std::size_t i = begin_; i < code_->ops.size(); ++i) {
     const std::uint32_t source = code_->ops[i].source;
     if (source >= function_.code.size()) {
       code_->forms[i] = "exit";
@@ -193,31 +175,8 @@ void Decoder::Lines() {
   }
 }
 
-Result<std::shared_ptr<const Code>> Decoder::Run(const ptx::KernelResources* resources) {
-  code_->name = std::string(function_.name);
-  flow_ = Analyse(function_);
-  if (!flow_.ok) return Fail("{}: {}", function_.name, flow_.error);
-  LayOutVariables();
-  if (code_->local_bytes > kMaxLocalBytes) {
-    return Fail("{}: {} bytes of local memory per thread; the most is {}", function_.name,
-                code_->local_bytes, kMaxLocalBytes);
-  }
-  code_->slots = flow_.slots;
-  code_->predicates = flow_.predicates;
-  op_of_.resize(function_.code.size() + 1);
-  for (at_ = 0; at_ < function_.code.size(); ++at_) {
-    op_of_[at_] = static_cast<std::uint32_t>(code_->ops.size());
-    One(function_.code[at_]);
-  }
-  op_of_[at_] = static_cast<std::uint32_t>(code_->ops.size());
-  Op end;
-  end.kind = OpKind::kExit;
-  end.source = at_;
-  Emit(end);
-  for (BranchOp& branch : code_->branches) {
-    branch.target = op_of_[branch.target];
-    if (branch.reconverge != kNoPc) branch.reconverge = op_of_[branch.reconverge];
-  }
+void Decoder::Spins() {
+  const std::size_t first = code_->spins.size();
   std::vector<std::int32_t> spin_of(flow_.spin_loops.size(), -1);
   for (std::size_t i = 0; i < flow_.spin_loops.size(); ++i) {
     const SpinLoop& loop = flow_.spin_loops[i];
@@ -242,34 +201,57 @@ Result<std::shared_ptr<const Code>> Decoder::Run(const ptx::KernelResources* res
     code_->branches[op.aux].spin = spin_of[i];
     code_->spins.push_back(std::move(spin));
   }
-  for (SpinCode& spin : code_->spins) {
+  for (std::size_t i = first; i < code_->spins.size(); ++i) {
+    SpinCode& spin = code_->spins[i];
     if (spin.outer >= 0) spin.outer = spin_of[static_cast<std::size_t>(spin.outer)];
   }
-  for (const SpinCode& spin : code_->spins) {
-    for (const std::uint32_t at : spin.linear_compares) Track(at);
-    for (const std::uint32_t at : spin.nonlinear_uses) Track(at);
+  for (std::size_t i = first; i < code_->spins.size(); ++i) {
+    for (const std::uint32_t at : code_->spins[i].linear_compares) Track(at);
+    for (const std::uint32_t at : code_->spins[i].nonlinear_uses) Track(at);
   }
-  if (literals_.size() > static_cast<std::size_t>(kMaxSlots)) {
-    return Fail("{}: more than {} literals", function_.name, kMaxSlots);
+}
+
+Result<void> Decoder::Run() {
+  flow_ = Analyse(function_);
+  if (!flow_.ok) return Fail("{}: {}", function_.name, flow_.error);
+  begin_ = static_cast<std::uint32_t>(code_->ops.size());
+  code_->functions.emplace_back();
+  LayOutVariables();
+  FunctionCode& function = code_->functions.back();
+  function.name = std::string(function_.name);
+  function.begin = begin_;
+  if (function.local_bytes > kMaxLocalBytes) {
+    return Fail("{}: {} bytes of local memory per thread; the most is {}", function_.name,
+                function.local_bytes, kMaxLocalBytes);
   }
-  code_->max_threads = 1024;
-  const auto& limits = function_.limits;
-  if (limits.max_threads[0] != 0) {
-    code_->max_threads =
-        std::min<std::uint32_t>(1024, limits.max_threads[0] * std::max(1u, limits.max_threads[1]) *
-                                          std::max(1u, limits.max_threads[2]));
+  predicates_ = flow_.predicates;
+  const std::size_t first_branch = code_->branches.size(), first_table = code_->tables.size();
+  op_of_.resize(function_.code.size() + 1);
+  for (at_ = 0; at_ < function_.code.size(); ++at_) {
+    op_of_[at_] = static_cast<std::uint32_t>(code_->ops.size());
+    One(function_.code[at_]);
   }
-  if (resources != nullptr) {
-    code_->registers = std::min<std::uint32_t>(resources->registers, kMaxRegisters);
-    // The real compiler may place more than the text declares; what it placed decides residency.
-    code_->static_shared = std::max(
-        code_->static_shared,
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(resources->shared_bytes, UINT32_MAX)));
-  } else {
-    code_->registers = static_cast<std::uint32_t>(std::clamp(flow_.slots + 8, 16, 255));
+  op_of_[at_] = static_cast<std::uint32_t>(code_->ops.size());
+  Op end;
+  end.kind = IsEntry() ? OpKind::kExit : OpKind::kReturn;
+  end.source = at_;
+  Emit(end);
+  for (std::size_t i = first_branch; i < code_->branches.size(); ++i) {
+    BranchOp& branch = code_->branches[i];
+    branch.target = op_of_[branch.target];
+    if (branch.reconverge != kNoPc) branch.reconverge = op_of_[branch.reconverge];
   }
+  for (std::size_t i = first_table; i < code_->tables.size(); ++i) {
+    BranchTable& table = code_->tables[i];
+    for (std::uint32_t& target : table.targets) target = op_of_[target];
+    if (table.reconverge != kNoPc) table.reconverge = op_of_[table.reconverge];
+  }
+  Spins();
   Lines();
-  return std::shared_ptr<const Code>(code_);
+  function.end = static_cast<std::uint32_t>(code_->ops.size());
+  function.slots = static_cast<std::uint32_t>(flow_.slots);
+  function.predicates = static_cast<std::uint32_t>(predicates_);
+  return {};
 }
 
 void LayoutParams(const ptx::Function& function, std::vector<std::uint32_t>* offsets,
@@ -288,7 +270,44 @@ void LayoutParams(const ptx::Function& function, std::vector<std::uint32_t>* off
 
 Result<std::shared_ptr<const Code>> Decode(const ptx::Module& module, const ptx::Function& function,
                                            const ptx::KernelResources* resources) {
-  return Decoder(module, function).Run(resources);
+  Closure closure(module);
+  closure.Build(function);
+  Code& code = *closure.code;
+  code.name = std::string(function.name);
+  for (const ptx::Function* f : closure.functions) {
+    if (auto decoded = Decoder(closure, *f).Run(); !decoded) return Fail(decoded.error());
+  }
+  if (closure.literals.size() > static_cast<std::size_t>(kMaxSlots)) {
+    return Fail("{}: more than {} literals", function.name, kMaxSlots);
+  }
+  const FunctionCode& entry = code.functions[0];
+  code.slots = static_cast<int>(entry.slots);
+  code.predicates = static_cast<int>(entry.predicates);
+  code.local_bytes = entry.local_bytes;
+  code.function_of.assign(module.functions.size(), -1);
+  for (std::size_t i = 0; i < module.functions.size(); ++i) {
+    const auto it = closure.number.find(&module.functions[i]);
+    if (it != closure.number.end() && it->second != 0) code.function_of[i] = it->second;
+  }
+  code.max_threads = 1024;
+  const auto& limits = function.limits;
+  if (limits.max_threads[0] != 0) {
+    code.max_threads =
+        std::min<std::uint32_t>(1024, limits.max_threads[0] * std::max(1u, limits.max_threads[1]) *
+                                          std::max(1u, limits.max_threads[2]));
+  }
+  if (resources != nullptr) {
+    code.registers = std::min<std::uint32_t>(resources->registers, kMaxRegisters);
+    // The real compiler may place more than the text declares; what it placed decides residency.
+    code.static_shared = std::max(
+        code.static_shared,
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(resources->shared_bytes, UINT32_MAX)));
+  } else {
+    std::uint32_t slots = 0;
+    for (const FunctionCode& f : code.functions) slots = std::max(slots, f.slots);
+    code.registers = std::clamp(slots + 8, 16u, kMaxRegisters);
+  }
+  return std::shared_ptr<const Code>(closure.code);
 }
 
 }  // namespace allranks::node

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "base/result.h"
@@ -17,6 +18,10 @@ namespace allranks::node {
 // `resources` are those the real compiler found (may be null: registers are then estimated).
 Result<std::shared_ptr<const Code>> Decode(const ptx::Module& module, const ptx::Function& function,
                                            const ptx::KernelResources* resources);
+
+// The value that a pointer to this function has on the device; nullopt if there is no such
+// function.
+std::optional<std::uint64_t> FunctionAddress(const ptx::Module& module, std::string_view name);
 
 // Byte layout of an entry's parameters, as the driver packs them.
 void LayoutParams(const ptx::Function& function, std::vector<std::uint32_t>* offsets,

@@ -81,6 +81,80 @@ bool Decoder::Branch(const Instruction& in) {
   return true;
 }
 
+bool Decoder::BranchIndexed(const Instruction& in) {
+  if (in.operands.size() != 2 || in.operands[1].kind != Operand::Kind::kSymbol) return false;
+  const auto list = function_.target_lists.find(in.operands[1].name);
+  if (list == function_.target_lists.end()) return false;
+  BranchTable table;
+  table.index = Place(in.operands[0], 4, false);
+  if (table.index == kNoSlot) return false;
+  for (const std::string_view name : list->second) {
+    const auto label = function_.labels.find(name);
+    if (label == function_.labels.end()) return false;
+    table.targets.push_back(label->second);  // made op indices in Run
+  }
+  table.reconverge = flow_.reconverge[at_];
+  Op op = Start(in, OpKind::kBranchIndexed);
+  op.aux = static_cast<std::uint32_t>(code_->tables.size());
+  code_->tables.push_back(std::move(table));
+  Emit(op);
+  return true;
+}
+
+// Arguments and results of a call: variables of the caller's frame.
+bool Decoder::FramePlaces(const Operand& list, std::vector<FramePlace>* places) const {
+  for (const Operand& element : list.elements) {
+    const auto it = frame_.find(element.name);
+    if (element.kind != Operand::Kind::kSymbol || it == frame_.end()) return false;
+    places->push_back(it->second);
+  }
+  return true;
+}
+
+// call (results), target, (arguments), prototype or list of targets
+bool Decoder::Call(const Instruction& in) {
+  static const std::unordered_map<std::string_view, CallOp::Builtin> kBuiltins = {
+      {"vprintf", CallOp::Builtin::kPrintf},
+      {"__assertfail", CallOp::Builtin::kAssertFail},
+      {"malloc", CallOp::Builtin::kMalloc},
+      {"free", CallOp::Builtin::kFree}};
+  CallOp call;
+  std::size_t next = 0;
+  if (!in.operands.empty() && in.operands[0].kind == Operand::Kind::kList) {
+    if (!FramePlaces(in.operands[0], &call.results)) return false;
+    ++next;
+  }
+  if (next >= in.operands.size()) return false;
+  const Operand& target = in.operands[next++];
+  if (next < in.operands.size() && in.operands[next].kind == Operand::Kind::kList &&
+      !FramePlaces(in.operands[next], &call.arguments)) {
+    return false;
+  }
+  if (target.kind == Operand::Kind::kReg) {
+    call.target = Place(target, 8, false);
+    if (call.target == kNoSlot) return false;
+  } else if (target.kind == Operand::Kind::kSymbol) {
+    const ptx::Function* function = module_.FindFunction(target.name);
+    if (function == nullptr) return false;
+    const auto number = closure_.number.find(function);
+    if (number != closure_.number.end()) {
+      if (number->second == 0) return false;  // an entry cannot be called
+      call.function = number->second;
+    } else {
+      const auto builtin = kBuiltins.find(target.name);
+      if (builtin == kBuiltins.end()) return false;
+      call.builtin = builtin->second;
+    }
+  } else {
+    return false;
+  }
+  Op op = Start(in, OpKind::kCall);
+  op.aux = static_cast<std::uint32_t>(code_->calls.size());
+  code_->calls.push_back(std::move(call));
+  Emit(op);
+  return true;
+}
+
 bool Decoder::Barrier(const Instruction& in) {
   if (in.Has("cluster")) return false;
   BarrierOp op;
@@ -212,13 +286,23 @@ bool Decoder::Mov(const Instruction& in) {
     if (!special) return false;
     Op op = Start(in, OpKind::kSpecial);
     op.aux = static_cast<std::uint32_t>(*special);
-    op.imm = static_cast<std::uint32_t>(bytes);
+    op.flags = static_cast<std::uint8_t>(bytes);
     op.d = flow_.place[static_cast<std::size_t>(target.reg)];
     if (op.d == kNoSlot) op.kind = OpKind::kNop;
     Emit(op);
     return true;
   }
   if (in.operands[1].kind != Operand::Kind::kSymbol) return false;
+  if (const auto it = frame_.find(in.operands[1].name); it != frame_.end() && !IsEntry()) {
+    Op op = Start(in, OpKind::kSpecial);
+    op.aux = static_cast<std::uint32_t>(Special::kFrameAddress);
+    op.flags = static_cast<std::uint8_t>(bytes);
+    op.imm = it->second.offset + static_cast<std::uint32_t>(in.operands[1].imm);
+    op.d = flow_.place[static_cast<std::size_t>(target.reg)];
+    if (op.d == kNoSlot) op.kind = OpKind::kNop;
+    Emit(op);
+    return true;
+  }
   Op op = Start(in, OpKind::kAlu);
   op.d = flow_.place[static_cast<std::size_t>(target.reg)];
   op.s[0] = Place(in.operands[1], bytes, false);
@@ -280,7 +364,7 @@ bool Decoder::Alu(const Instruction& in) {
     if (is_source && slot == kNoSlot) return false;
   }
   if ((form.flags & (kReadsCarry | kWritesCarry)) != 0) {
-    if (carry_ == kNoSlot) carry_ = static_cast<Slot>(code_->predicates++);
+    if (carry_ == kNoSlot) carry_ = static_cast<Slot>(predicates_++);
     if ((form.flags & kReadsCarry) != 0) op.s[3] = carry_;
     if ((form.flags & kWritesCarry) != 0) op.d2 = carry_;
   }

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -26,6 +25,16 @@ inline int SlotBytes(ptx::Type type) {
   return size <= 4 ? 4 : size;
 }
 
+inline std::uint64_t AlignUp(std::uint64_t value, std::uint64_t align) {
+  return align <= 1 ? value : (value + align - 1) / align * align;
+}
+
+inline std::uint64_t AlignOf(const ptx::Variable& variable) {
+  if (variable.align != 0) return variable.align;
+  return static_cast<std::uint64_t>(std::max(1, ptx::SizeOf(variable.type))) *
+         std::max(1u, variable.vector);
+}
+
 // Moves a slot: kernel parameters and addresses of symbols come from the constant bank.
 template <class T>
 void CopySlot(const Lanes& lanes, const Op& op, std::uint32_t mask) {
@@ -39,6 +48,21 @@ void CopySlot(const Lanes& lanes, const Op& op, std::uint32_t mask) {
   }
 }
 
+// What the functions of one kernel share: the entry and everything it may call.
+struct Closure {
+  const ptx::Module& module;
+  std::shared_ptr<Code> code = std::make_shared<Code>();
+  std::vector<const ptx::Function*> functions;          // [0] is the entry
+  std::map<const ptx::Function*, std::int32_t> number;  // index in `functions`
+  std::map<std::pair<std::uint64_t, int>, Slot> literals;
+  std::map<std::string_view, std::uint64_t> shared;  // variables: offsets; dynamic ones last
+
+  explicit Closure(const ptx::Module& m) : module(m) {}
+  // Finds all functions, then lays out shared memory.
+  void Build(const ptx::Function& entry);
+};
+
+// Decodes one function of a closure, behind those before it.
 class Decoder {
  public:
   using Instruction = ptx::Instruction;
@@ -46,10 +70,10 @@ class Decoder {
   using Space = ptx::Space;
   using Type = ptx::Type;
 
-  Decoder(const ptx::Module& module, const ptx::Function& function)
-      : module_(module), function_(function), code_(std::make_shared<Code>()) {}
+  Decoder(Closure& closure, const ptx::Function& function)
+      : closure_(closure), module_(closure.module), function_(function), code_(closure.code) {}
 
-  Result<std::shared_ptr<const Code>> Run(const ptx::KernelResources* resources);
+  Result<void> Run();
 
  private:
   // Where an operand of the given width stands; kNoSlot if it cannot be one.
@@ -88,23 +112,30 @@ class Decoder {
   bool Atomic(const Instruction& in, bool reduce);
   bool Fence(const Instruction& in);
   bool Branch(const Instruction& in);
+  bool BranchIndexed(const Instruction& in);
+  bool Call(const Instruction& in);
+  bool FramePlaces(const Operand& list, std::vector<FramePlace>* places) const;
   bool Barrier(const Instruction& in);
   bool Warp(const Instruction& in);
   bool Mov(const Instruction& in);
   bool Alu(const Instruction& in);
   void Track(std::uint32_t at);
-  std::set<std::string_view> UsedSymbols() const;
   void LayOutVariables();
+  void Spins();
   void Lines();
+  bool IsEntry() const { return function_.is_entry; }
 
+  Closure& closure_;
   const ptx::Module& module_;
   const ptx::Function& function_;
   std::shared_ptr<Code> code_;
   Flow flow_;
-  std::uint32_t at_ = 0;              // instruction being decoded
-  std::vector<std::uint32_t> op_of_;  // first op of each instruction
-  std::map<std::pair<std::uint64_t, int>, Slot> literals_;
-  std::map<std::string_view, std::uint64_t> shared_, local_, params_;
+  std::uint32_t at_ = 0;                              // instruction being decoded
+  std::vector<std::uint32_t> op_of_;                  // first op of each instruction
+  std::uint32_t begin_ = 0;                           // of the function's ops
+  std::map<std::string_view, FramePlace> frame_;      // local memory, and parameters of functions
+  std::map<std::string_view, std::uint64_t> params_;  // of the entry
+  int predicates_ = 0;
   Slot carry_ = kNoSlot;  // predicate of add.cc and its kin
 };
 

@@ -90,7 +90,6 @@ bool Decoder::LoadStore(const Instruction& in, bool load) {
   MemoryOp op;
   op.space = SpaceOf(in);
   if (load && op.space == Space::kParam && LoadParam(in)) return true;
-  if (!load && (op.space == Space::kParam || op.space == Space::kConst)) return false;
   op.what = load ? MemoryOp::What::kLoad : MemoryOp::What::kStore;
   op.type = in.TypeFromEnd();
   op.bytes = static_cast<std::uint8_t>(ptx::SizeOf(op.type));
@@ -104,6 +103,7 @@ bool Decoder::LoadStore(const Instruction& in, bool load) {
   const Operand& address = in.operands[load ? 1 : 0];
   const Operand& data = in.operands[load ? 0 : 1];
   if (!Address(address, &op)) return false;
+  if (!load && (op.space == Space::kParam || op.space == Space::kConst)) return false;
   std::vector<Operand> elements;
   if (data.kind == Operand::Kind::kVector) {
     elements = data.elements;

@@ -1,6 +1,7 @@
 // Operands → slots: registers, literals, symbols, addresses. See decode.h.
 #include <cstring>
 
+#include "node/decode.h"
 #include "node/decode_internal.h"
 
 namespace allranks::node {
@@ -15,7 +16,7 @@ Slot Decoder::NewConstant(int bytes) {
 
 Slot Decoder::Literal(std::uint64_t value, int bytes) {
   if (bytes == 4) value &= 0xffffffffu;
-  const auto [it, fresh] = literals_.try_emplace({value, bytes}, kNoSlot);
+  const auto [it, fresh] = closure_.literals.try_emplace({value, bytes}, kNoSlot);
   if (!fresh) return it->second;
   const Slot slot = NewConstant(bytes);
   it->second = slot;
@@ -33,11 +34,17 @@ Slot Decoder::Reference(ConstantRef ref) {
 }
 
 Slot Decoder::SymbolSlot(std::string_view name, std::int64_t addend, int bytes) {
-  for (const auto* table : {&shared_, &local_, &params_}) {
+  for (const auto* table : {&params_, &closure_.shared}) {
     if (const auto it = table->find(name); it != table->end()) {
       return Literal(it->second + static_cast<std::uint64_t>(addend), bytes);
     }
   }
+  if (const auto it = frame_.find(name); it != frame_.end()) {
+    // Elsewhere the frame is not where the entry's is: see Mov and Address.
+    if (!IsEntry()) return kNoSlot;
+    return Literal(it->second.offset + static_cast<std::uint64_t>(addend), bytes);
+  }
+  if (const auto function = FunctionAddress(module_, name)) return Literal(*function, bytes);
   const ptx::Variable* variable = module_.FindVariable(name);
   if (variable == nullptr ||
       (variable->space != Space::kGlobal && variable->space != Space::kConst)) {
@@ -124,6 +131,12 @@ bool Decoder::Address(const Operand& operand, MemoryOp* op) {
   }
   if (base.kind != Operand::Kind::kSymbol) return false;
   op->offset += static_cast<std::int64_t>(base.imm);
+  if (const auto it = frame_.find(base.name); it != frame_.end()) {
+    op->offset += it->second.offset;
+    op->in_frame = true;
+    op->space = Space::kLocal;
+    return true;
+  }
   op->address = SymbolSlot(base.name, 0, 8);
   return op->address != kNoSlot;
 }

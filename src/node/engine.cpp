@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "node/engine_memory.h"
+#include "node/flow.h"
 #include "node/observer.h"
 #include "node/wait.h"
 
@@ -51,7 +52,8 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
   lanes_issued_ = 0;
   if (path.clock >= path.quantum_end) path.quantum_end = path.clock + world_.costs.quantum;
   const Op* const ops = code_->ops.data();
-  const Lanes lanes{warp_->registers, constants_, warp_->predicates};
+  EnterFrame();
+  Lanes lanes{registers_, constants_, predicates_};
   const Time step = world_.costs.step;
   if (world_.fuel != 0 && launch_->instructions > world_.fuel) {
     world_.Fault(path, Status::kLaunchTimeout, "instruction fuel is used up");
@@ -69,7 +71,7 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
     const Op& op = ops[path.pc];
     std::uint32_t mask = path.mask;
     if (op.guard != kNoSlot) {
-      mask &= op.guard_negated ? ~warp_->predicates[op.guard] : warp_->predicates[op.guard];
+      mask &= op.guard_negated ? ~predicates_[op.guard] : predicates_[op.guard];
     }
     ++issued_;
     lanes_issued_ += static_cast<std::uint64_t>(std::popcount(path.mask));
@@ -112,6 +114,41 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
         join_pc = JoinPc();
         break;
       }
+      case OpKind::kBranchIndexed:
+        if (BranchIndexed(op, mask) != Next::kGo) return;
+        join_pc = JoinPc();
+        break;
+      case OpKind::kCall: {
+        if (mask == 0) {
+          ++path.pc;
+          break;
+        }
+        if (Call(op, mask) != Next::kGo) return;
+        EnterFrame();
+        lanes = {registers_, constants_, predicates_};
+        join_pc = JoinPc();
+        break;
+      }
+      case OpKind::kReturn:
+        if (mask == 0) {
+          ++path.pc;
+          break;
+        }
+        if (world_.Return(path, mask)) {
+          EnterFrame();
+          lanes = {registers_, constants_, predicates_};
+        }
+        join_pc = JoinPc();
+        break;
+      case OpKind::kGridWait:
+        if (op.imm == 1) {
+          if (mask != 0) world_.TriggerGrid(*cta_);
+        } else if (mask != 0) {
+          Settle();
+          if (world_.WaitForGrid(path)) return;
+        }
+        ++path.pc;
+        break;
       case OpKind::kFence:
         Fence(op);
         ++path.pc;
@@ -161,7 +198,7 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
         if (warp_op.what == WarpOp::What::kActiveMask) {
           if (op.d != kNoSlot) {
             ForLanes(mask, [&](int l) {
-              std::memcpy(warp_->registers + op.d * kSlotBytes + l * 4, &path.mask, 4);
+              std::memcpy(registers_ + op.d * kSlotBytes + l * 4, &path.mask, 4);
             });
           }
           ++path.pc;
@@ -197,6 +234,8 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
       case OpKind::kNop:
         ++path.pc;
         break;
+      case OpKind::kMatrix:
+      case OpKind::kAsync:
       case OpKind::kUnsupported:
         if (mask == 0) {
           ++path.pc;
@@ -327,6 +366,9 @@ void EngineT<Observer>::WriteSpecial(const Op& op, std::uint32_t mask) {
     case Special::kTotalSmem:
       uniform = cta_->shared.size();
       break;
+    case Special::kFrameAddress:
+      uniform = std::uint64_t{path_->frame.local} + op.imm;
+      break;
     case Special::kZero:
       uniform = 0;
       break;
@@ -337,10 +379,10 @@ void EngineT<Observer>::WriteSpecial(const Op& op, std::uint32_t mask) {
   if (what >= Special::kClock && what <= Special::kGlobaltimerHi && !path_->spins.empty()) {
     world_.RecordClock(*path_);
   }
-  std::byte* d = warp_->registers + op.d * kSlotBytes;
+  std::byte* d = registers_ + op.d * kSlotBytes;
   ForLanes(mask, [&](int l) {
     const std::uint64_t value = per_lane ? lane_value[l] : uniform;
-    if (op.imm == 8) {
+    if (op.flags == 8) {
       std::memcpy(d + l * 8, &value, 8);
     } else {
       const auto narrow = static_cast<std::uint32_t>(value);
@@ -380,6 +422,82 @@ typename EngineT<Observer>::Next EngineT<Observer>::Branch(const Op& op, std::ui
   } else if (!path.spins.empty()) {
     world_.RecordChange(path);  // an outer loop goes round: that is no waiting
   }
+  if (path.clock >= path.quantum_end) return Yield();
+  return Next::kGo;
+}
+
+template <class Observer>
+typename EngineT<Observer>::Next EngineT<Observer>::BranchIndexed(const Op& op,
+                                                                  std::uint32_t taken) {
+  const BranchTable& table = code_->tables[op.aux];
+  Path& path = *path_;
+  if (!path.spins.empty()) world_.RecordChange(path);
+  WaitFor(table.index);
+  const auto* index = reinterpret_cast<const std::uint32_t*>(Source(table.index));
+  bool within = true;
+  ForLanes(taken, [&](int l) { within &= index[l] < table.targets.size(); });
+  if (!within) {
+    Settle();
+    world_.Fault(path, Status::kLaunchFailed, "brx.idx beyond its list of targets");
+    return Next::kGone;
+  }
+  const std::uint32_t pc = path.pc;
+  const auto target = [&](int l) {
+    return (taken >> l & 1) != 0 ? table.targets[index[l]] : pc + 1;  // the guarded go on behind it
+  };
+  // Each way but one is split off.
+  const std::uint32_t own = target(std::countr_zero(path.mask));
+  std::uint32_t others = 0;
+  ForLanes(path.mask, [&](int l) { others |= target(l) != own ? 1u << l : 0; });
+  bool first = true;
+  while (others != 0) {
+    const std::uint32_t to = target(std::countr_zero(others));
+    std::uint32_t lanes = 0;
+    ForLanes(others, [&](int l) { lanes |= target(l) == to ? 1u << l : 0; });
+    Path* other = world_.Split(path, lanes, first ? table.reconverge : kNoPc);
+    other->pc = to;
+    first = false;
+    others &= ~lanes;
+  }
+  const bool backwards = own <= pc;
+  path.pc = own;
+  if (backwards && path.clock >= path.quantum_end) return Yield();
+  return Next::kGo;
+}
+
+template <class Observer>
+typename EngineT<Observer>::Next EngineT<Observer>::Call(const Op& op, std::uint32_t mask) {
+  const CallOp& call = code_->calls[op.aux];
+  Path& path = *path_;
+  if (!path.spins.empty()) world_.RecordChange(path);
+  if (call.builtin != CallOp::Builtin::kNone) {
+    Settle();
+    if (!world_.CallBuiltin(path, call, mask)) return Next::kGone;
+    ++path.pc;
+    return Next::kGo;
+  }
+  std::int32_t function = call.function;
+  if (mask != path.mask) SkipLanes(path.mask & ~mask);
+  if (call.target != kNoSlot) {
+    WaitFor(call.target);
+    const auto* target = reinterpret_cast<const std::uint64_t*>(Source(call.target));
+    const std::uint64_t own = target[std::countr_zero(path.mask)];
+    std::uint32_t others = 0;
+    ForLanes(path.mask, [&](int l) { others |= target[l] != own ? 1u << l : 0; });
+    if (others != 0) world_.Split(path, others, path.pc + 1);  // they call their own
+    const std::uint64_t number = (own - kFunctionWindow) / 16 - 1;
+    const bool known = own > kFunctionWindow && own % 16 == 0 && number < code_->function_of.size();
+    function = known ? code_->function_of[number] : -1;
+    if (function < 0) {
+      Settle();
+      world_.Fault(path, Status::kIllegalInstruction,
+                   fmt::format("call of 0x{:x}, which is no function of this module", own));
+      return Next::kGone;
+    }
+  }
+  Settle();
+  if (!world_.Call(path, call, static_cast<std::uint32_t>(function))) return Next::kGone;
+  settled_ = path.clock;
   if (path.clock >= path.quantum_end) return Yield();
   return Next::kGo;
 }

@@ -40,10 +40,16 @@ class EngineT final : public Engine {
   // What to do after an instruction.
   enum class Next : std::uint8_t { kGo, kYield, kGone };
 
-  const std::byte* Source(Slot slot) const { return SlotAt(warp_->registers, constants_, slot); }
+  const std::byte* Source(Slot slot) const { return SlotAt(registers_, constants_, slot); }
   void WaitFor(Slot slot) {
     if ((slot & kConstant) == 0 && slot != kNoSlot)
-      path_->clock = std::max(path_->clock, warp_->ready[slot]);
+      path_->clock = std::max(path_->clock, ready_[slot]);
+  }
+  // The path has entered or left a function.
+  void EnterFrame() {
+    registers_ = RegistersOf(*path_);
+    predicates_ = PredicatesOf(*path_);
+    ready_ = ReadyOf(*path_);
   }
   // True if an operation that others can notice may be performed now.
   bool Turn() const { return path_->clock <= turn_ || path_->clock < world_.order_limit; }
@@ -53,7 +59,10 @@ class EngineT final : public Engine {
     return Next::kYield;
   }
   std::uint32_t JoinPc() const {
-    return path_->join >= 0 ? warp_->joins[static_cast<std::size_t>(path_->join)].pc : kNoJoin;
+    if (path_->join < 0) return kNoJoin;
+    const Join& join = warp_->joins[static_cast<std::size_t>(path_->join)];
+    return join.frame.depth == path_->frame.depth ? join.pc
+                                                  : kNoJoin;  // recursion: same pc, deeper
   }
   // Charges the instructions issued since the last settling to the SM.
   void Settle();
@@ -69,6 +78,8 @@ class EngineT final : public Engine {
   }
   void WriteSpecial(const Op& op, std::uint32_t mask);
   Next Branch(const Op& op, std::uint32_t taken);
+  Next BranchIndexed(const Op& op, std::uint32_t taken);
+  Next Call(const Op& op, std::uint32_t mask);
   Next Memory(const Op& op, std::uint32_t mask);
   bool MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Object* object, std::byte* base,
                    std::uint64_t size, const std::uint64_t* offset);
@@ -87,6 +98,9 @@ class EngineT final : public Engine {
   Device* device_ = nullptr;
   const Code* code_ = nullptr;
   const std::byte* constants_ = nullptr;
+  std::byte* registers_ = nullptr;  // of the path's function
+  std::uint32_t* predicates_ = nullptr;
+  Time* ready_ = nullptr;
   Time turn_ = 0;             // strong operations at this time are allowed
   Time settled_ = 0;          // clock at the last settling
   std::uint32_t issued_ = 0;  // warp instructions since then

@@ -90,7 +90,8 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
 
   std::uint64_t address[kLanes];
   if (m.address == kNoSlot) {
-    for (auto& a : address) a = static_cast<std::uint64_t>(m.offset);
+    const std::uint64_t frame = m.in_frame ? path.frame.local : 0;
+    for (auto& a : address) a = static_cast<std::uint64_t>(m.offset) + frame;
   } else if (m.address32) {
     const auto* base = reinterpret_cast<const std::uint32_t*>(Source(m.address));
     for (int l = 0; l < kLanes; ++l) {
@@ -135,7 +136,7 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
         value_ready_ = std::max(value_ready_, path.clock + world_.costs.shared);
         break;
       case ptx::Space::kLocal: {
-        const std::uint64_t bytes = code_->local_bytes;
+        const std::uint64_t bytes = warp_->local_bytes;
         std::uint64_t place[kLanes];
         ForLanes(same, [&](int l) {
           place[l] = address[l] <= bytes ? address[l] + static_cast<std::uint64_t>(l) * bytes
@@ -166,7 +167,7 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
     for (int e = 0; e < m.count; ++e) {
       const Slot d = m.data[e];
       if (d == kNoSlot) continue;
-      warp_->ready[d] = value_ready_;
+      ready_[d] = value_ready_;
     }
     warp_->pending_until = std::max(warp_->pending_until, value_ready_);
     // What follows an acquire must not start before it: the value is waited for.
@@ -360,7 +361,7 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
             world_.RecordChange(*path_);
           }
         }
-        LoadLane(m, warp_->registers, l, value);
+        LoadLane(m, registers_, l, value);
         if (!path_->spins.empty()) {
           world_.RecordRead(*path_, *object, offset[l], bytes, value, path_->clock,
                             sampled - path_->clock);
@@ -368,7 +369,7 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
       });
       return true;
     }
-    LoadLanes(m, warp_->registers, lanes, base, offset, dense_);
+    LoadLanes(m, registers_, lanes, base, offset, dense_);
     if (!path_->spins.empty() && object != nullptr) {
       const Time delay = global ? world_.DelayTo(*device_, *object) : 0;
       ForLanes(lanes, [&](int l) {
@@ -384,13 +385,13 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
   if (keeps) ForLanes(lanes, [&](int l) { std::memcpy(old[l], base + offset[l], bytes); });
   if (m.what == MemoryOp::What::kStore) {
     const bool watched = (object != nullptr && !object->watches.empty()) || !path_->spins.empty();
-    changed_ |= StoreLanes(m, warp_->registers, constants_, lanes, base, offset, dense_, watched);
+    changed_ |= StoreLanes(m, registers_, constants_, lanes, base, offset, dense_, watched);
   } else {
     // An atomic has seen the newest value: nothing older may be seen by it again.
     if (global) {
       ForLanes(lanes, [&](int l) { RevealLateWrites(*object, offset[l], bytes, path_->clock); });
     }
-    changed_ |= AtomicLanes(m, warp_->registers, constants_, lanes, base, offset, global);
+    changed_ |= AtomicLanes(m, registers_, constants_, lanes, base, offset, global);
     if (!changed_ && !path_->spins.empty() && object != nullptr) {
       // A failed compare-and-swap and its like only read.
       ForLanes(lanes, [&](int l) {

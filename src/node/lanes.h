@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "node/code.h"
+#include "node/op.h"
 
 namespace allranks::node {
 

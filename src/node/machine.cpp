@@ -46,6 +46,7 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
   engine_ = MakeEngine(world_, options.observer);
   CHECK(engine_ != nullptr);
   world_.fuel = options.fuel;
+  world_.schedule = [this](Time time, std::function<void()> run) { At(time, std::move(run)); };
   world_.on_launch_done = [this](struct Launch& launch, Time at) { FinishLaunch(launch, at); };
   world_.on_fault = [this](struct Launch& launch, Status status, std::string message) {
     OnFault(launch, status, std::move(message));

@@ -127,10 +127,16 @@ Status MachineImpl::PlaceGlobals(LoadedModule& module) {
     const Mapping* mapping = process.table.Find(self->second.address);
     for (const ptx::SymbolRef& ref : variable.refs) {
       const auto target = module.globals.find(std::string(ref.symbol));
-      if (target == module.globals.end() || ref.at + ref.size > variable.size || ref.size > 8)
+      if (ref.at + ref.size > variable.size || ref.size > 8) continue;
+      std::uint64_t base = 0;
+      if (target != module.globals.end()) {
+        base = target->second.address;
+      } else if (const auto function = FunctionAddress(module.image->module, ref.symbol)) {
+        base = *function;
+      } else {
         continue;
-      const std::uint64_t value =
-          (target->second.address + static_cast<std::uint64_t>(ref.addend)) >> ref.shift;
+      }
+      const std::uint64_t value = (base + static_cast<std::uint64_t>(ref.addend)) >> ref.shift;
       std::memcpy(mapping->object->data + ref.at, &value, ref.size);
     }
   }

@@ -9,9 +9,6 @@
 namespace allranks::node {
 namespace {
 
-// Never zero: reading what was never written should not look like a plausible value.
-constexpr int kPoison = 0xCB;
-
 constexpr std::uint64_t kMaxResidentBytes = std::uint64_t{4} << 30;
 
 std::int64_t RoundUp(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
@@ -163,6 +160,7 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
   cta.barriers.clear();
   cta.store_arrival = 0;
   cta.end = at;
+  cta.triggered = false;
 
   const auto slots = static_cast<std::size_t>(code.slots);
   const std::size_t ready = ReadyTimes(code);
@@ -190,6 +188,9 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
     warp.paths.clear();
     warp.joins.clear();
     warp.local.assign(std::size_t{code.local_bytes} * kLanes, std::byte{kPoison});
+    warp.local_bytes = code.local_bytes;
+    warp.slots = static_cast<std::uint32_t>(slots);
+    warp.predicate_count = static_cast<std::uint32_t>(code.predicates);
     Path* path = NewPath(warp, warp.live, 0, at, -1);
     QueuePath(*path, at);
   }
@@ -201,8 +202,17 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
   return &cta;
 }
 
+void World::ReleaseCta(Cta& cta) {
+  for (Warp& warp : cta.warps) {
+    stack_bytes_ -= warp.stack.size();
+    warp.stack = {};
+  }
+  free_ctas_.push_back(&cta);
+}
+
 void World::CtaDone(Cta& cta) {
   Launch& launch = *cta.launch;
+  TriggerGrid(cta);
   Occupy(launch, cta.sm, -1);
   const auto it = std::find(launch.ctas.begin(), launch.ctas.end(), &cta);
   CHECK(it != launch.ctas.end());
@@ -214,7 +224,7 @@ void World::CtaDone(Cta& cta) {
   launch.end = std::max(launch.end, end);
   last_change = std::max(last_change, cta.end);
   timer_wakes = 0;
-  free_ctas_.push_back(&cta);
+  ReleaseCta(cta);
   if (launch.next_cta < launch.total_ctas || launch.device->launches.size() > 1) {
     Dispatch(*launch.device, cta.end + profile.launch.cta);
   }
@@ -229,9 +239,10 @@ void World::Kill(Launch& launch) {
       while (!warp.paths.empty()) RemovePath(*warp.paths.back());
     }
     Occupy(launch, cta->sm, -1);
-    free_ctas_.push_back(cta);
+    ReleaseCta(*cta);
   }
   launch.ctas.clear();
+  launch.grid_waiters.clear();
   launch.live_ctas = 0;
   last_change = now;
   timer_wakes = 0;

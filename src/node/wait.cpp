@@ -22,14 +22,13 @@ bool Contains(const std::vector<std::uint32_t>& sorted, std::uint32_t pc) {
 }
 
 void Snapshot(const Path& path, const SpinCode& loop, std::vector<std::uint64_t>* values) {
-  const Warp& warp = *path.warp;
   values->clear();
   for (const SpinCode::Carried& carried : loop.carried) {
     if (carried.predicate) {
-      values->push_back(warp.predicates[carried.slot] & path.mask);
+      values->push_back(PredicatesOf(path)[carried.slot] & path.mask);
       continue;
     }
-    const std::byte* base = warp.registers + carried.slot * kSlotBytes;
+    const std::byte* base = RegistersOf(path) + carried.slot * kSlotBytes;
     for (std::uint32_t m = path.mask; m != 0; m &= m - 1) {
       const int lane = std::countr_zero(m);
       const int words = std::max(1, carried.bytes / 8);
@@ -48,14 +47,13 @@ void Snapshot(const Path& path, const SpinCode& loop, std::vector<std::uint64_t>
 
 // Adds k steps to the carried registers.
 void Advance(Path& path, const SpinState& spin, std::uint64_t k) {
-  Warp& warp = *path.warp;
   std::size_t i = 0;
   for (const SpinCode::Carried& carried : spin.loop->carried) {
     if (carried.predicate) {
       ++i;
       continue;
     }
-    std::byte* base = warp.registers + carried.slot * kSlotBytes;
+    std::byte* base = RegistersOf(path) + carried.slot * kSlotBytes;
     for (std::uint32_t m = path.mask; m != 0; m &= m - 1) {
       const int lane = std::countr_zero(m);
       const int words = std::max(1, carried.bytes / 8);
@@ -180,12 +178,11 @@ void World::RecordRead(Path& path, Object& object, std::uint64_t offset, std::ui
 }
 
 void World::RecordTracked(Path& path, const Op& op, std::uint32_t mask) {
-  const Warp& warp = *path.warp;
-  const Launch& launch = *warp.cta->launch;
+  const Launch& launch = *path.warp->cta->launch;
   const CompareCode& compare = launch.code->compares[op.aux];
   const auto value = [&](Slot slot, int lane) -> std::uint64_t {
     if (slot == kNoSlot || compare.exact) return 0;
-    const std::byte* base = SlotAt(warp.registers, launch.constants.data(), slot);
+    const std::byte* base = SlotAt(RegistersOf(path), launch.constants.data(), slot);
     std::uint64_t v = 0;
     if (compare.bytes == 4) {
       std::memcpy(&v, base + lane * 4, 4);

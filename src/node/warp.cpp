@@ -15,29 +15,31 @@
 namespace allranks::node {
 namespace {
 
-std::uint32_t Lane32(const Warp& warp, const Launch& launch, Slot slot, int lane) {
-  const std::byte* base = SlotAt(warp.registers, launch.constants.data(), slot);
+std::uint32_t Lane32(const Path& path, Slot slot, int lane) {
+  const Launch& launch = *path.warp->cta->launch;
+  const std::byte* base = SlotAt(RegistersOf(path), launch.constants.data(), slot);
   std::uint32_t value = 0;
   std::memcpy(&value, base + lane * 4, 4);
   return value;
 }
 
-std::uint64_t Lane64(const Warp& warp, const Launch& launch, Slot slot, int lane) {
-  const std::byte* base = SlotAt(warp.registers, launch.constants.data(), slot);
+std::uint64_t Lane64(const Path& path, Slot slot, int lane) {
+  const Launch& launch = *path.warp->cta->launch;
+  const std::byte* base = SlotAt(RegistersOf(path), launch.constants.data(), slot);
   std::uint64_t value = 0;
   std::memcpy(&value, base + lane * 8, 8);
   return value;
 }
 
-void SetLane32(Warp& warp, Slot slot, int lane, std::uint32_t value) {
-  std::memcpy(warp.registers + slot * kSlotBytes + lane * 4, &value, 4);
+void SetLane32(const Path& path, Slot slot, int lane, std::uint32_t value) {
+  std::memcpy(RegistersOf(path) + slot * kSlotBytes + lane * 4, &value, 4);
 }
 
-void SetPredicate(Warp& warp, Slot predicate, int lane, bool value) {
+void SetPredicate(const Path& path, Slot predicate, int lane, bool value) {
   if (value) {
-    warp.predicates[predicate] |= 1u << lane;
+    PredicatesOf(path)[predicate] |= 1u << lane;
   } else {
-    warp.predicates[predicate] &= ~(1u << lane);
+    PredicatesOf(path)[predicate] &= ~(1u << lane);
   }
 }
 
@@ -48,7 +50,7 @@ const WarpOp& WarpOpOf(const Path& path) {
 
 std::uint32_t MembersOf(const Path& path) {
   const WarpOp& op = WarpOpOf(path);
-  return Lane32(*path.warp, *path.warp->cta->launch, op.mask, std::countr_zero(path.mask));
+  return Lane32(path, op.mask, std::countr_zero(path.mask));
 }
 
 }  // namespace
@@ -67,6 +69,7 @@ Path* World::NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time cloc
   path->clock = clock;
   path->quantum_end = 0;
   path->join = join;
+  path->frame = {};
   path->back_edges = 0;
   path->overdue = false;
   path->release_goal = 0;
@@ -101,22 +104,32 @@ void World::Expect(const Device* device, Time time) {
   if (device != running) other_limit = std::min(other_limit, time);
 }
 
+std::int32_t World::NewJoin(Path& path, std::uint32_t pc, std::uint32_t expected) {
+  auto& joins = path.warp->joins;
+  auto it = std::find_if(joins.begin(), joins.end(), [](const Join& j) { return !j.used; });
+  if (it == joins.end()) it = joins.emplace(joins.end());
+  *it = {pc, expected, 0, path.join, 0, true, path.frame};
+  return static_cast<std::int32_t>(it - joins.begin());
+}
+
+Path* World::Split(Path& path, std::uint32_t lanes, std::uint32_t reconverge) {
+  const std::int32_t join =
+      reconverge == 0xffffffffu ? path.join : NewJoin(path, reconverge, path.mask);
+  Path* other = NewPath(*path.warp, lanes, path.pc, path.clock, join);
+  other->frame = path.frame;
+  path.mask &= ~lanes;
+  path.join = join;
+  QueuePath(*other, path.clock);
+  return other;
+}
+
 void World::Part(Path& path, std::uint32_t taken, const BranchOp& branch) {
   Warp& warp = *path.warp;
   const std::uint32_t rest = path.mask & ~taken;
   const std::uint32_t next = path.pc + 1;
   std::int32_t join = path.join;
   if (branch.reconverge != 0xffffffffu) {
-    join = -1;
-    for (std::size_t i = 0; i < warp.joins.size() && join < 0; ++i) {
-      if (!warp.joins[i].used) join = static_cast<std::int32_t>(i);
-    }
-    if (join < 0) {
-      join = static_cast<std::int32_t>(warp.joins.size());
-      warp.joins.emplace_back();
-    }
-    warp.joins[static_cast<std::size_t>(join)] = {branch.reconverge, path.mask, 0,
-                                                  path.join,         0,         true};
+    join = NewJoin(path, branch.reconverge, path.mask);
     Join& j = warp.joins[static_cast<std::size_t>(join)];
     if (branch.target == branch.reconverge || next == branch.reconverge) {
       // One side is at the meeting point already.
@@ -130,6 +143,7 @@ void World::Part(Path& path, std::uint32_t taken, const BranchOp& branch) {
     }
   }
   Path* other = NewPath(warp, taken, branch.target, path.clock, join);
+  other->frame = path.frame;
   path.mask = rest;
   path.pc = next;
   path.join = join;
@@ -178,6 +192,7 @@ void World::ReleaseJoins(Warp& warp) {
       }
       if (inner_waits) continue;
       Path* path = NewPath(warp, join.arrived, join.pc, std::max(join.latest, Time{0}), join.outer);
+      path->frame = join.frame;
       join.expected = missing;
       join.arrived = 0;
       if (missing == 0) join.used = false;
@@ -243,7 +258,7 @@ void World::CheckWarpSync(Warp& warp) {
         if (group[i] == nullptr) continue;
         for (std::size_t k = i + 1; k < group.size(); ++k) {
           if (group[k] == nullptr || group[k]->pc != group[i]->pc ||
-              group[k]->join != group[i]->join)
+              group[k]->join != group[i]->join || group[k]->frame.depth != group[i]->frame.depth)
             continue;
           group[i]->mask |= group[k]->mask;
           RemovePath(*group[k]);
@@ -259,7 +274,7 @@ void World::CheckWarpSync(Warp& warp) {
 
 void World::ExecuteWarpOp(Warp& warp, const std::vector<Path*>& group) {
   using What = WarpOp::What;
-  const Launch& launch = *warp.cta->launch;
+  const Code& code = *warp.cta->launch->code;
   std::uint64_t in[kLanes] = {};
   std::uint32_t lanes = 0;
   std::uint32_t votes = 0;
@@ -269,22 +284,21 @@ void World::ExecuteWarpOp(Warp& warp, const std::vector<Path*>& group) {
     const bool is_vote = op.what == What::kVoteAll || op.what == What::kVoteAny ||
                          op.what == What::kVoteUni || op.what == What::kBallot;
     if (is_vote) {
-      votes |= (warp.predicates[op.source] ^ (op.source_negated ? kAllLanes : 0)) & path->mask;
+      votes |= (PredicatesOf(*path)[op.source] ^ (op.source_negated ? kAllLanes : 0)) & path->mask;
     } else if (op.source != kNoSlot) {
       ForLanes(path->mask, [&](int l) {
-        in[l] =
-            op.bytes == 8 ? Lane64(warp, launch, op.source, l) : Lane32(warp, launch, op.source, l);
+        in[l] = op.bytes == 8 ? Lane64(*path, op.source, l) : Lane32(*path, op.source, l);
       });
     }
   }
   for (const Path* path : group) {
     const WarpOp& op = WarpOpOf(*path);
-    const Slot d = launch.code->ops[path->pc].d;
+    const Slot d = code.ops[path->pc].d;
     const auto set = [&](int l, std::uint32_t value) {
-      if (d != kNoSlot) SetLane32(warp, d, l, value);
+      if (d != kNoSlot) SetLane32(*path, d, l, value);
     };
     const auto set_predicate = [&](Slot p, int l, bool value) {
-      if (p != kNoSlot) SetPredicate(warp, p, l, value);
+      if (p != kNoSlot) SetPredicate(*path, p, l, value);
     };
     switch (op.what) {
       case What::kSync:
@@ -296,8 +310,8 @@ void World::ExecuteWarpOp(Warp& warp, const std::vector<Path*>& group) {
       case What::kShflIdx:
         // PTX ISA, shfl.sync: c holds the clamp (bits 0-4) and the segment mask (bits 8-12).
         ForLanes(path->mask, [&](int l) {
-          const auto b = static_cast<int>(Lane32(warp, launch, op.b, l) & 31);
-          const std::uint32_t c = Lane32(warp, launch, op.c, l);
+          const auto b = static_cast<int>(Lane32(*path, op.b, l) & 31);
+          const std::uint32_t c = Lane32(*path, op.c, l);
           const auto segment = static_cast<int>(c >> 8 & 31);
           const auto clamp = static_cast<int>(c & 31);
           const int max_lane = (l & segment) | (clamp & ~segment);
@@ -395,16 +409,15 @@ void World::ExecuteWarpOp(Warp& warp, const std::vector<Path*>& group) {
 void World::ArriveAtBarrier(Path& path, const BarrierOp& op) {
   Warp& warp = *path.warp;
   Cta& cta = *warp.cta;
-  const Launch& launch = *cta.launch;
   const int lane = std::countr_zero(path.mask);
-  const std::uint32_t id = Lane32(warp, launch, op.id, lane);
+  const std::uint32_t id = Lane32(path, op.id, lane);
   if (id >= 16) {
     Fault(path, Status::kIllegalInstruction, "barrier number above 15");
     return;
   }
   if (cta.barriers.empty()) cta.barriers.resize(16);
   NamedBarrier& barrier = cta.barriers[id];
-  if (op.threads != kNoSlot) barrier.expected = Lane32(warp, launch, op.threads, lane);
+  if (op.threads != kNoSlot) barrier.expected = Lane32(path, op.threads, lane);
   // A count is in whole warps: a warp's last, partial one stands for 32 threads there.
   const bool whole = path.mask == warp.live;
   barrier.arrived += op.threads != kNoSlot && whole
@@ -413,7 +426,7 @@ void World::ArriveAtBarrier(Path& path, const BarrierOp& op) {
   barrier.latest = std::max(barrier.latest, path.clock);
   if (op.source != kNoSlot) {
     const std::uint32_t p =
-        (warp.predicates[op.source] ^ (op.source_negated ? kAllLanes : 0)) & path.mask;
+        (PredicatesOf(path)[op.source] ^ (op.source_negated ? kAllLanes : 0)) & path.mask;
     barrier.votes += static_cast<std::uint32_t>(std::popcount(p));
     barrier.voters += static_cast<std::uint32_t>(std::popcount(path.mask));
   }
@@ -444,9 +457,9 @@ void World::CheckBarriers(Cta& cta) {
         const bool all = done.votes == done.voters;
         ForLanes(path->mask, [&](int l) {
           if (what.what == BarrierOp::What::kRedPopc) {
-            SetLane32(*path->warp, op.d, l, done.votes);
+            SetLane32(*path, op.d, l, done.votes);
           } else {
-            SetPredicate(*path->warp, op.d, l,
+            SetPredicate(*path, op.d, l,
                          what.what == BarrierOp::What::kRedAnd ? all : done.votes != 0);
           }
         });

@@ -32,12 +32,24 @@ struct Launch;
 struct Device;
 struct SpinState;  // wait.h
 
+// What nobody has written. Never zero: reading it should not look like a plausible value.
+inline constexpr int kPoison = 0xCB;
+
+// Where a function's registers, predicates and local memory begin on the warp's stacks. Lanes of a
+// warp may stand at different depths: each uses only its own column of the stacks.
+struct Frame {
+  std::uint32_t slots = 0, predicates = 0, local = 0;
+  std::uint32_t function = 0;  // index into Code::functions
+  std::uint32_t depth = 0;
+  std::int32_t call = -1;  // index into Warp::joins of the call that made it; -1: the entry's
+};
+
 struct Path {
   enum class State : std::uint8_t {
     kQueued,  // has an event in its device's queue
     kRunning,
     kParked,    // spinning; woken by a write or a timer
-    kBarrier,   // waits in bar.sync
+    kBarrier,   // waits in bar.sync, an mbarrier, a cluster barrier, griddepcontrol.wait
     kWarpSync,  // waits for other lanes of its warp
     kGone,
   };
@@ -47,6 +59,7 @@ struct Path {
   Time clock = 0;
   Time quantum_end = 0;
   std::int32_t join = -1;  // index into Warp::joins
+  Frame frame;
   State state = State::kQueued;
   std::uint32_t back_edges = 0;  // taken since the last yield to lanes waiting at a join
   std::uint64_t ticket = 0;      // number of its live event; older ones in the queue are void
@@ -56,12 +69,14 @@ struct Path {
   bool overdue = false;   // lanes at its joins no longer wait for it
 };
 
+// A place where lanes meet again: behind a branch that parted them, or behind a call.
 struct Join {
   std::uint32_t pc = 0;
   std::uint32_t expected = 0, arrived = 0;
   std::int32_t outer = -1;
   Time latest = 0;
   bool used = false;
+  Frame frame;  // of the function that `pc` is in
 };
 
 struct Warp {
@@ -75,6 +90,9 @@ struct Warp {
   std::vector<Path*> paths;  // alive; owned by the World's pool
   std::vector<Join> joins;
   std::vector<std::byte> local;  // [lane][local_bytes]
+  std::uint32_t local_bytes = 0;
+  std::uint32_t slots = 0, predicate_count = 0;  // what the stacks have room for
+  std::vector<std::byte> stack;  // registers, once a call has outgrown the CTA's store
 };
 
 struct NamedBarrier {
@@ -99,6 +117,7 @@ struct Cta {
   std::vector<std::byte> store;        // registers of all warps
   Time store_arrival = 0;              // when the last store of the CTA reaches its home
   Time end = 0;                        // latest exit of a lane
+  bool triggered = false;              // griddepcontrol.launch_dependents, or over
 };
 
 // One kernel launch on its way.
@@ -118,6 +137,11 @@ struct Launch {
   std::vector<Cta*> ctas;  // resident; owned by the World's pool
   Time end = 0;
   std::uint64_t instructions = 0;  // thread instructions, against fuel
+  // Programmatic dependent launch: griddepcontrol.wait holds paths until the launch that this one
+  // depends on is over; its own dependents may start when every CTA has triggered or ended.
+  bool primary_over = true;
+  std::uint64_t triggered_ctas = 0;
+  std::vector<Path*> grid_waiters;
 };
 
 struct Sm {
@@ -199,6 +223,9 @@ class World {
     return process.host * static_cast<int>(profile.machine.devices_per_host);
   }
 
+  // Calls `run` at a virtual time, in order with everything else; set by the machine.
+  std::function<void(Time, std::function<void()>)> schedule;
+
   // --- paths (warp.cpp) ---
   Path* NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time clock, std::int32_t join);
   void RemovePath(Path& path);
@@ -206,18 +233,33 @@ class World {
   // A branch that `taken` of the path's lanes take. The path goes on with one side (its pc, mask
   // and join are set); the other waits at the join or is queued.
   void Part(Path& path, std::uint32_t taken, const BranchOp& branch);
+  // The other way round: `lanes` become a path of their own at the same pc, and meet the rest
+  // again at `reconverge` (0xffffffff: at the path's present join).
+  Path* Split(Path& path, std::uint32_t lanes, std::uint32_t reconverge);
   // The path has come to its join's pc. True: it goes on (perhaps with more lanes); false: it is
   // gone.
   bool ArriveAtJoin(Path& path);
   // A path has blocked: lanes that wait for it at a join go on without it.
   void ReleaseJoins(Warp& warp);
   void ExitLanes(Path& path, std::uint32_t lanes);
+  // All lanes of the path enter a function (calls.cpp). False: it has faulted.
+  bool Call(Path& path, const CallOp& call, std::uint32_t function);
+  // `lanes` leave their function. True: these were all, and the path stands behind the call.
+  bool Return(Path& path, std::uint32_t lanes);
+  // A function of the node's own. False: it has faulted.
+  bool CallBuiltin(Path& path, const CallOp& call, std::uint32_t lanes);
   // Executes the warp-wide operation if all its members have come. True: `path` may go on.
   void ArriveAtWarpSync(Path& path);
   void CheckWarpSync(Warp& warp);
   void ExecuteWarpOp(Warp& warp, const std::vector<Path*>& group);
   void ArriveAtBarrier(Path& path, const BarrierOp& op);
   void CheckBarriers(Cta& cta);
+
+  // griddepcontrol (calls.cpp). True: the path has to wait.
+  bool WaitForGrid(Path& path);
+  void TriggerGrid(Cta& cta);
+  void PrimaryOver(Launch& launch, Time at);
+  std::function<void(Launch&, Time)> on_trigger;  // all CTAs have triggered or ended
 
   // --- waiting (wait.cpp) ---
   // A spin loop's back edge was taken by the whole path, which stands at the loop's head. True: it
@@ -267,10 +309,13 @@ class World {
   Time ChargeCopy(int from, int to, std::uint64_t bytes, Time at);
 
  private:
+  std::int32_t NewJoin(Path& path, std::uint32_t pc, std::uint32_t expected);
+  bool GrowStacks(Warp& warp, const Frame& frame, const FunctionCode& function);
   std::uint64_t StableSpin(const Path& path, SpinState& spin) const;
   void Park(Path& path, SpinState& spin, std::uint64_t skip);
   void Schedule(Path& path, std::uint64_t skip, bool by_timer);
   void Push(Path& path, Time time);
+  void ReleaseCta(Cta& cta);
   Cta* NewCta(Launch& launch, std::uint64_t number, int sm, Time at);
   bool FindSm(const Device& device, const Launch& launch, int* sm) const;
 
@@ -280,7 +325,17 @@ class World {
   std::vector<Cta*> free_ctas_;
   std::uint64_t tickets_ = 0;
   std::uint64_t cta_numbers_ = 0;
+  std::uint64_t stack_bytes_ = 0;  // of all warps' outgrown stacks
 };
+
+// The registers of a path's function.
+inline std::byte* RegistersOf(const Path& path) {
+  return path.warp->registers + std::size_t{path.frame.slots} * kSlotBytes;
+}
+inline std::uint32_t* PredicatesOf(const Path& path) {
+  return path.warp->predicates + path.frame.predicates;
+}
+inline Time* ReadyOf(const Path& path) { return path.warp->ready + path.frame.slots; }
 
 // Executes paths. Implemented once per observer (engine.cpp).
 class Engine {
