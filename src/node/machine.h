@@ -92,11 +92,29 @@ struct LaunchRequest {
   std::vector<std::byte> params;  // packed as KernelInfo says
 };
 
-// One end of a copy: device or pinned memory by address, or bytes held by the caller.
+// How a region lies in memory: `depth` planes of `height` rows. Rows must not overlap: a pitch is
+// at least a row, a slice at least a plane (neither is looked at where there is only one).
+struct Rows {
+  std::uint64_t height = 1, depth = 1;
+  std::uint64_t dst_pitch = 0, dst_slice = 0;  // bytes from row to row, from plane to plane
+  std::uint64_t src_pitch = 0, src_slice = 0;
+};
+
+// Each end of a copy is device or pinned memory by address, or bytes held by the caller; those are
+// packed, whatever `rows` says.
 struct CopyRequest {
   Address dst = 0, src = 0;      // 0: the bytes below
   std::vector<std::byte> bytes;  // source when src == 0; filled when dst == 0
-  std::uint64_t size = 0;
+  std::uint64_t size = 0;        // of one row
+  Rows rows;
+};
+
+struct MemsetRequest {
+  Address dst = 0;
+  std::uint32_t value = 0;
+  int width = 1;            // bytes per element: 1, 2 or 4
+  std::uint64_t count = 0;  // elements of one row
+  Rows rows;                // its destination's part
 };
 
 // --- what went on (listeners print; the machine never does) --------------------------------------
@@ -229,9 +247,8 @@ class Machine {
   // until done.
   virtual Status Copy(ProcessId process, StreamId stream, std::shared_ptr<CopyRequest> copy,
                       Time at, OpId* op) = 0;
-  // `width` is 1, 2 or 4 bytes per element.
-  virtual Status Memset(ProcessId process, StreamId stream, Address dst, std::uint32_t value,
-                        int width, std::uint64_t count, Time at, OpId* op) = 0;
+  virtual Status Memset(ProcessId process, StreamId stream, const MemsetRequest& request, Time at,
+                        OpId* op) = 0;
   virtual Status RecordEvent(ProcessId process, StreamId stream, EventId event, Time at) = 0;
   virtual Status WaitEvent(ProcessId process, StreamId stream, EventId event, Time at) = 0;
   // Last operation of a stream / the one an event marks / all of a device. What synchronise waits

@@ -1,4 +1,5 @@
-// Copies and memsets: operations of the copy engines, charged and applied piece by piece.
+// Copies and memsets, of one row or of many: the checks before they are queued, and the pieces in
+// which they then happen.
 #include <algorithm>
 #include <cstring>
 
@@ -9,49 +10,28 @@ namespace {
 
 // A copy proceeds in pieces of this size, each applied when it has arrived.
 constexpr std::uint64_t kCopyPiece = std::uint64_t{1} << 20;
+// No region is larger; keeps products of hostile numbers within 64 bits.
+constexpr std::uint64_t kMaxSpan = std::uint64_t{1} << 48;
+
+bool Product(std::uint64_t a, std::uint64_t b, std::uint64_t* out) {
+  return !__builtin_mul_overflow(a, b, out) && *out <= kMaxSpan;
+}
+
+// Bytes from the first to the last of a region; false if its rows overlap or it cannot be.
+bool Span(std::uint64_t row, const Rows& rows, std::uint64_t pitch, std::uint64_t slice,
+          std::uint64_t* span) {
+  std::uint64_t plane = 0, planes = 0;
+  if (row > kMaxSpan) return false;
+  if (rows.height > 1 && pitch < row) return false;
+  if (!Product(rows.height - 1, rows.height > 1 ? pitch : 0, &plane)) return false;
+  plane += row;
+  if (rows.depth > 1 && slice < plane) return false;
+  if (!Product(rows.depth - 1, rows.depth > 1 ? slice : 0, &planes)) return false;
+  *span = planes + plane;
+  return *span <= kMaxSpan;
+}
 
 }  // namespace
-
-// One piece of a copy or memset: charged now, applied when it has arrived.
-void MachineImpl::StepCopy(OpId id) {
-  Operation& op = operations_.at(id);
-  const std::uint64_t piece = std::min(kCopyPiece, op.size - op.done);
-  const int from = op.src.object != nullptr ? op.src.object->device : -1;
-  const int to = op.dst.object != nullptr ? op.dst.object->device : -1;
-  const bool memset = op.what == Operation::What::kMemset;
-  const Time arrival = world_.ChargeCopy(memset ? to : from, to, piece, world_.now);
-  At(arrival, [this, id, piece, memset] {
-    const auto it = operations_.find(id);
-    if (it == operations_.end()) return;
-    Operation& o = it->second;
-    std::byte* dst = o.dst.object != nullptr ? o.dst.object->data + o.dst.offset + o.done
-                                             : o.copy->bytes.data() + o.done;
-    if (memset) {
-      for (std::uint64_t i = 0; i < piece; i += static_cast<std::uint64_t>(o.width)) {
-        std::memcpy(dst + i, &o.value, static_cast<std::size_t>(o.width));
-      }
-    } else {
-      const std::byte* src = o.src.object != nullptr ? o.src.object->data + o.src.offset + o.done
-                                                     : o.copy->bytes.data() + o.done;
-      std::memmove(dst, src, piece);
-    }
-    if (o.dst.object != nullptr) {
-      Object& object = *o.dst.object;
-      world_.last_change = world_.now;
-      world_.timer_wakes = 0;
-      if (!object.watches.empty()) {
-        world_.NotifyWrite(object, o.dst.offset + o.done, piece, world_.now, world_.now);
-      }
-    }
-    o.done += piece;
-    if (o.done < o.size) {
-      StepCopy(id);
-      return;
-    }
-    world_.stats.copies[o.record].end = world_.now;
-    Complete(id, world_.now);
-  });
-}
 
 bool MachineImpl::Resolve(ProcessId process, Address address, std::uint64_t size,
                           Place* place) const {
@@ -69,25 +49,41 @@ Status MachineImpl::Copy(ProcessId process, StreamId stream, std::shared_ptr<Cop
   Stream* s = FindStream(process, stream);
   if (s == nullptr) return Status::kInvalidHandle;
   if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
-  if (copy->size == 0) {
-    *id = 0;
-    return Status::kSuccess;
+  *id = 0;
+  Rows rows = copy->rows;
+  if (copy->size == 0 || rows.height == 0 || rows.depth == 0) return Status::kSuccess;
+  std::uint64_t packed_slice = 0, total = 0, span = 0;
+  if (!Product(copy->size, rows.height, &packed_slice) ||
+      !Product(packed_slice, rows.depth, &total)) {
+    return Status::kInvalidValue;
   }
   Place src, dst;
   if (copy->src != 0) {
-    if (!Resolve(process, copy->src, copy->size, &src)) return Status::kInvalidValue;
-  } else if (copy->bytes.size() < copy->size) {
-    return Status::kInvalidValue;
+    if (!Span(copy->size, rows, rows.src_pitch, rows.src_slice, &span) ||
+        !Resolve(process, copy->src, span, &src)) {
+      return Status::kInvalidValue;
+    }
+  } else {
+    if (copy->bytes.size() < total) return Status::kInvalidValue;
+    rows.src_pitch = copy->size;
+    rows.src_slice = packed_slice;
   }
   if (copy->dst != 0) {
-    if (!Resolve(process, copy->dst, copy->size, &dst)) return Status::kInvalidValue;
+    if (!Span(copy->size, rows, rows.dst_pitch, rows.dst_slice, &span) ||
+        !Resolve(process, copy->dst, span, &dst)) {
+      return Status::kInvalidValue;
+    }
   } else {
     if (copy->src == 0) return Status::kInvalidValue;
-    copy->bytes.resize(copy->size);
+    copy->bytes.resize(total);
+    rows.dst_pitch = copy->size;
+    rows.dst_slice = packed_slice;
   }
   Operation& op = NewOperation(Operation::What::kCopy, process, s->device);
   op.copy = std::move(copy);
-  op.size = op.copy->size;
+  op.size = total;
+  op.row = op.copy->size;
+  op.rows = rows;
   op.src = std::move(src);
   op.dst = std::move(dst);
   Enqueue(*s, op, at);
@@ -95,30 +91,89 @@ Status MachineImpl::Copy(ProcessId process, StreamId stream, std::shared_ptr<Cop
   return Status::kSuccess;
 }
 
-Status MachineImpl::Memset(ProcessId process, StreamId stream, Address dst, std::uint32_t value,
-                           int width, std::uint64_t count, Time at, OpId* id) {
+Status MachineImpl::Memset(ProcessId process, StreamId stream, const MemsetRequest& request,
+                           Time at, OpId* id) {
   Stream* s = FindStream(process, stream);
   if (s == nullptr) return Status::kInvalidHandle;
   if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
-  if (width != 1 && width != 2 && width != 4) return Status::kInvalidValue;
-  if (count == 0) {
-    *id = 0;
-    return Status::kSuccess;
-  }
-  const auto step = static_cast<std::uint64_t>(width);
+  if (request.width != 1 && request.width != 2 && request.width != 4) return Status::kInvalidValue;
+  *id = 0;
+  const Rows& rows = request.rows;
+  if (request.count == 0 || rows.height == 0 || rows.depth == 0) return Status::kSuccess;
+  const auto step = static_cast<std::uint64_t>(request.width);
+  std::uint64_t row = 0, plane = 0, total = 0, span = 0;
   Place place;
-  if (count > (std::uint64_t{1} << 48) || !Resolve(process, dst, count * step, &place) ||
-      dst % step != 0) {
+  if (!Product(request.count, step, &row) || !Product(row, rows.height, &plane) ||
+      !Product(plane, rows.depth, &total) ||
+      !Span(row, rows, rows.dst_pitch, rows.dst_slice, &span) || request.dst % step != 0 ||
+      (rows.height > 1 && rows.dst_pitch % step != 0) ||
+      (rows.depth > 1 && rows.dst_slice % step != 0) ||
+      !Resolve(process, request.dst, span, &place)) {
     return Status::kInvalidValue;
   }
   Operation& op = NewOperation(Operation::What::kMemset, process, s->device);
   op.dst = std::move(place);
-  op.size = count * step;
-  op.value = value;
-  op.width = width;
+  op.size = total;
+  op.row = row;
+  op.rows = rows;
+  op.value = request.value;
+  op.width = request.width;
   Enqueue(*s, op, at);
   *id = op.id;
   return Status::kSuccess;
+}
+
+// One piece of a copy or memset: charged now, applied when it has arrived.
+void MachineImpl::StepCopy(OpId id) {
+  Operation& op = operations_.at(id);
+  const std::uint64_t piece = std::min(kCopyPiece, op.size - op.done);
+  const int from = op.src.object != nullptr ? op.src.object->device : -1;
+  const int to = op.dst.object != nullptr ? op.dst.object->device : -1;
+  const bool memset = op.what == Operation::What::kMemset;
+  const Time arrival = world_.ChargeCopy(memset ? to : from, to, piece, world_.now);
+  At(arrival, [this, id, piece] {
+    const auto it = operations_.find(id);
+    if (it == operations_.end()) return;
+    Operation& o = it->second;
+    ApplyCopy(o, piece);
+    if (o.done < o.size) {
+      StepCopy(id);
+      return;
+    }
+    world_.stats.copies[o.record].end = world_.now;
+    Complete(id, world_.now);
+  });
+}
+
+// Moves the next `piece` bytes, row by row.
+void MachineImpl::ApplyCopy(Operation& op, std::uint64_t piece) {
+  const std::uint64_t end = op.done + piece;
+  while (op.done < end) {
+    const std::uint64_t row = op.done / op.row, column = op.done % op.row;
+    const std::uint64_t plane = row / op.rows.height, line = row % op.rows.height;
+    const std::uint64_t part = std::min(op.row - column, end - op.done);
+    const std::uint64_t to = plane * op.rows.dst_slice + line * op.rows.dst_pitch + column;
+    const std::uint64_t from = plane * op.rows.src_slice + line * op.rows.src_pitch + column;
+    std::byte* dst =
+        op.dst.object != nullptr ? op.dst.object->data + op.dst.offset : op.copy->bytes.data();
+    if (op.what == Operation::What::kMemset) {
+      for (std::uint64_t i = 0; i < part; i += static_cast<std::uint64_t>(op.width)) {
+        std::memcpy(dst + to + i, &op.value, static_cast<std::size_t>(op.width));
+      }
+    } else {
+      const std::byte* src =
+          op.src.object != nullptr ? op.src.object->data + op.src.offset : op.copy->bytes.data();
+      std::memmove(dst + to, src + from, part);
+    }
+    if (op.dst.object != nullptr && !op.dst.object->watches.empty()) {
+      world_.NotifyWrite(*op.dst.object, op.dst.offset + to, part, world_.now, world_.now);
+    }
+    op.done += part;
+  }
+  if (op.dst.object != nullptr) {
+    world_.last_change = world_.now;
+    world_.timer_wakes = 0;
+  }
 }
 
 }  // namespace allranks::node

@@ -90,7 +90,9 @@ struct Operation {
   // kCopy, kMemset
   std::shared_ptr<CopyRequest> copy;
   Place src, dst;
-  std::uint64_t size = 0, done = 0;
+  std::uint64_t size = 0, done = 0;  // bytes of all rows
+  std::uint64_t row = 0;             // bytes of one
+  Rows rows;
   std::uint32_t value = 0;
   int width = 1;
   std::size_t record = 0;
@@ -149,8 +151,8 @@ class MachineImpl final : public Machine {
                 OpId* op) override;
   Status Copy(ProcessId process, StreamId stream, std::shared_ptr<CopyRequest> copy, Time at,
               OpId* op) override;
-  Status Memset(ProcessId process, StreamId stream, Address dst, std::uint32_t value, int width,
-                std::uint64_t count, Time at, OpId* op) override;
+  Status Memset(ProcessId process, StreamId stream, const MemsetRequest& request, Time at,
+                OpId* op) override;
   Status RecordEvent(ProcessId process, StreamId stream, EventId event, Time at) override;
   Status WaitEvent(ProcessId process, StreamId stream, EventId event, Time at) override;
   Status StreamTail(ProcessId process, StreamId stream, std::vector<OpId>* ops) override;
@@ -208,6 +210,7 @@ class MachineImpl final : public Machine {
   void StartKernel(Operation& op);
   void StepCopy(OpId id);
   void Complete(OpId id, Time at);
+  void ApplyCopy(Operation& op, std::uint64_t piece);
   bool Resolve(ProcessId process, Address address, std::uint64_t size, Place* place) const;
   void OnFault(struct Launch& launch, Status status, std::string message);
   void EndContext(ProcessId process, int device);  // kills and drops its work

@@ -21,6 +21,10 @@ namespace {
 constexpr int kPatience = 16;
 constexpr std::size_t kMaxParams = 32'768;
 
+node::Rows RowsOf(const wire::Rows& rows) {
+  return {rows.height, rows.depth, rows.dst_pitch, rows.dst_slice, rows.src_pitch, rows.src_slice};
+}
+
 }  // namespace
 
 std::optional<Core::Stream> Core::Find(Thread thread, const wire::StreamRef& ref) {
@@ -269,6 +273,7 @@ void Core::Handle(Thread thread, const wire::Copy& message, Time at) {
   copy->dst = message.dst;
   copy->src = message.src;
   copy->size = message.size;
+  copy->rows = RowsOf(message.rows);
   OpId op = 0;
   const Status status = machine_->Copy(MachineOf(thread), stream->id, copy, at, &op);
   if (status != Status::kSuccess || !message.wait) return Fail<wire::Copy>(thread, status);
@@ -284,7 +289,8 @@ void Core::Handle(Thread thread, wire::CopyIn& message, Time at) {
   const std::uint64_t size = message.bytes.size();
   copy->dst = message.dst;
   copy->bytes = std::move(message.bytes);
-  copy->size = size;
+  copy->size = message.size;
+  copy->rows = RowsOf(message.rows);
   OpId op = 0;
   const Status status = machine_->Copy(MachineOf(thread), stream->id, copy, at, &op);
   if (status != Status::kSuccess) return Fail<wire::CopyIn>(thread, status);
@@ -298,12 +304,16 @@ void Core::Handle(Thread thread, wire::CopyIn& message, Time at) {
 void Core::Handle(Thread thread, const wire::CopyOut& message, Time at) {
   const auto stream = Find(thread, message.stream);
   if (!stream) return Fail<wire::CopyOut>(thread, Status::kInvalidHandle);
-  if (message.size == 0) return Reply<wire::CopyOut>(thread);
-  if (message.src == 0 || message.size > wire::kMaxChunk)
+  const wire::Rows& rows = message.rows;
+  if (message.size == 0 || rows.height == 0 || rows.depth == 0) return Reply<wire::CopyOut>(thread);
+  if (message.src == 0 || message.size > wire::kMaxChunk ||
+      rows.height > wire::kMaxChunk / message.size ||
+      rows.depth > wire::kMaxChunk / (message.size * rows.height))
     return Fail<wire::CopyOut>(thread, Status::kInvalidValue);
   auto copy = std::make_shared<node::CopyRequest>();
   copy->src = message.src;
   copy->size = message.size;
+  copy->rows = RowsOf(rows);
   OpId op = 0;
   const Status status = machine_->Copy(MachineOf(thread), stream->id, copy, at, &op);
   if (status != Status::kSuccess) return Fail<wire::CopyOut>(thread, status);
@@ -315,9 +325,14 @@ void Core::Handle(Thread thread, const wire::Memset& message, Time at) {
   if (!stream) return Fail<wire::Memset>(thread, Status::kInvalidHandle);
   if (message.width != 1 && message.width != 2 && message.width != 4)
     return Fail<wire::Memset>(thread, Status::kInvalidValue);
+  node::MemsetRequest request;
+  request.dst = message.dst;
+  request.value = message.value;
+  request.width = message.width;
+  request.count = message.count;
+  request.rows = RowsOf(message.rows);
   OpId op = 0;
-  const Status status = machine_->Memset(MachineOf(thread), stream->id, message.dst, message.value,
-                                         message.width, message.count, at, &op);
+  const Status status = machine_->Memset(MachineOf(thread), stream->id, request, at, &op);
   if (status != Status::kSuccess || !message.wait) return Fail<wire::Memset>(thread, status);
   ReplyWhenDone<wire::Memset>(thread, {op}, stream->device, at);
 }

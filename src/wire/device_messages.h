@@ -376,26 +376,37 @@ struct Launch {
   }
 };
 
+// `depth` planes of `height` rows; pitches from row to row, slices from plane to plane. Bytes that
+// travel in a message are packed.
+struct Rows {
+  std::uint64_t height = 1, depth = 1;
+  std::uint64_t dst_pitch = 0, dst_slice = 0, src_pitch = 0, src_slice = 0;
+  template <class A> void Visit(A& a) {
+    a(height, depth, dst_pitch, dst_slice, src_pitch, src_slice);
+  }
+};
 // Device and pinned memory by address. `wait`: reply when done, with its error if it failed.
 struct Copy {
   static constexpr Op kOp = Op::kCopy;
   using Reply = Empty;
   StreamRef stream;
-  std::uint64_t dst = 0, src = 0, size = 0;
+  std::uint64_t dst = 0, src = 0, size = 0;  // size: of one row
+  Rows rows;
   bool wait = false;
-  template <class A> void Visit(A& a) { a(stream, dst, src, size, wait); }
+  template <class A> void Visit(A& a) { a(stream, dst, src, size, rows, wait); }
 };
 // From memory that only the process has.
 struct CopyIn {
   static constexpr Op kOp = Op::kCopyIn;
   using Reply = Empty;
   StreamRef stream;
-  std::uint64_t dst = 0;
+  std::uint64_t dst = 0, size = 0;  // size: of one row
+  Rows rows;
   bool wait = false;
   Blob bytes;
-  template <class A> void Visit(A& a) { a(stream, dst, wait, bytes); }
+  template <class A> void Visit(A& a) { a(stream, dst, size, rows, wait, bytes); }
 };
-// To memory that only the process has: the reply comes when the bytes are there. size <= kMaxChunk.
+// To memory that only the process has: the reply comes when the bytes are there, at most kMaxChunk.
 struct CopyOutReply {
   Blob bytes;
   template <class A> void Visit(A& a) { a(bytes); }
@@ -404,8 +415,9 @@ struct CopyOut {
   static constexpr Op kOp = Op::kCopyOut;
   using Reply = CopyOutReply;
   StreamRef stream;
-  std::uint64_t src = 0, size = 0;
-  template <class A> void Visit(A& a) { a(stream, src, size); }
+  std::uint64_t src = 0, size = 0;  // size: of one row
+  Rows rows;
+  template <class A> void Visit(A& a) { a(stream, src, size, rows); }
 };
 struct Memset {
   static constexpr Op kOp = Op::kMemset;
@@ -414,9 +426,10 @@ struct Memset {
   std::uint64_t dst = 0;
   std::uint32_t value = 0;
   std::uint8_t width = 1;  // bytes per element: 1, 2, 4
-  std::uint64_t count = 0;
+  std::uint64_t count = 0;  // elements of one row
+  Rows rows;
   bool wait = false;
-  template <class A> void Visit(A& a) { a(stream, dst, value, width, count, wait); }
+  template <class A> void Visit(A& a) { a(stream, dst, value, width, count, rows, wait); }
 };
 
 // clang-format on

@@ -191,18 +191,16 @@ class FakeMachine final : public node::Machine {
     });
     return Status::kSuccess;
   }
-  Status Memset(node::ProcessId process, node::StreamId stream, node::Address dst,
-                std::uint32_t value, int width, std::uint64_t count, Time at,
-                node::OpId* op) override {
-    if (count > (1u << 30) || Find(process, dst, count * static_cast<unsigned>(width)) == nullptr)
+  Status Memset(node::ProcessId process, node::StreamId stream, const node::MemsetRequest& set,
+                Time at, node::OpId* op) override {
+    const auto width = static_cast<unsigned>(set.width);
+    if (set.count > (1u << 30) || Find(process, set.dst, set.count * width) == nullptr)
       return Status::kInvalidValue;
-    *op =
-        Enqueue(process, stream, at, node::Us(1), [this, process, dst, value, width, count](Time) {
-          std::byte* to = Find(process, dst, count * static_cast<unsigned>(width));
-          for (std::uint64_t i = 0; to != nullptr && i < count; ++i)
-            std::memcpy(to + i * static_cast<unsigned>(width), &value,
-                        static_cast<std::size_t>(width));
-        });
+    *op = Enqueue(process, stream, at, node::Us(1), [this, process, set, width](Time) {
+      std::byte* to = Find(process, set.dst, set.count * width);
+      for (std::uint64_t i = 0; to != nullptr && i < set.count; ++i)
+        std::memcpy(to + i * width, &set.value, width);
+    });
     return Status::kSuccess;
   }
   Status RecordEvent(node::ProcessId, node::StreamId stream, node::EventId event, Time) override {

@@ -101,8 +101,12 @@ void KernelAndCopies(Recorder& r) {
   r.Call(0, wire::StreamSync{});
   wire::CopyIn in;
   in.dst = memory;
+  in.size = 8;
+  in.rows.height = 2;
+  in.rows.dst_pitch = 16;
   in.bytes.resize(16);
   r.Call(0, in);
+  EXPECT_EQ(r.header.status, 0);
   wire::Memset memset;
   memset.dst = memory;
   memset.count = 8;
@@ -111,8 +115,12 @@ void KernelAndCopies(Recorder& r) {
   r.Call(0, memset);
   wire::CopyOut out;
   out.src = memory;
-  out.size = 32;
-  r.Call(0, out);
+  out.size = 4;
+  out.rows.height = 2;
+  out.rows.src_pitch = 8;
+  out.rows.depth = 2;
+  out.rows.src_slice = 32;
+  EXPECT_EQ(r.Call(0, out).bytes.size(), 16u);
   EXPECT_EQ(r.header.status, 0);
   r.Call(0, wire::Describe{memory});
   r.Call(0, wire::MemInfo{});

@@ -1,6 +1,8 @@
-// Copies and sets. Memory of the node (device or pinned) is named by address; the process's own
-// memory travels as bytes, in chunks that follow each other in the stream.
+// Copies. Memory of the node (device or pinned) is named by address; the process's own memory
+// travels as bytes, packed, in chunks that follow each other in the stream.
 #include <string.h>
+
+#include <algorithm>
 
 #include "shim/cuda/driver.h"
 
@@ -19,7 +21,8 @@ int SendCopyIn(const wire::CopyIn& copy, const void* data, std::size_t size) {
   return linked == kArOk ? reply.status : 999;
 }
 
-int ReceiveCopyOut(const wire::CopyOut& copy, void* data) {
+// The rows that come back are put `pitch` bytes apart.
+int ReceiveCopyOut(const wire::CopyOut& copy, char* data, std::uint64_t pitch) {
   wire::Blob head = wire::Encode(copy);
   ArReply reply;
   if (ar_call(static_cast<std::uint16_t>(wire::CopyOut::kOp), head.data(), head.size(), nullptr, 0,
@@ -30,65 +33,140 @@ int ReceiveCopyOut(const wire::CopyOut& copy, void* data) {
   std::uint32_t count = 0;
   if (reply.size < sizeof count) return 999;
   memcpy(&count, reply.body, sizeof count);
-  if (count != copy.size || reply.size != sizeof count + count) return 999;
-  memcpy(data, static_cast<const std::byte*>(reply.body) + sizeof count, count);
+  if (count != copy.size * copy.rows.height || reply.size != sizeof count + count) return 999;
+  const auto* bytes = static_cast<const std::byte*>(reply.body) + sizeof count;
+  for (std::uint64_t row = 0; row < copy.rows.height; ++row, bytes += copy.size) {
+    memcpy(data + row * pitch, bytes, copy.size);
+  }
   return 0;
+}
+
+// A region in one piece, if it has no gaps.
+void Flatten(Region* region) {
+  wire::Rows& rows = region->rows;
+  const auto gap = [&](std::uint64_t pitch, std::uint64_t slice) {
+    return (rows.height > 1 && pitch != region->width) ||
+           (rows.depth > 1 && slice != region->width * rows.height);
+  };
+  if (gap(rows.dst_pitch, rows.dst_slice) || gap(rows.src_pitch, rows.src_slice)) return;
+  region->width *= rows.height * rows.depth;
+  rows = {};
+}
+
+// Calls `visit` for consecutive runs of rows of one plane that fit into a message together, with
+// both ends' places. A row that does not fit alone is visited in parts.
+template <class F>
+CUresult ForEachRun(const Region& region, F visit) {
+  const wire::Rows& rows = region.rows;
+  for (std::uint64_t plane = 0; plane < rows.depth; ++plane) {
+    for (std::uint64_t row = 0; row < rows.height;) {
+      Region run = region;
+      run.rows.depth = 1;
+      run.dst += plane * rows.dst_slice + row * rows.dst_pitch;
+      run.src += plane * rows.src_slice + row * rows.src_pitch;
+      if (region.width <= wire::kMaxChunk) {
+        run.rows.height = std::min(rows.height - row, wire::kMaxChunk / region.width);
+        row += run.rows.height;
+        const bool last = plane + 1 == rows.depth && row == rows.height;
+        if (const int status = visit(run, last); status != 0) return Result(status);
+        continue;
+      }
+      run.rows = {};
+      for (std::uint64_t done = 0; done < region.width; done += run.width) {
+        run.width = std::min<std::uint64_t>(region.width - done, wire::kMaxChunk);
+        const bool last =
+            plane + 1 == rows.depth && row + 1 == rows.height && done + run.width == region.width;
+        if (const int status = visit(run, last); status != 0) return Result(status);
+        run.dst += run.width;
+        run.src += run.width;
+      }
+      ++row;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+const char* At(std::uint64_t address) { return reinterpret_cast<const char*>(address); }
+char* Into(std::uint64_t address) { return reinterpret_cast<char*>(address); }
+
+// The rows of a run, one behind the other.
+std::vector<char> Pack(const Region& run) {
+  std::vector<char> packed(run.width * run.rows.height);
+  for (std::uint64_t row = 0; row < run.rows.height; ++row) {
+    memcpy(packed.data() + row * run.width, At(run.src + row * run.rows.src_pitch), run.width);
+  }
+  return packed;
 }
 
 }  // namespace
 
-CUresult CopyAny(std::uint64_t dst, std::uint64_t src, std::size_t size, CUstream stream,
-                 bool per_thread, bool async) {
+CUresult CopyRegion(Region region, CUstream stream, bool per_thread, bool async) {
   wire::StreamRef ref;
   const CUresult resolved = ResolveStream(stream, per_thread, &ref);
   if (resolved != CUDA_SUCCESS) return resolved;
-  if (size == 0) return CUDA_SUCCESS;
-  if (dst == 0 || src == 0) return CUDA_ERROR_INVALID_VALUE;
-  const bool to_node = IsNodeAddress(dst), from_node = IsNodeAddress(src);
+  if (region.width == 0 || region.rows.height == 0 || region.rows.depth == 0) return CUDA_SUCCESS;
+  if (region.dst == 0 || region.src == 0) return CUDA_ERROR_INVALID_VALUE;
+  Flatten(&region);
+  const bool to_node = IsNodeAddress(region.dst), from_node = IsNodeAddress(region.src);
   if (to_node && from_node) {
     wire::Copy copy;
     copy.stream = ref;
-    copy.dst = dst;
-    copy.src = src;
-    copy.size = size;
+    copy.dst = region.dst;
+    copy.src = region.src;
+    copy.size = region.width;
+    copy.rows = region.rows;
     // A copy within device memory does not hold up the host, as on hardware.
-    copy.wait = !async && (IsPinnedAddress(dst) || IsPinnedAddress(src));
+    copy.wait = !async && (!IsDeviceAddress(region.dst) || !IsDeviceAddress(region.src));
     return Result(Call(copy));
   }
-  if (!to_node && !from_node) {
-    wire::StreamSync sync;
-    sync.stream = ref;
-    const int status = Call(sync);
-    if (status == 0)
-      memmove(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), size);
-    return Result(status);
-  }
-  for (std::size_t offset = 0; offset < size;) {
-    const std::size_t part = size - offset < wire::kMaxChunk ? size - offset : wire::kMaxChunk;
-    int status;
-    if (to_node) {
+  if (to_node) {
+    return ForEachRun(region, [&](const Region& run, bool last) {
       wire::CopyIn copy;
       copy.stream = ref;
-      copy.dst = dst + offset;
-      copy.wait = !async && offset + part == size;
-      status = SendCopyIn(copy, reinterpret_cast<const void*>(src + offset), part);
-    } else {
+      copy.dst = run.dst;
+      copy.size = run.width;
+      copy.rows = run.rows;
+      copy.wait = !async && last;
+      if (run.rows.height == 1) return SendCopyIn(copy, At(run.src), run.width);
+      const std::vector<char> packed = Pack(run);
+      return SendCopyIn(copy, packed.data(), packed.size());
+    });
+  }
+  if (from_node) {
+    return ForEachRun(region, [&](const Region& run, bool) {
       wire::CopyOut copy;
       copy.stream = ref;
-      copy.src = src + offset;
-      copy.size = part;
-      status = ReceiveCopyOut(copy, reinterpret_cast<void*>(dst + offset));
+      copy.src = run.src;
+      copy.size = run.width;
+      copy.rows = run.rows;
+      return ReceiveCopyOut(copy, Into(run.dst), run.rows.dst_pitch);
+    });
+  }
+  wire::StreamSync sync;
+  sync.stream = ref;
+  if (const int status = Call(sync); status != 0) return Result(status);
+  for (std::uint64_t plane = 0; plane < region.rows.depth; ++plane) {
+    for (std::uint64_t row = 0; row < region.rows.height; ++row) {
+      memmove(Into(region.dst + plane * region.rows.dst_slice + row * region.rows.dst_pitch),
+              At(region.src + plane * region.rows.src_slice + row * region.rows.src_pitch),
+              region.width);
     }
-    if (status != 0) return Result(status);
-    offset += part;
   }
   return CUDA_SUCCESS;
+}
+
+CUresult CopyAny(std::uint64_t dst, std::uint64_t src, std::size_t size, CUstream stream,
+                 bool per_thread, bool async) {
+  Region region;
+  region.dst = dst;
+  region.src = src;
+  region.width = size;
+  return CopyRegion(region, stream, per_thread, async);
 }
 
 }  // namespace allranks::shim
 
 using namespace allranks::shim;
-namespace wire = allranks::wire;
 
 // --- copies ------------------------------------------------------------------------------------
 
@@ -148,109 +226,3 @@ ALLRANKS_COPY(cuMemcpyPeerAsync, _ptsz,
               (CUdeviceptr dst, CUcontext, CUdeviceptr src, CUcontext, size_t size,
                CUstream stream),
               dst, true, src, true, stream, true)
-
-namespace {
-
-CUresult Copy2D(bool per_thread, const CUDA_MEMCPY2D* copy, CUstream stream, bool async) {
-  Context* context;
-  const CUresult ready = Current(&context);
-  if (ready != CUDA_SUCCESS) return ready;
-  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (copy->srcMemoryType == CU_MEMORYTYPE_ARRAY || copy->dstMemoryType == CU_MEMORYTYPE_ARRAY) {
-    return CUDA_ERROR_NOT_SUPPORTED;
-  }
-  std::uint64_t src =
-      copy->srcMemoryType == CU_MEMORYTYPE_HOST ? Place(copy->srcHost) : copy->srcDevice;
-  std::uint64_t dst =
-      copy->dstMemoryType == CU_MEMORYTYPE_HOST ? Place(copy->dstHost) : copy->dstDevice;
-  src += copy->srcY * copy->srcPitch + copy->srcXInBytes;
-  dst += copy->dstY * copy->dstPitch + copy->dstXInBytes;
-  for (std::size_t row = 0; row < copy->Height; ++row) {
-    const CUresult result = CopyAny(dst + row * copy->dstPitch, src + row * copy->srcPitch,
-                                    copy->WidthInBytes, stream, per_thread, async);
-    if (result != CUDA_SUCCESS) return result;
-  }
-  return CUDA_SUCCESS;
-}
-
-}  // namespace
-
-CUresult cuMemcpy2D(const CUDA_MEMCPY2D* copy) { return Copy2D(false, copy, nullptr, false); }
-CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* copy) {
-  return Copy2D(false, copy, nullptr, false);
-}
-CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream stream) {
-  return Copy2D(false, copy, stream, true);
-}
-ALLRANKS_EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D* copy) {
-  return Copy2D(true, copy, nullptr, false);
-}
-ALLRANKS_EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D* copy, CUstream stream) {
-  return Copy2D(true, copy, stream, true);
-}
-
-// --- sets --------------------------------------------------------------------------------------
-
-namespace {
-
-CUresult Set(bool per_thread, CUdeviceptr dst, std::uint32_t value, int width, std::size_t count,
-             CUstream stream, bool async) {
-  Context* context;
-  const CUresult ready = Current(&context);
-  if (ready != CUDA_SUCCESS) return ready;
-  wire::Memset request;
-  const CUresult resolved = ResolveStream(stream, per_thread, &request.stream);
-  if (resolved != CUDA_SUCCESS) return resolved;
-  if (count == 0) return CUDA_SUCCESS;
-  if (!IsNodeAddress(dst) || dst % static_cast<unsigned>(width) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  request.dst = dst;
-  request.value = value;
-  request.width = static_cast<std::uint8_t>(width);
-  request.count = count;
-  request.wait = !async && IsPinnedAddress(dst);
-  return Result(Call(request));
-}
-
-CUresult Set2D(bool per_thread, CUdeviceptr dst, std::size_t pitch, std::uint32_t value, int width,
-               std::size_t columns, std::size_t rows, CUstream stream, bool async) {
-  for (std::size_t row = 0; row < rows; ++row) {
-    const CUresult result =
-        Set(per_thread, dst + row * pitch, value, width, columns, stream, async);
-    if (result != CUDA_SUCCESS) return result;
-  }
-  return CUDA_SUCCESS;
-}
-
-}  // namespace
-
-#define ALLRANKS_SET(type, bits, bytes)                                                           \
-  CUresult cuMemsetD##bits(CUdeviceptr dst, type value, size_t count) {                           \
-    return Set(false, dst, value, bytes, count, nullptr, false);                                  \
-  }                                                                                               \
-  ALLRANKS_EXPORT CUresult cuMemsetD##bits##_v2_ptds(CUdeviceptr dst, type value, size_t count) { \
-    return Set(true, dst, value, bytes, count, nullptr, false);                                   \
-  }                                                                                               \
-  CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count, CUstream stream) {   \
-    return Set(false, dst, value, bytes, count, stream, true);                                    \
-  }                                                                                               \
-  ALLRANKS_EXPORT CUresult cuMemsetD##bits##Async_ptsz(CUdeviceptr dst, type value, size_t count, \
-                                                       CUstream stream) {                         \
-    return Set(true, dst, value, bytes, count, stream, true);                                     \
-  }                                                                                               \
-  CUresult cuMemsetD2D##bits(CUdeviceptr dst, size_t pitch, type value, size_t width,             \
-                             size_t height) {                                                     \
-    return Set2D(false, dst, pitch, value, bytes, width, height, nullptr, false);                 \
-  }                                                                                               \
-  CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value, size_t width,      \
-                                    size_t height, CUstream stream) {                             \
-    return Set2D(false, dst, pitch, value, bytes, width, height, stream, true);                   \
-  }                                                                                               \
-  ALLRANKS_EXPORT CUresult cuMemsetD2D##bits##Async_ptsz(                                         \
-      CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height, CUstream stream) {  \
-    return Set2D(true, dst, pitch, value, bytes, width, height, stream, true);                    \
-  }
-
-ALLRANKS_SET(unsigned char, 8, 1)
-ALLRANKS_SET(unsigned short, 16, 2)
-ALLRANKS_SET(unsigned, 32, 4)

@@ -181,7 +181,14 @@ CUresult SetMaxDynamicShared(Function* function, int bytes);
 // A reset took the device's modules away. load_lock is held.
 void ForgetModules(int device);
 
-// Ordinary copy between any two places, in chunks.
+// Where a copy goes from and to: `width` bytes, in rows and planes.
+struct Region {
+  std::uint64_t dst = 0, src = 0, width = 0;
+  wire::Rows rows;
+};
+// Copies between any two places, in chunks. Rows must not overlap.
+CUresult CopyRegion(Region region, CUstream stream, bool per_thread, bool async);
+// The same in one row.
 CUresult CopyAny(std::uint64_t dst, std::uint64_t src, std::size_t size, CUstream stream,
                  bool per_thread, bool async);
 

@@ -23,10 +23,19 @@ CUresult cuMemAlloc(CUdeviceptr* address, size_t size) {
 }
 
 CUresult cuMemAllocPitch(CUdeviceptr* address, size_t* pitch, size_t width, size_t height,
-                         unsigned) {
-  if (pitch == nullptr) return CUDA_ERROR_INVALID_VALUE;
+                         unsigned element) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (pitch == nullptr || width == 0 || height == 0 ||
+      (element != 4 && element != 8 && element != 16)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  std::size_t size = 0;
   *pitch = (width + 511) / 512 * 512;
-  return cuMemAlloc(address, *pitch * height);
+  if (*pitch < width || __builtin_mul_overflow(*pitch, height, &size)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  return cuMemAlloc(address, size);
 }
 
 CUresult cuMemFree(CUdeviceptr address) {

@@ -1,4 +1,4 @@
-// Memory of the runtime API.
+// Memory of the runtime API: allocation, what a pointer is, sharing.
 #include <string.h>
 
 #include "shim/cudart/runtime.h"
@@ -19,10 +19,24 @@ cudaError_t cudaMalloc(void** pointer, size_t size) {
 cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
   ALLRANKS_ENTER();
   if (pointer == nullptr || pitch == nullptr) return Note(cudaErrorInvalidValue);
+  *pointer = nullptr;
+  *pitch = 0;
+  if (width == 0 || height == 0) return cudaSuccess;
   CUdeviceptr address = 0;
   const CUresult result = cuMemAllocPitch(&address, pitch, width, height, 4);
   *pointer = reinterpret_cast<void*>(address);
   return Note(result);
+}
+
+cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
+  ALLRANKS_ENTER();
+  if (pointer == nullptr) return Note(cudaErrorInvalidValue);
+  *pointer = {nullptr, 0, extent.width, extent.height};
+  std::size_t rows = 0;
+  if (__builtin_mul_overflow(extent.height, extent.depth, &rows)) {
+    return Note(cudaErrorMemoryAllocation);
+  }
+  return cudaMallocPitch(&pointer->ptr, &pointer->pitch, extent.width, rows);
 }
 
 cudaError_t cudaFree(void* pointer) {
@@ -132,200 +146,4 @@ cudaError_t cudaIpcOpenMemHandle(void** pointer, cudaIpcMemHandle_t handle, unsi
 cudaError_t cudaIpcCloseMemHandle(void* pointer) {
   ALLRANKS_ENTER();
   return Note(cuIpcCloseMemHandle(Ptr(pointer)));
-}
-
-// --- copies ------------------------------------------------------------------------------------
-
-namespace {
-
-// Addresses tell where memory is; a kind that contradicts them is refused by the driver's call.
-cudaError_t Copy(bool per_thread, void* dst, const void* src, std::size_t size, cudaMemcpyKind kind,
-                 cudaStream_t stream, bool async) {
-  ALLRANKS_ENTER();
-  if (per_thread && stream == nullptr) stream = cudaStreamPerThread;
-  switch (kind) {
-    case cudaMemcpyHostToDevice:
-      if (async) return Note(cuMemcpyHtoDAsync(Ptr(dst), src, size, stream));
-      return Note(per_thread ? cuMemcpyHtoDAsync(Ptr(dst), src, size, stream)
-                             : cuMemcpyHtoD(Ptr(dst), src, size));
-    case cudaMemcpyDeviceToHost:
-      if (async || per_thread) return Note(cuMemcpyDtoHAsync(dst, Ptr(src), size, stream));
-      return Note(cuMemcpyDtoH(dst, Ptr(src), size));
-    case cudaMemcpyDeviceToDevice:
-      if (async || per_thread) return Note(cuMemcpyDtoDAsync(Ptr(dst), Ptr(src), size, stream));
-      return Note(cuMemcpyDtoD(Ptr(dst), Ptr(src), size));
-    case cudaMemcpyHostToHost:
-    case cudaMemcpyDefault:
-      if (async || per_thread) return Note(cuMemcpyAsync(Ptr(dst), Ptr(src), size, stream));
-      return Note(cuMemcpy(Ptr(dst), Ptr(src), size));
-    default:
-      return Note(cudaErrorInvalidMemcpyDirection);
-  }
-}
-
-// A synchronous copy of the per-thread flavour is an asynchronous one and a wait.
-cudaError_t CopyPerThread(void* dst, const void* src, std::size_t size, cudaMemcpyKind kind) {
-  const cudaError_t error = Copy(true, dst, src, size, kind, nullptr, true);
-  return error != cudaSuccess ? error : Note(cuStreamSynchronize(CU_STREAM_PER_THREAD));
-}
-
-cudaError_t Copy2D(bool per_thread, void* dst, std::size_t dst_pitch, const void* src,
-                   std::size_t src_pitch, std::size_t width, std::size_t height,
-                   cudaMemcpyKind kind, cudaStream_t stream, bool async) {
-  if (width > dst_pitch || width > src_pitch) return Note(cudaErrorInvalidPitchValue);
-  if (width == dst_pitch && width == src_pitch) {
-    return Copy(per_thread, dst, src, width * height, kind, stream, async);
-  }
-  for (std::size_t row = 0; row < height; ++row) {
-    const cudaError_t error =
-        Copy(per_thread, static_cast<char*>(dst) + row * dst_pitch,
-             static_cast<const char*>(src) + row * src_pitch, width, kind, stream, async);
-    if (error != cudaSuccess) return error;
-  }
-  return cudaSuccess;
-}
-
-}  // namespace
-
-cudaError_t cudaMemcpy(void* dst, const void* src, size_t size, cudaMemcpyKind kind) {
-  return Copy(false, dst, src, size, kind, nullptr, false);
-}
-ALLRANKS_EXPORT cudaError_t cudaMemcpy_ptds(void* dst, const void* src, size_t size,
-                                            cudaMemcpyKind kind) {
-  return CopyPerThread(dst, src, size, kind);
-}
-cudaError_t cudaMemcpyAsync(void* dst, const void* src, size_t size, cudaMemcpyKind kind,
-                            cudaStream_t stream) {
-  return Copy(false, dst, src, size, kind, stream, true);
-}
-ALLRANKS_EXPORT cudaError_t cudaMemcpyAsync_ptsz(void* dst, const void* src, size_t size,
-                                                 cudaMemcpyKind kind, cudaStream_t stream) {
-  return Copy(true, dst, src, size, kind, stream, true);
-}
-
-cudaError_t cudaMemcpy2D(void* dst, size_t dst_pitch, const void* src, size_t src_pitch,
-                         size_t width, size_t height, cudaMemcpyKind kind) {
-  return Copy2D(false, dst, dst_pitch, src, src_pitch, width, height, kind, nullptr, false);
-}
-cudaError_t cudaMemcpy2DAsync(void* dst, size_t dst_pitch, const void* src, size_t src_pitch,
-                              size_t width, size_t height, cudaMemcpyKind kind,
-                              cudaStream_t stream) {
-  return Copy2D(false, dst, dst_pitch, src, src_pitch, width, height, kind, stream, true);
-}
-ALLRANKS_EXPORT cudaError_t cudaMemcpy2DAsync_ptsz(void* dst, size_t dst_pitch, const void* src,
-                                                   size_t src_pitch, size_t width, size_t height,
-                                                   cudaMemcpyKind kind, cudaStream_t stream) {
-  return Copy2D(true, dst, dst_pitch, src, src_pitch, width, height, kind, stream, true);
-}
-
-// With one address space the devices say nothing that the addresses do not.
-cudaError_t cudaMemcpyPeer(void* dst, int, const void* src, int, size_t size) {
-  return Copy(false, dst, src, size, cudaMemcpyDeviceToDevice, nullptr, false);
-}
-cudaError_t cudaMemcpyPeerAsync(void* dst, int, const void* src, int, size_t size,
-                                cudaStream_t stream) {
-  return Copy(false, dst, src, size, cudaMemcpyDeviceToDevice, stream, true);
-}
-
-namespace {
-
-cudaError_t ToSymbol(bool per_thread, const void* symbol, const void* src, std::size_t size,
-                     std::size_t offset, cudaMemcpyKind kind, cudaStream_t stream, bool async) {
-  ALLRANKS_ENTER();
-  CUdeviceptr address = 0;
-  std::size_t whole = 0;
-  const cudaError_t error = FindVariable(symbol, &address, &whole);
-  if (error != cudaSuccess) return Note(error);
-  if (offset > whole || size > whole - offset) return Note(cudaErrorInvalidValue);
-  if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToDevice &&
-      kind != cudaMemcpyDefault) {
-    return Note(cudaErrorInvalidMemcpyDirection);
-  }
-  return Copy(per_thread, reinterpret_cast<void*>(address + offset), src, size, kind, stream,
-              async);
-}
-
-cudaError_t FromSymbol(bool per_thread, void* dst, const void* symbol, std::size_t size,
-                       std::size_t offset, cudaMemcpyKind kind, cudaStream_t stream, bool async) {
-  ALLRANKS_ENTER();
-  CUdeviceptr address = 0;
-  std::size_t whole = 0;
-  const cudaError_t error = FindVariable(symbol, &address, &whole);
-  if (error != cudaSuccess) return Note(error);
-  if (offset > whole || size > whole - offset) return Note(cudaErrorInvalidValue);
-  if (kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyDeviceToDevice &&
-      kind != cudaMemcpyDefault) {
-    return Note(cudaErrorInvalidMemcpyDirection);
-  }
-  return Copy(per_thread, dst, reinterpret_cast<const void*>(address + offset), size, kind, stream,
-              async);
-}
-
-}  // namespace
-
-cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* src, size_t size, size_t offset,
-                               cudaMemcpyKind kind) {
-  return ToSymbol(false, symbol, src, size, offset, kind, nullptr, false);
-}
-cudaError_t cudaMemcpyFromSymbol(void* dst, const void* symbol, size_t size, size_t offset,
-                                 cudaMemcpyKind kind) {
-  return FromSymbol(false, dst, symbol, size, offset, kind, nullptr, false);
-}
-cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* src, size_t size, size_t offset,
-                                    cudaMemcpyKind kind, cudaStream_t stream) {
-  return ToSymbol(false, symbol, src, size, offset, kind, stream, true);
-}
-cudaError_t cudaMemcpyFromSymbolAsync(void* dst, const void* symbol, size_t size, size_t offset,
-                                      cudaMemcpyKind kind, cudaStream_t stream) {
-  return FromSymbol(false, dst, symbol, size, offset, kind, stream, true);
-}
-ALLRANKS_EXPORT cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void* symbol, const void* src,
-                                                         size_t size, size_t offset,
-                                                         cudaMemcpyKind kind, cudaStream_t stream) {
-  return ToSymbol(true, symbol, src, size, offset, kind, stream, true);
-}
-ALLRANKS_EXPORT cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void* dst, const void* symbol,
-                                                           size_t size, size_t offset,
-                                                           cudaMemcpyKind kind,
-                                                           cudaStream_t stream) {
-  return FromSymbol(true, dst, symbol, size, offset, kind, stream, true);
-}
-ALLRANKS_EXPORT cudaError_t cudaMemcpyToSymbol_ptds(const void* symbol, const void* src,
-                                                    size_t size, size_t offset,
-                                                    cudaMemcpyKind kind) {
-  const cudaError_t error = ToSymbol(true, symbol, src, size, offset, kind, nullptr, true);
-  return error != cudaSuccess ? error : Note(cuStreamSynchronize(CU_STREAM_PER_THREAD));
-}
-ALLRANKS_EXPORT cudaError_t cudaMemcpyFromSymbol_ptds(void* dst, const void* symbol, size_t size,
-                                                      size_t offset, cudaMemcpyKind kind) {
-  const cudaError_t error = FromSymbol(true, dst, symbol, size, offset, kind, nullptr, true);
-  return error != cudaSuccess ? error : Note(cuStreamSynchronize(CU_STREAM_PER_THREAD));
-}
-
-// --- sets --------------------------------------------------------------------------------------
-
-cudaError_t cudaMemset(void* pointer, int value, size_t size) {
-  ALLRANKS_ENTER();
-  return Note(cuMemsetD8(Ptr(pointer), static_cast<unsigned char>(value), size));
-}
-cudaError_t cudaMemsetAsync(void* pointer, int value, size_t size, cudaStream_t stream) {
-  ALLRANKS_ENTER();
-  return Note(cuMemsetD8Async(Ptr(pointer), static_cast<unsigned char>(value), size, stream));
-}
-ALLRANKS_EXPORT cudaError_t cudaMemset_ptds(void* pointer, int value, size_t size) {
-  return cudaMemsetAsync(pointer, value, size, cudaStreamPerThread);
-}
-ALLRANKS_EXPORT cudaError_t cudaMemsetAsync_ptsz(void* pointer, int value, size_t size,
-                                                 cudaStream_t stream) {
-  return cudaMemsetAsync(pointer, value, size, stream == nullptr ? cudaStreamPerThread : stream);
-}
-cudaError_t cudaMemset2D(void* pointer, size_t pitch, int value, size_t width, size_t height) {
-  ALLRANKS_ENTER();
-  return Note(cuMemsetD2D8(Ptr(pointer), pitch, static_cast<unsigned char>(value), width, height));
-}
-cudaError_t cudaMemset2DAsync(void* pointer, size_t pitch, int value, size_t width, size_t height,
-                              cudaStream_t stream) {
-  ALLRANKS_ENTER();
-  return Note(cuMemsetD2D8Async(Ptr(pointer), pitch, static_cast<unsigned char>(value), width,
-                                height, stream));
 }

@@ -1,0 +1,171 @@
+// Copies of two and three dimensions and batches of copies: from their descriptions to regions.
+#include "shim/cuda/driver.h"
+
+using namespace allranks::shim;
+
+namespace {
+
+// One end of a copy as CUDA describes it.
+struct End {
+  CUmemorytype type;
+  const void* host;
+  CUdeviceptr device;
+  std::size_t x, y, z;
+  std::size_t pitch, height;  // of the whole: bytes of a row, rows of a plane
+};
+
+constexpr std::size_t kMaxPitch = 0x7fffffff;
+
+// The first byte of the region, its pitch and its slice. `depth` > 1 needs a plane's height.
+CUresult Locate(const End& end, std::size_t width, std::size_t height, std::size_t depth,
+                std::uint64_t* address, std::uint64_t* pitch, std::uint64_t* slice) {
+  switch (end.type) {
+    case CU_MEMORYTYPE_HOST:
+      *address = reinterpret_cast<std::uint64_t>(end.host);
+      if (IsDeviceAddress(*address)) return CUDA_ERROR_INVALID_VALUE;
+      break;
+    case CU_MEMORYTYPE_DEVICE:
+      *address = end.device;
+      if (!IsNodeAddress(*address)) return CUDA_ERROR_INVALID_VALUE;
+      break;
+    case CU_MEMORYTYPE_UNIFIED:
+      *address = end.device;
+      break;
+    case CU_MEMORYTYPE_ARRAY:
+      return CUDA_ERROR_NOT_SUPPORTED;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (*address == 0) return CUDA_ERROR_INVALID_VALUE;
+  *pitch = end.pitch != 0 ? end.pitch : width + end.x;
+  const std::size_t rows = end.height != 0 ? end.height : height + end.y;
+  if (width + end.x > *pitch && height > 1) return CUDA_ERROR_INVALID_VALUE;
+  if (height + end.y > rows && depth > 1) return CUDA_ERROR_INVALID_VALUE;
+  *slice = *pitch * rows;
+  *address += end.z * *slice + end.y * *pitch + end.x;
+  return CUDA_SUCCESS;
+}
+
+CUresult CopyBlock(bool per_thread, const End& src, const End& dst, std::size_t width,
+                   std::size_t height, std::size_t depth, CUstream stream, bool async) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  if (width == 0 || height == 0 || depth == 0) return CUDA_SUCCESS;
+  Region region;
+  region.width = width;
+  region.rows.height = height;
+  region.rows.depth = depth;
+  CUresult result = Locate(src, width, height, depth, &region.src, &region.rows.src_pitch,
+                           &region.rows.src_slice);
+  if (result != CUDA_SUCCESS) return result;
+  result = Locate(dst, width, height, depth, &region.dst, &region.rows.dst_pitch,
+                  &region.rows.dst_slice);
+  if (result != CUDA_SUCCESS) return result;
+  return CopyRegion(region, stream, per_thread, async);
+}
+
+CUresult Copy2D(bool per_thread, const CUDA_MEMCPY2D* copy, CUstream stream, bool async,
+                bool aligned) {
+  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (aligned && (copy->srcPitch > kMaxPitch || copy->dstPitch > kMaxPitch))
+    return CUDA_ERROR_INVALID_VALUE;
+  const End src{copy->srcMemoryType, copy->srcHost,
+                copy->srcDevice,     copy->srcXInBytes,
+                copy->srcY,          0,
+                copy->srcPitch,      0};
+  const End dst{copy->dstMemoryType, copy->dstHost,
+                copy->dstDevice,     copy->dstXInBytes,
+                copy->dstY,          0,
+                copy->dstPitch,      0};
+  return CopyBlock(per_thread, src, dst, copy->WidthInBytes, copy->Height, 1, stream, async);
+}
+
+// For CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER, whose contexts say nothing that the addresses do not.
+template <class T>
+CUresult Copy3D(bool per_thread, const T* copy, CUstream stream, bool async) {
+  if (copy == nullptr || copy->srcLOD != 0 || copy->dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
+  const End src{copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcXInBytes,
+                copy->srcY,          copy->srcZ,    copy->srcPitch,  copy->srcHeight};
+  const End dst{copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes,
+                copy->dstY,          copy->dstZ,    copy->dstPitch,  copy->dstHeight};
+  return CopyBlock(per_thread, src, dst, copy->WidthInBytes, copy->Height, copy->Depth, stream,
+                   async);
+}
+
+// The legacy default stream is refused, as on hardware. The attributes are hints.
+CUresult CopyBatch(bool per_thread, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
+                   size_t count, CUmemcpyAttributes* attributes, size_t* indices,
+                   size_t attribute_count, CUstream stream) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  if (dsts == nullptr || srcs == nullptr || sizes == nullptr || count == 0 ||
+      attributes == nullptr || indices == nullptr || attribute_count == 0 ||
+      attribute_count > count || indices[0] != 0 ||
+      (!per_thread && (stream == nullptr || stream == CU_STREAM_LEGACY))) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (sizes[i] == 0 || dsts[i] == 0 || srcs[i] == 0) return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const CUresult result = CopyAny(dsts[i], srcs[i], sizes[i], stream, per_thread, true);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuMemcpy2D(const CUDA_MEMCPY2D* copy) { return Copy2D(false, copy, nullptr, false, true); }
+CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* copy) {
+  return Copy2D(false, copy, nullptr, false, false);
+}
+CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream stream) {
+  return Copy2D(false, copy, stream, true, true);
+}
+ALLRANKS_EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D* copy) {
+  return Copy2D(true, copy, nullptr, false, true);
+}
+ALLRANKS_EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D* copy) {
+  return Copy2D(true, copy, nullptr, false, false);
+}
+ALLRANKS_EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D* copy, CUstream stream) {
+  return Copy2D(true, copy, stream, true, true);
+}
+
+CUresult cuMemcpy3D(const CUDA_MEMCPY3D* copy) { return Copy3D(false, copy, nullptr, false); }
+CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D* copy, CUstream stream) {
+  return Copy3D(false, copy, stream, true);
+}
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* copy) {
+  return Copy3D(false, copy, nullptr, false);
+}
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
+  return Copy3D(false, copy, stream, true);
+}
+ALLRANKS_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D* copy) {
+  return Copy3D(true, copy, nullptr, false);
+}
+ALLRANKS_EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D* copy, CUstream stream) {
+  return Copy3D(true, copy, stream, true);
+}
+ALLRANKS_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER* copy) {
+  return Copy3D(true, copy, nullptr, false);
+}
+ALLRANKS_EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
+  return Copy3D(true, copy, stream, true);
+}
+
+CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
+                            CUmemcpyAttributes* attributes, size_t* indices, size_t attribute_count,
+                            CUstream stream) {
+  return CopyBatch(false, dsts, srcs, sizes, count, attributes, indices, attribute_count, stream);
+}
+ALLRANKS_EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr* dsts, CUdeviceptr* srcs,
+                                                    size_t* sizes, size_t count,
+                                                    CUmemcpyAttributes* attributes, size_t* indices,
+                                                    size_t attribute_count, CUstream stream) {
+  return CopyBatch(true, dsts, srcs, sizes, count, attributes, indices, attribute_count, stream);
+}

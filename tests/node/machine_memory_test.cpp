@@ -1,0 +1,235 @@
+// Memory of the machine: copies and sets of regions, against plain loops on the host.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "node/machine.h"
+
+namespace allranks::node {
+namespace {
+
+class MachineMemoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto profile = LoadProfile(std::string(ALLRANKS_SOURCE_DIR) + "/profiles/h100x8.toml");
+    ASSERT_TRUE(profile) << profile.error().message;
+    auto machine = Machine::Create(*profile, {});
+    ASSERT_TRUE(machine) << machine.error().message;
+    machine_ = std::move(*machine);
+    process_ = machine_->AddProcess(0, 0);
+  }
+
+  StreamId Default(int device = 0) { return machine_->DefaultStream(process_, device); }
+
+  void Wait(OpId op) {
+    bool done = false;
+    machine_->WhenDone({op}, [&](Time) {
+      done = true;
+      machine_->Stop();
+    });
+    while (!done && machine_->RunUntil(kTimeNever)) {
+    }
+    ASSERT_TRUE(done);
+  }
+
+  Address Alloc(int device, std::uint64_t bytes) {
+    Address address = 0;
+    EXPECT_EQ(machine_->Allocate(process_, device, bytes, &address), Status::kSuccess);
+    return address;
+  }
+
+  Status Do(std::shared_ptr<CopyRequest> copy) {
+    OpId op = 0;
+    const Status status = machine_->Copy(process_, Default(), copy, machine_->now(), &op);
+    if (status == Status::kSuccess) Wait(op);
+    return status;
+  }
+  Status Do(const MemsetRequest& set) {
+    OpId op = 0;
+    const Status status = machine_->Memset(process_, Default(), set, machine_->now(), &op);
+    if (status == Status::kSuccess) Wait(op);
+    return status;
+  }
+
+  void Write(Address to, const std::vector<std::uint8_t>& bytes) {
+    auto copy = std::make_shared<CopyRequest>();
+    copy->dst = to;
+    copy->size = bytes.size();
+    copy->bytes.resize(bytes.size());
+    std::memcpy(copy->bytes.data(), bytes.data(), bytes.size());
+    ASSERT_EQ(Do(copy), Status::kSuccess);
+  }
+  std::vector<std::uint8_t> Read(Address from, std::uint64_t size) {
+    auto copy = std::make_shared<CopyRequest>();
+    copy->src = from;
+    copy->size = size;
+    EXPECT_EQ(Do(copy), Status::kSuccess);
+    std::vector<std::uint8_t> bytes(size);
+    std::memcpy(bytes.data(), copy->bytes.data(), size);
+    return bytes;
+  }
+
+  std::unique_ptr<Machine> machine_;
+  ProcessId process_ = 0;
+};
+
+std::vector<std::uint8_t> Pattern(std::size_t size, unsigned seed) {
+  std::vector<std::uint8_t> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::uint8_t>(i * 7 + seed);
+  return bytes;
+}
+
+TEST_F(MachineMemoryTest, RegionsAreCopiedAsByLoops) {
+  const std::uint64_t kBytes = 4096;
+  const Address a = Alloc(0, kBytes), b = Alloc(1, kBytes);
+  EXPECT_TRUE(rc::check([&] {
+    const auto in = [](std::uint64_t least, std::uint64_t bound) {
+      return *rc::gen::inRange<std::uint64_t>(least, bound);
+    };
+    auto copy = std::make_shared<CopyRequest>();
+    copy->size = in(1, 40);
+    Rows& rows = copy->rows;
+    rows.height = in(1, 6);
+    rows.depth = in(1, 4);
+    rows.src_pitch = copy->size + in(0, 9);
+    rows.dst_pitch = copy->size + in(0, 9);
+    rows.src_slice = rows.src_pitch * rows.height + in(0, 9);
+    rows.dst_slice = rows.dst_pitch * rows.height + in(0, 9);
+    const std::uint64_t from = in(0, 64), to = in(0, 64);
+    const auto source = Pattern(kBytes, 1);
+    auto expected = Pattern(kBytes, 90);
+    Write(a, source);
+    Write(b, expected);
+    const bool in_bytes = *rc::gen::arbitrary<bool>();
+    if (in_bytes) {
+      copy->bytes.resize(copy->size * rows.height * rows.depth);
+      std::memcpy(copy->bytes.data(), source.data(), copy->bytes.size());
+    } else {
+      copy->src = a + from;
+    }
+    copy->dst = b + to;
+    std::size_t packed = 0;
+    for (std::uint64_t z = 0; z < rows.depth; ++z) {
+      for (std::uint64_t y = 0; y < rows.height; ++y) {
+        for (std::uint64_t x = 0; x < copy->size; ++x, ++packed) {
+          expected[to + z * rows.dst_slice + y * rows.dst_pitch + x] =
+              source[in_bytes ? packed : from + z * rows.src_slice + y * rows.src_pitch + x];
+        }
+      }
+    }
+    RC_ASSERT(Do(copy) == Status::kSuccess);
+    RC_ASSERT(Read(b, kBytes) == expected);
+  }));
+}
+
+TEST_F(MachineMemoryTest, RegionsComeOutPacked) {
+  const Address a = Alloc(0, 256);
+  const auto source = Pattern(256, 3);
+  Write(a, source);
+  auto copy = std::make_shared<CopyRequest>();
+  copy->src = a + 5;
+  copy->size = 3;
+  copy->rows.height = 2;
+  copy->rows.depth = 2;
+  copy->rows.src_pitch = 10;
+  copy->rows.src_slice = 100;
+  ASSERT_EQ(Do(copy), Status::kSuccess);
+  ASSERT_EQ(copy->bytes.size(), 12u);
+  for (std::size_t i = 0; i < 12; ++i) {
+    const std::size_t at = 5 + i / 6 * 100 + i / 3 % 2 * 10 + i % 3;
+    EXPECT_EQ(static_cast<std::uint8_t>(copy->bytes[i]), source[at]) << i;
+  }
+}
+
+// A row longer than a piece of the copy engine, and pieces that end within rows.
+TEST_F(MachineMemoryTest, LargeRowsCrossPieces) {
+  const std::uint64_t kRow = (1 << 20) + 12345, kPitch = kRow + 77;
+  const Address a = Alloc(0, 3 * kPitch), b = Alloc(1, 3 * kPitch);
+  const auto source = Pattern(3 * kPitch, 9);
+  Write(a, source);
+  MemsetRequest set;
+  set.dst = b;
+  set.count = 3 * kPitch;
+  ASSERT_EQ(Do(set), Status::kSuccess);
+  auto copy = std::make_shared<CopyRequest>();
+  copy->dst = b;
+  copy->src = a;
+  copy->size = kRow;
+  copy->rows.height = 3;
+  copy->rows.src_pitch = copy->rows.dst_pitch = kPitch;
+  ASSERT_EQ(Do(copy), Status::kSuccess);
+  auto expected = source;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (i % kPitch >= kRow) expected[i] = 0;
+  }
+  EXPECT_TRUE(Read(b, 3 * kPitch) == expected);
+}
+
+TEST_F(MachineMemoryTest, SetsOfRegionsLeaveGapsAlone) {
+  const Address a = Alloc(0, 1024);
+  auto expected = Pattern(1024, 5);
+  Write(a, expected);
+  MemsetRequest set;
+  set.dst = a + 8;
+  set.value = 0x11223344;
+  set.width = 4;
+  set.count = 3;
+  set.rows.height = 4;
+  set.rows.dst_pitch = 20;
+  set.rows.depth = 2;
+  set.rows.dst_slice = 400;
+  ASSERT_EQ(Do(set), Status::kSuccess);
+  for (std::size_t z = 0; z < 2; ++z) {
+    for (std::size_t y = 0; y < 4; ++y) {
+      for (std::size_t x = 0; x < 3; ++x) {
+        std::memcpy(&expected[8 + z * 400 + y * 20 + x * 4], &set.value, 4);
+      }
+    }
+  }
+  EXPECT_EQ(Read(a, 1024), expected);
+}
+
+TEST_F(MachineMemoryTest, HostileRegionsAreRefused) {
+  const Address a = Alloc(0, 1000), b = Alloc(0, 1000);
+  const std::uint64_t kHuge = ~std::uint64_t{0};
+  const auto refused = [&](std::uint64_t size, Rows rows) {
+    auto copy = std::make_shared<CopyRequest>();
+    copy->dst = b;
+    copy->src = a;
+    copy->size = size;
+    copy->rows = rows;
+    OpId op = 0;
+    EXPECT_EQ(machine_->Copy(process_, Default(), copy, machine_->now(), &op),
+              Status::kInvalidValue);
+    MemsetRequest set;
+    set.dst = b;
+    set.count = size;
+    set.rows = rows;
+    EXPECT_EQ(machine_->Memset(process_, Default(), set, machine_->now(), &op),
+              Status::kInvalidValue);
+  };
+  refused(1001, {});
+  refused(kHuge, {});
+  refused(10, {101, 1, 10, 0, 10, 0});     // beyond the end
+  refused(10, {kHuge, 1, 0, 0, 0, 0});     // the same bytes for ever
+  refused(10, {2, 1, 5, 0, 5, 0});         // rows overlap
+  refused(10, {2, 2, 10, 15, 10, 15});     // planes overlap
+  refused(1, {2, 1, kHuge, 0, kHuge, 0});  // wraps around
+  refused(1, {1, 3, 0, kHuge / 2 + 1, 0, kHuge / 2 + 1});
+  refused(16, {kHuge / 16 + 2, 1, 16, 0, 16, 0});  // the total wraps around
+  auto copy = std::make_shared<CopyRequest>();     // fewer bytes than rows need
+  copy->dst = a;
+  copy->size = 10;
+  copy->rows = {2, 1, 10, 0, 0, 0};
+  copy->bytes.resize(19);
+  EXPECT_EQ(Do(copy), Status::kInvalidValue);
+  copy->rows = {0, 1, 10, 0, 0, 0};
+  OpId op = 1;
+  EXPECT_EQ(machine_->Copy(process_, Default(), copy, machine_->now(), &op), Status::kSuccess);
+  EXPECT_EQ(op, 0u);
+}
+
+}  // namespace
+}  // namespace allranks::node
