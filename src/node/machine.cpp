@@ -133,6 +133,7 @@ void MachineImpl::RemoveProcess(ProcessId id) {
   // Nobody is left to be told.
   for (auto it = operations_.begin(); it != operations_.end();) {
     if (it->second.process == id) {
+      value_waits_.erase(it->first);
       it = operations_.erase(it);
     } else {
       ++it;
@@ -299,6 +300,7 @@ void MachineImpl::HostWrote(ProcessId id, Time at) {
   if (Find(id) == nullptr) return;
   const Process& process = world_.ProcessOf(id);
   at = std::max(at, world_.now);
+  RecheckValues(at);
   for (const auto& [base, mapping] : process.table.all()) {
     if (mapping.object->kind != Object::Kind::kPinned) continue;
     Object& object = *mapping.object;
@@ -413,6 +415,20 @@ std::vector<Waiter> MachineImpl::Waiters() const {
         waiters.push_back(std::move(waiter));
       }
     }
+  }
+  for (const OpId id : value_waits_) {
+    const Operation& op = operations_.at(id);
+    const Place& place = op.places[op.step];
+    Waiter waiter;
+    waiter.device = op.device;
+    waiter.process = op.process;
+    waiter.what = "cuStreamWaitValue";
+    waiter.has_object = true;
+    waiter.object = place.object->name;
+    waiter.offset = place.offset;
+    std::memcpy(&waiter.seen, place.object->data + place.offset,
+                static_cast<std::size_t>(op.values[op.step].width));
+    waiters.push_back(std::move(waiter));
   }
   return waiters;
 }

@@ -117,6 +117,32 @@ struct MemsetRequest {
   Rows rows;                // its destination's part
 };
 
+// --- what a stream does beside kernels and copies ------------------------------------------------
+// A function of the process. What the numbers mean is known only where it is called.
+struct HostFunction {
+  std::uint64_t function = 0, argument = 0;
+  bool after_error = false;  // called even if its context has failed
+};
+
+// It is that function's turn; FinishHostCall says that it has returned.
+struct HostCall {
+  ProcessId process = 0;
+  OpId op = 0;
+  HostFunction function;
+  Status status = Status::kSuccess;  // of the context
+};
+
+// One step of a batch of stream memory operations.
+struct ValueOp {
+  enum class Kind : std::uint8_t { kWrite, kWait, kBarrier };
+  enum class Compare : std::uint8_t { kGreaterOrEqual, kEqual, kAnd, kNor };
+  Kind kind = Kind::kBarrier;
+  Compare compare = Compare::kEqual;
+  int width = 4;  // bytes: 4 or 8
+  Address address = 0;
+  std::uint64_t value = 0;
+};
+
 // --- what went on (listeners print; the machine never does) --------------------------------------
 struct KernelRecord {
   std::string name;
@@ -149,7 +175,7 @@ struct Stats {
 struct Waiter {
   int device = 0;
   ProcessId process = 0;
-  std::string kernel;
+  std::string kernel;  // empty: no kernel but a stream waits
   Dim3 block_index;
   bool resident = true;
   std::uint32_t warp = 0, lanes = 0;  // lanes: mask
@@ -251,6 +277,15 @@ class Machine {
                         OpId* op) = 0;
   virtual Status RecordEvent(ProcessId process, StreamId stream, EventId event, Time at) = 0;
   virtual Status WaitEvent(ProcessId process, StreamId stream, EventId event, Time at) = 0;
+  // Calls a function of the process by way of the host caller.
+  virtual Status CallHost(ProcessId process, StreamId stream, const HostFunction& function, Time at,
+                          OpId* op) = 0;
+  // Whoever brings a call to its process; fires inside RunUntil.
+  virtual void SetHostCaller(std::function<void(const HostCall&, Time)> caller) = 0;
+  virtual Status FinishHostCall(ProcessId process, OpId op, Time at) = 0;
+  // Writes to memory and waits for values there, one after the other.
+  virtual Status Values(ProcessId process, StreamId stream, std::vector<ValueOp> values, Time at,
+                        OpId* op) = 0;
   // Last operation of a stream / the one an event marks / all of a device. What synchronise waits
   // for.
   virtual Status StreamTail(ProcessId process, StreamId stream, std::vector<OpId>* ops) = 0;

@@ -1,6 +1,6 @@
 // The Machine's state beside the World: operations, streams, events, modules, and what hosts wait
 // for. Split over machine.cpp (time), machine_memory.cpp, machine_modules.cpp, machine_streams.cpp,
-// machine_work.cpp (operations, kernels) and machine_copy.cpp.
+// machine_work.cpp (operations, kernels), machine_copy.cpp and machine_signal.cpp.
 #pragma once
 
 #include <deque>
@@ -72,7 +72,7 @@ struct Place {
 };
 
 struct Operation {
-  enum class What : std::uint8_t { kKernel, kCopy, kMemset, kRecord };
+  enum class What : std::uint8_t { kKernel, kCopy, kMemset, kRecord, kHost, kValues };
   OpId id = 0;
   What what = What::kRecord;
   ProcessId process = 0;
@@ -81,6 +81,7 @@ struct Operation {
   Time ready = 0;        // not before
   bool chained = false;  // became ready by the end of another operation
   bool voided = false;   // its context has ended: completes without effect
+  bool started = false;
   std::vector<OpId> next;
   std::vector<std::uint64_t> waiters;
   // kKernel
@@ -98,6 +99,13 @@ struct Operation {
   std::size_t record = 0;
   // kRecord
   EventId event = 0;
+  // kHost
+  HostFunction host;
+  // kValues
+  std::vector<ValueOp> values;
+  std::vector<Place> places;
+  std::size_t step = 0;     // the first that is not done
+  std::uint64_t watch = 0;  // of the value it waits for
 };
 
 class MachineImpl final : public Machine {
@@ -155,6 +163,14 @@ class MachineImpl final : public Machine {
                 OpId* op) override;
   Status RecordEvent(ProcessId process, StreamId stream, EventId event, Time at) override;
   Status WaitEvent(ProcessId process, StreamId stream, EventId event, Time at) override;
+  Status CallHost(ProcessId process, StreamId stream, const HostFunction& function, Time at,
+                  OpId* op) override;
+  void SetHostCaller(std::function<void(const HostCall&, Time)> caller) override {
+    host_caller_ = std::move(caller);
+  }
+  Status FinishHostCall(ProcessId process, OpId op, Time at) override;
+  Status Values(ProcessId process, StreamId stream, std::vector<ValueOp> values, Time at,
+                OpId* op) override;
   Status StreamTail(ProcessId process, StreamId stream, std::vector<OpId>* ops) override;
   Status EventTail(ProcessId process, EventId event, std::vector<OpId>* ops) override;
   Status DeviceTail(ProcessId process, int device, std::vector<OpId>* ops) override;
@@ -209,6 +225,11 @@ class MachineImpl final : public Machine {
   void Start(OpId id);
   void StartKernel(Operation& op);
   void StepCopy(OpId id);
+  void StartHost(Operation& op);
+  void StepValues(OpId id);
+  // Looks at the value that the operation waits for; puts a watch on it if it is not there yet.
+  bool HasValue(Operation& op);
+  void RecheckValues(Time at);  // after native stores to pinned memory
   void Complete(OpId id, Time at);
   void ApplyCopy(Operation& op, std::uint64_t piece);
   bool Resolve(ProcessId process, Address address, std::uint64_t size, Place* place) const;
@@ -246,6 +267,8 @@ class MachineImpl final : public Machine {
   std::unordered_map<std::string, std::weak_ptr<ParsedImage>> images_;  // by content
   std::map<std::uint64_t, Waiting> waiting_;
   std::map<std::uint64_t, HostWatching> host_watches_;
+  std::function<void(const HostCall&, Time)> host_caller_;
+  std::set<OpId> value_waits_;  // operations that wait for a value in memory
   std::map<std::uint32_t, std::weak_ptr<Object>> exported_;
   std::list<struct Launch> ended_;  // kept until no engine frame refers to them
   std::vector<struct Fault> faults_;

@@ -62,6 +62,8 @@ void MachineImpl::Ready(Operation& op) {
       at += profile().copy_engine.startup;
       break;
     case Operation::What::kRecord:
+    case Operation::What::kHost:
+    case Operation::What::kValues:
       at += profile().launch.event;
       break;
   }
@@ -72,10 +74,12 @@ void MachineImpl::Start(OpId id) {
   const auto it = operations_.find(id);
   if (it == operations_.end()) return;
   Operation& op = it->second;
-  if (op.voided || Sticky(op.process, op.device) != Status::kSuccess) {
+  const bool broken = op.voided || Sticky(op.process, op.device) != Status::kSuccess;
+  if (broken && !(op.what == Operation::What::kHost && op.host.after_error)) {
     Complete(id, world_.now);  // a broken context does nothing any more
     return;
   }
+  op.started = true;
   switch (op.what) {
     case Operation::What::kKernel:
       StartKernel(op);
@@ -94,6 +98,12 @@ void MachineImpl::Start(OpId id) {
     }
     case Operation::What::kRecord:
       Complete(id, world_.now);
+      break;
+    case Operation::What::kHost:
+      StartHost(op);
+      break;
+    case Operation::What::kValues:
+      StepValues(id);
       break;
   }
 }
@@ -251,7 +261,11 @@ void MachineImpl::EndContext(ProcessId process, int device_number) {
   }
   // Those behind them complete when their turn comes, without effect (Start).
   for (auto& [id, op] : operations_) {
-    if (op.process == process && op.device == device_number) op.voided = true;
+    if (op.process != process || op.device != device_number) continue;
+    op.voided = true;
+    if (value_waits_.erase(id) == 0) continue;
+    Unwatch(op.watch);
+    ended.push_back(id);
   }
   At(world_.now, [this, ended, device_number] {
     for (const OpId op : ended) Complete(op, world_.now);

@@ -295,6 +295,9 @@ void ReadCosts(Section& root, Faults* faults, Profile* p) {
   launch.Nanoseconds("sync_ns", &p->launch.sync);
   launch.Nanoseconds("event_ns", &p->launch.event);
   launch.Nanoseconds("cta_ns", &p->launch.cta);
+  launch.Nanoseconds("host_function_ns", &p->launch.host_function);
+  launch.Nanoseconds("graph_ns", &p->launch.graph);
+  launch.Nanoseconds("graph_call_ns", &p->launch.graph_call);
   launch.RejectOthers();
 
   Section host(root.Table("host"), "host", faults);

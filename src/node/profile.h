@@ -121,13 +121,16 @@ struct Profile {
   } copy_engine;
 
   struct Launch {
-    Time kernel = 0;     // `kernel_ns`: from a free stream head to the first instruction
-    Time between = 0;    // `between_ns`: end of a kernel to the start of the next in its stream
-    Time host_call = 0;  // `host_call_ns`: CPU time of a launch
-    Time api_call = 0;   // `api_call_ns`: CPU time of another call that enqueues or queries
-    Time sync = 0;       // `sync_ns`: from completion to the return of a host's synchronise
-    Time event = 0;      // `event_ns`: a device's cost to record an event or honour a wait
-    Time cta = 0;        // `cta_ns`: a free slot to the first instruction of the next CTA
+    Time kernel = 0;         // `kernel_ns`: from a free stream head to the first instruction
+    Time between = 0;        // `between_ns`: end of a kernel to the start of the next in its stream
+    Time host_call = 0;      // `host_call_ns`: CPU time of a launch
+    Time api_call = 0;       // `api_call_ns`: CPU time of another call that enqueues or queries
+    Time sync = 0;           // `sync_ns`: from completion to the return of a host's synchronise
+    Time event = 0;          // `event_ns`: a device's cost to record an event or honour a wait
+    Time cta = 0;            // `cta_ns`: a free slot to the first instruction of the next CTA
+    Time host_function = 0;  // `host_function_ns`: a stream's turn to the call on the host
+    Time graph = 0;          // `graph_ns`: from a free stream head to a graph's first operation
+    Time graph_call = 0;     // `graph_call_ns`: CPU time of a graph's launch
   } launch;
 
   struct Host {

@@ -41,6 +41,7 @@ Core::Core(std::unique_ptr<node::Machine> machine, CoreOptions options)
              {[this](Thread thread, Time at) { ThreadEnded(thread, at); },
               [this](std::int32_t rank, Time at) { ProcessEnded(rank, at); }}) {
   if (options_.interrupt != nullptr) machine_->SetInterrupt(options_.interrupt);
+  machine_->SetHostCaller([this](const node::HostCall& call, Time at) { HostCallDue(call, at); });
 }
 
 Core::~Core() = default;
@@ -178,6 +179,13 @@ void Core::Received(Link* link, wire::Frame frame) {
     ALLRANKS_ACCEPT(CopyIn)
     ALLRANKS_ACCEPT(CopyOut)
     ALLRANKS_ACCEPT(Memset)
+    ALLRANKS_ACCEPT(CallHost)
+    ALLRANKS_ACCEPT(NextHostCall)
+    ALLRANKS_ACCEPT(StreamValues)
+    case wire::Op::kPutGraph:
+    case wire::Op::kUpdateGraph:
+    case wire::Op::kDropGraph:
+    case wire::Op::kLaunchGraph:
     case wire::Op::kNone:
     case wire::Op::kHello:
     case wire::Op::kFinish:
@@ -286,6 +294,7 @@ node::Time Core::CostOf(wire::Op op) const {
     case wire::Op::kThreadExit:
     case wire::Op::kWatchKey:
     case wire::Op::kUnwatchKey:
+    case wire::Op::kNextHostCall:
     case wire::Op::kInit:
     case wire::Op::kPutImage:
     case wire::Op::kDropImage:
@@ -352,6 +361,9 @@ void Core::ThreadEnded(Thread thread, Time at) {
       session->second.thread = Thread{};
   }
   threads_.erase(found);
+  if (auto process = processes_.find(thread.rank);
+      process != processes_.end() && process->second.host_caller == thread)
+    process->second.host_caller.reset();
   for (auto& [place, waiters] : barriers_) std::erase(waiters, thread);
   std::erase_if(barriers_, [](const auto& entry) { return entry.second.empty(); });
   for (auto& [name, waiters] : named_barriers_) std::erase(waiters, thread);
@@ -379,6 +391,7 @@ void Core::DropMachineProcess(Process& process) {
   process.streams.clear();
   process.events.clear();
   process.allocations = 0;
+  process.host_calls.clear();
 }
 
 void Core::ProcessEnded(std::int32_t rank, Time at) {

@@ -22,6 +22,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -164,6 +165,8 @@ class Core {
     std::map<std::pair<int, std::uint64_t>, std::uint64_t> loaded;  // (device, image) -> module
     std::unordered_map<std::uint64_t, int> streams, events;         // to their devices
     std::size_t allocations = 0;
+    std::deque<node::HostCall> host_calls;  // whose turn has come
+    std::optional<Thread> host_caller;      // the thread that waits for the next
   };
   // (rank, object, address); rank -1: shared.
   using PlaceKey = std::tuple<std::int32_t, std::uint64_t, std::uint64_t>;
@@ -266,6 +269,13 @@ class Core {
   void Handle(Thread thread, wire::CopyIn& message, Time at);
   void Handle(Thread thread, const wire::CopyOut& message, Time at);
   void Handle(Thread thread, const wire::Memset& message, Time at);
+
+  // --- stream_calls.cpp: host functions, values in memory
+  void Handle(Thread thread, const wire::CallHost& message, Time at);
+  void Handle(Thread thread, const wire::NextHostCall& message, Time at);
+  void Handle(Thread thread, const wire::StreamValues& message, Time at);
+  void HostCallDue(const node::HostCall& call, Time at);
+  void AnswerHostCaller(Thread thread);
 
   struct Stream {
     node::StreamId id = 0;

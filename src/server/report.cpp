@@ -158,9 +158,12 @@ std::string DeadlockText(const RunReport& report) {
       Duration(report.virtual_time));
   if (!report.waiters.empty()) text += "on the devices:\n";
   for (const node::Waiter& waiter : report.waiters) {
-    text += fmt::format("  rank {}, device {}, kernel {}\n", RankOf(report, waiter.process),
-                        waiter.device, Demangle(waiter.kernel));
-    if (waiter.resident) {
+    text += fmt::format("  rank {}, device {}", RankOf(report, waiter.process), waiter.device);
+    if (!waiter.kernel.empty()) text += fmt::format(", kernel {}", Demangle(waiter.kernel));
+    text += '\n';
+    if (waiter.kernel.empty()) {
+      text += "    a stream";
+    } else if (waiter.resident) {
       text += fmt::format("    block {}, warp {}, lanes 0x{:08x}", Text(waiter.block_index),
                           waiter.warp, waiter.lanes);
     } else {

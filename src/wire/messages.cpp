@@ -65,6 +65,13 @@ const char* OpName(Op op) {
                                            "copy_in",
                                            "copy_out",
                                            "memset",
+                                           "call_host",
+                                           "next_host_call",
+                                           "stream_values",
+                                           "put_graph",
+                                           "update_graph",
+                                           "drop_graph",
+                                           "launch_graph",
                                            "finish",
                                            "deadlock"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(Op::kLast_) + 1);

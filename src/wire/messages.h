@@ -19,6 +19,7 @@
 #include "wire/device_messages.h"
 #include "wire/host_messages.h"
 #include "wire/op.h"
+#include "wire/work_messages.h"
 
 namespace allranks::wire {
 

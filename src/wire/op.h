@@ -77,6 +77,14 @@ enum class Op : std::uint16_t {
   kCopyIn,
   kCopyOut,
   kMemset,
+  // Streams and graphs (work_messages.h).
+  kCallHost,
+  kNextHostCall,
+  kStreamValues,
+  kPutGraph,
+  kUpdateGraph,
+  kDropGraph,
+  kLaunchGraph,
   // The supervisor's connection only.
   kFinish,
   kDeadlock,

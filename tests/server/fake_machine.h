@@ -210,6 +210,22 @@ class FakeMachine final : public node::Machine {
   Status WaitEvent(node::ProcessId, node::StreamId, node::EventId, Time) override {
     return Status::kSuccess;
   }
+  // Takes a microsecond, whenever the process says that it has returned.
+  Status CallHost(node::ProcessId process, node::StreamId stream,
+                  const node::HostFunction& function, Time at, node::OpId* op) override {
+    *op = Enqueue(process, stream, at, node::Us(1), [this, process, function](Time now) {
+      if (host_caller_) host_caller_({process, ++last_, function, Status::kSuccess}, now);
+    });
+    return Status::kSuccess;
+  }
+  void SetHostCaller(std::function<void(const node::HostCall&, Time)> caller) override {
+    host_caller_ = std::move(caller);
+  }
+  Status FinishHostCall(node::ProcessId, node::OpId, Time) override { return Status::kSuccess; }
+  Status Values(node::ProcessId, node::StreamId, std::vector<node::ValueOp>, Time,
+                node::OpId*) override {
+    return Status::kNotSupported;
+  }
   Status StreamTail(node::ProcessId, node::StreamId stream, std::vector<node::OpId>* ops) override {
     if (auto found = tails_.find(stream); found != tails_.end()) ops->push_back(found->second);
     return Status::kSuccess;
@@ -384,6 +400,7 @@ class FakeMachine final : public node::Machine {
   std::map<node::EventId, node::OpId> events_;
   std::map<std::uint64_t, std::pair<std::vector<node::OpId>, std::function<void(Time)>>> when_done_;
   std::map<std::uint64_t, Watching> watches_;
+  std::function<void(const node::HostCall&, Time)> host_caller_;
   const std::atomic<bool>* interrupt_ = nullptr;
   bool stop_ = false;
 };

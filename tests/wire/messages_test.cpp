@@ -83,7 +83,8 @@ using Requests =
 using MoreRequests =
     testing::Types<CreateStream, DestroyStream, StreamQuery, StreamSync, CreateEvent, DestroyEvent,
                    RecordEvent, WaitEvent, EventQuery, EventSync, EventElapsed, DeviceSync, Launch,
-                   Copy, CopyIn, CopyOut, Memset, Finish, Deadlock>;
+                   Copy, CopyIn, CopyOut, Memset, CallHost, NextHostCall, StreamValues, Finish,
+                   Deadlock>;
 
 template <class T>
 void RoundTrips() {

@@ -22,6 +22,7 @@ Driver& TheDriver() {
 
 CUresult Ready() {
   if (ar_cuda_lost_by_fork()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (InHostFunction()) return CUDA_ERROR_NOT_PERMITTED;
   return TheDriver().initialised.load() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 

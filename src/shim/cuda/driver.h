@@ -181,6 +181,15 @@ CUresult SetMaxDynamicShared(Function* function, int bytes);
 // A reset took the device's modules away. load_lock is held.
 void ForgetModules(int device);
 
+// The thread that runs the program's host functions (host_function.cpp): made at first use.
+CUresult StartHostThread();
+// True inside such a function, where no CUDA call is permitted.
+bool InHostFunction();
+void RunHostFunction(CUhostFn function, void* data);
+
+CUresult TranslateValues(unsigned count, const CUstreamBatchMemOpParams* params,
+                         std::vector<wire::ValueOp>* out);
+
 // Where a copy goes from and to: `width` bytes, in rows and planes.
 struct Region {
   std::uint64_t dst = 0, src = 0, width = 0;

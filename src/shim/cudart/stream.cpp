@@ -67,6 +67,18 @@ ALLRANKS_STREAM_CALL(cudaEventRecordWithFlags,
                      cuEventRecordWithFlags(event, stream, flags),
                      cuEventRecordWithFlags(event, OrPerThread(stream), flags))
 
+ALLRANKS_STREAM_CALL(cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t function, void* data),
+                     cuLaunchHostFunc(stream, function, data),
+                     cuLaunchHostFunc(OrPerThread(stream), function, data))
+// The two callbacks differ in nothing but the name of the error's type.
+ALLRANKS_STREAM_CALL(cudaStreamAddCallback,
+                     (cudaStream_t stream, cudaStreamCallback_t callback, void* data,
+                      unsigned flags),
+                     cuStreamAddCallback(stream, reinterpret_cast<CUstreamCallback>(callback), data,
+                                         flags),
+                     cuStreamAddCallback(OrPerThread(stream),
+                                         reinterpret_cast<CUstreamCallback>(callback), data, flags))
+
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   ALLRANKS_ENTER();
   return Note(cuEventCreate(event, flags));

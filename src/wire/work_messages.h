@@ -1,0 +1,66 @@
+// Messages of what streams do beside kernels and copies: host functions, values in memory, graphs.
+// Part of wire/messages.h.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "wire/device_messages.h"
+#include "wire/op.h"
+
+namespace allranks::wire {
+
+// One line per Visit, so that a struct and its description stand side by side.
+// clang-format off
+
+// --- host functions ----------------------------------------------------------------------------
+
+// Two numbers that only the process understands: an address to call, and what to call it with.
+struct HostFunction {
+  std::uint64_t function = 0, argument = 0;
+  bool after_error = false;  // called even if the context has failed
+  template <class A> void Visit(A& a) { a(function, argument, after_error); }
+};
+struct CallHost {
+  static constexpr Op kOp = Op::kCallHost;
+  using Reply = Empty;
+  StreamRef stream;
+  HostFunction function;
+  template <class A> void Visit(A& a) { a(stream, function); }
+};
+// Sent by the thread that runs a process's host functions: `done` (0: none yet) has returned. The
+// reply comes when a stream has got to the next one.
+struct NextHostCallReply {
+  std::uint64_t call = 0;
+  HostFunction function;
+  std::int32_t error = 0;  // the context's
+  template <class A> void Visit(A& a) { a(call, function, error); }
+};
+struct NextHostCall {
+  static constexpr Op kOp = Op::kNextHostCall;
+  using Reply = NextHostCallReply;
+  std::uint64_t done = 0;
+  template <class A> void Visit(A& a) { a(done); }
+};
+
+// --- values in memory --------------------------------------------------------------------------
+
+struct ValueOp {
+  enum class Kind : std::uint8_t { kWrite, kWait, kBarrier, kLast_ = kBarrier };
+  enum class Compare : std::uint8_t { kGreaterOrEqual, kEqual, kAnd, kNor, kLast_ = kNor };
+  Kind kind = Kind::kBarrier;
+  Compare compare = Compare::kEqual;
+  std::uint8_t width = 4;
+  std::uint64_t address = 0, value = 0;
+  template <class A> void Visit(A& a) { a(kind, compare, width, address, value); }
+};
+struct StreamValues {
+  static constexpr Op kOp = Op::kStreamValues;
+  using Reply = Empty;
+  StreamRef stream;
+  std::vector<ValueOp> values;
+  template <class A> void Visit(A& a) { a(stream, values); }
+};
+
+// clang-format on
+}  // namespace allranks::wire
