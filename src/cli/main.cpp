@@ -6,9 +6,11 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/exec.h"
+#include "cli/ptx.h"
 #include "server/node_process.h"
 
 namespace {
@@ -43,20 +45,48 @@ The JSON of --stats-json has the members
              object, offset, seen, resident, others),
              hosts[] (rank, thread, call, state, since_ns))";
 
-// CLI11 knows nothing of what follows `--`.
-class ExecFormatter : public CLI::Formatter {
+constexpr const char* kPtxHelp =
+    R"(Says what the node makes of PTX, without running it. FILE is PTX text, a fat binary, or a host
+program or object made by nvcc.
+
+Without --coverage: per kernel and device function the registers (from the machine code beside the
+PTX; `about` if there is none), static shared and local memory, the number of instructions, and the
+instructions that the node has no semantics for, with their source lines. Such an instruction is a
+fault only if a thread gets there.
+
+With --coverage: over all files together, how many distinct instruction forms there are (the dotted
+name, and the special registers read), how many of them could be parsed and how many are executable,
+and a list of the others with their counts and the place of the first.
+
+Exit codes: 0; 1 if a FILE has no PTX or cannot be parsed, or if less is executable than
+--min-executable asks for; 2 wrong usage.
+
+The JSON has the members version, errors[],
+  kernels[]: image, name, entry, registers, registers_known, shared_bytes, local_bytes,
+             instructions, error, unsupported[] (form, count, first)
+  coverage:  forms, parsed, executable, not_parsed[] (form, count),
+             not_executable[] (form, count, unsupported, first, because))";
+
+// CLI11 knows nothing of what follows `--`, and names a subcommand without the command.
+class UsageFormatter : public CLI::Formatter {
  public:
+  explicit UsageFormatter(std::string usage) : usage_(std::move(usage)) {}
   std::string make_usage(const CLI::App*, std::string) const override {
-    return "Usage: allranks exec [OPTIONS] -- PROGRAM [ARGS...]\n";
+    return "Usage: allranks " + usage_ + "\n";
   }
+
+ private:
+  std::string usage_;
 };
 
 struct Commands {
   CLI::App app{"AllRanks: a virtual multi-GPU node for CUDA programs.", "allranks"};
   CLI::App* exec = nullptr;
+  CLI::App* ptx = nullptr;
   CLI::App* node = nullptr;
   CLI::App* docs = nullptr;
   ExecOptions exec_options;
+  allranks::cli::PtxOptions ptx_options;
   allranks::server::NodeOptions node_options;
 
   Commands() {
@@ -67,7 +97,7 @@ struct Commands {
 
     exec = app.add_subcommand("exec", "Run a CUDA program on a virtual node");
     exec->footer(kExecHelp);
-    exec->formatter(std::make_shared<ExecFormatter>());
+    exec->formatter(std::make_shared<UsageFormatter>("exec [OPTIONS] -- PROGRAM [ARGS...]"));
     exec->add_option("--profile", exec_options.profile,
                      "The simulated hardware: the name of a profile, or a path")
         ->option_text("PROFILE [h100x8]");
@@ -85,6 +115,20 @@ struct Commands {
     exec->add_option("--observer", exec_options.observer)
         ->check(CLI::IsMember({"none", "count", "stale"}))
         ->group("");
+
+    ptx = app.add_subcommand("ptx", "Show what the node makes of PTX");
+    ptx->footer(kPtxHelp);
+    ptx->formatter(std::make_shared<UsageFormatter>("ptx [OPTIONS] FILE..."));
+    ptx->add_option("FILE", ptx_options.files, "PTX text, fat binaries, programs, objects")
+        ->option_text("...")
+        ->required();
+    ptx->add_flag("--coverage", ptx_options.coverage,
+                  "Count instruction forms over all files instead of listing kernels");
+    ptx->add_option("--min-executable", ptx_options.min_executable,
+                    "Fail if a smaller share of the forms is executable")
+        ->option_text("PERCENT")
+        ->check(CLI::Range(0.0, 100.0));
+    ptx->add_flag("--json", ptx_options.json, "Print both as JSON");
 
     node = app.add_subcommand("node")->group("");
     node->add_option("--listen", node_options.listen_fd)->required();
@@ -105,8 +149,9 @@ void PrintDocs() {
       "# The command line\n\n"
       "This page is printed by `allranks docs` from the program's own help.\n\n"
       "## allranks --help\n\n```text\n{}```\n\n"
-      "## allranks exec --help\n\n```text\n{}```\n",
-      commands.app.help(), commands.exec->help());
+      "## allranks exec --help\n\n```text\n{}```\n\n"
+      "## allranks ptx --help\n\n```text\n{}```\n",
+      commands.app.help(), commands.exec->help(), commands.ptx->help());
 }
 
 }  // namespace
@@ -141,6 +186,7 @@ int main(int argc, char** argv) {
     }
     return allranks::cli::Exec(commands.exec_options);
   }
+  if (commands.ptx->parsed()) return allranks::cli::Ptx(commands.ptx_options);
   if (commands.node->parsed()) return allranks::server::RunNode(commands.node_options);
   PrintDocs();
   return 0;
