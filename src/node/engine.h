@@ -81,6 +81,8 @@ class EngineT final : public Engine {
   Next BranchIndexed(const Op& op, std::uint32_t taken);
   Next Call(const Op& op, std::uint32_t mask);
   Next Memory(const Op& op, std::uint32_t mask);
+  void Addresses(const MemoryOp& m, std::uint64_t* address) const;
+  bool Spaces(const MemoryOp& m, std::uint32_t mask, std::uint64_t* address);
   bool MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Object* object, std::byte* base,
                    std::uint64_t size, const std::uint64_t* offset);
   bool GlobalLanes(const MemoryOp& m, std::uint32_t lanes, const std::uint64_t* address);

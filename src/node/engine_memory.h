@@ -52,6 +52,85 @@ bool EngineT<Observer>::Misaligned(const MemoryOp& m, std::uint32_t lanes,
   return true;
 }
 
+// The address of every lane, also of those that do not take part.
+template <class Observer>
+void EngineT<Observer>::Addresses(const MemoryOp& m, std::uint64_t* address) const {
+  if (m.address == kNoSlot) {
+    const std::uint64_t frame = m.in_frame ? path_->frame.local : 0;
+    std::fill_n(address, kLanes, static_cast<std::uint64_t>(m.offset) + frame);
+  } else if (m.address32) {
+    const auto* base = reinterpret_cast<const std::uint32_t*>(Source(m.address));
+    for (int l = 0; l < kLanes; ++l) {
+      address[l] = static_cast<std::uint32_t>(base[l] + static_cast<std::uint32_t>(m.offset));
+    }
+  } else {
+    const auto* base = reinterpret_cast<const std::uint64_t*>(Source(m.address));
+    for (int l = 0; l < kLanes; ++l) address[l] = base[l] + static_cast<std::uint64_t>(m.offset);
+  }
+}
+
+// The access of `mask` at `address`, which is changed: each kind of memory in turn. False: it has
+// faulted.
+template <class Observer>
+bool EngineT<Observer>::Spaces(const MemoryOp& m, std::uint32_t mask, std::uint64_t* address) {
+  bool ok = true;
+  std::uint32_t left = mask;
+  while (ok && left != 0) {
+    // Lanes of one kind of memory at a time; nearly always that is all of them.
+    std::uint32_t same = left;
+    ptx::Space space = m.space;
+    if (space == ptx::Space::kNone) {
+      const auto window = [](std::uint64_t a) {
+        return a - kSharedWindow < 3 * kWindowSize ? (a - kSharedWindow) / kWindowSize + 1 : 0;
+      };
+      const std::uint64_t first = window(address[std::countr_zero(left)]);
+      same = 0;
+      ForLanes(left, [&](int l) { same |= window(address[l]) == first ? 1u << l : 0; });
+      space = first == 0   ? ptx::Space::kGlobal
+              : first == 1 ? ptx::Space::kShared
+              : first == 2 ? ptx::Space::kLocal
+                           : ptx::Space::kParam;
+      if (first != 0) {
+        const std::uint64_t base = kSharedWindow + (first - 1) * kWindowSize;
+        ForLanes(same, [&](int l) { address[l] -= base; });
+      }
+    }
+    left &= ~same;
+    switch (space) {
+      case ptx::Space::kShared:
+        ok = MemoryGroup(m, same, &cta_->shared_object, cta_->shared.data(), cta_->shared.size(),
+                         address);
+        value_ready_ = std::max(value_ready_, path_->clock + world_.costs.shared);
+        break;
+      case ptx::Space::kLocal: {
+        const std::uint64_t bytes = warp_->local_bytes;
+        std::uint64_t place[kLanes];
+        ForLanes(same, [&](int l) {
+          place[l] = address[l] <= bytes ? address[l] + static_cast<std::uint64_t>(l) * bytes
+                                         : ~std::uint64_t{0};
+          if (address[l] + std::uint64_t{m.bytes} * m.count > bytes)
+            place[l] = ~std::uint64_t{0} - 64;
+        });
+        ok = MemoryGroup(m, same, nullptr, warp_->local.data(), warp_->local.size(), place);
+        value_ready_ = std::max(value_ready_, path_->clock + world_.costs.l1);
+        break;
+      }
+      case ptx::Space::kParam:
+        if (m.what != MemoryOp::What::kLoad) {
+          world_.Fault(*path_, Status::kIllegalAddress, "store to kernel parameters");
+          return false;
+        }
+        ok = MemoryGroup(m, same, nullptr, launch_->params.data(), launch_->params.size(), address);
+        value_ready_ = std::max(value_ready_, path_->clock + world_.costs.l1);
+        break;
+      default:
+        ok = GlobalLanes(m, same, address);
+        break;
+    }
+  }
+  return ok;
+}
+
 template <class Observer>
 typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::uint32_t mask) {
   const MemoryOp& m = code_->memory[op.aux];
@@ -89,79 +168,13 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
   }
 
   std::uint64_t address[kLanes];
-  if (m.address == kNoSlot) {
-    const std::uint64_t frame = m.in_frame ? path.frame.local : 0;
-    for (auto& a : address) a = static_cast<std::uint64_t>(m.offset) + frame;
-  } else if (m.address32) {
-    const auto* base = reinterpret_cast<const std::uint32_t*>(Source(m.address));
-    for (int l = 0; l < kLanes; ++l) {
-      address[l] = static_cast<std::uint32_t>(base[l] + static_cast<std::uint32_t>(m.offset));
-    }
-  } else {
-    const auto* base = reinterpret_cast<const std::uint64_t*>(Source(m.address));
-    for (int l = 0; l < kLanes; ++l) address[l] = base[l] + static_cast<std::uint64_t>(m.offset);
-  }
+  Addresses(m, address);
 
   path.release_goal = 0;
   value_ready_ = path.clock;
   changed_ = false;
   chosen_ = false;
-  bool ok = true;
-  std::uint32_t left = mask;
-  while (ok && left != 0) {
-    // Lanes of one kind of memory at a time; nearly always that is all of them.
-    std::uint32_t same = left;
-    ptx::Space space = m.space;
-    if (space == ptx::Space::kNone) {
-      const auto window = [](std::uint64_t a) {
-        return a - kSharedWindow < 3 * kWindowSize ? (a - kSharedWindow) / kWindowSize + 1 : 0;
-      };
-      const std::uint64_t first = window(address[std::countr_zero(left)]);
-      same = 0;
-      ForLanes(left, [&](int l) { same |= window(address[l]) == first ? 1u << l : 0; });
-      space = first == 0   ? ptx::Space::kGlobal
-              : first == 1 ? ptx::Space::kShared
-              : first == 2 ? ptx::Space::kLocal
-                           : ptx::Space::kParam;
-      if (first != 0) {
-        const std::uint64_t base = kSharedWindow + (first - 1) * kWindowSize;
-        ForLanes(same, [&](int l) { address[l] -= base; });
-      }
-    }
-    left &= ~same;
-    switch (space) {
-      case ptx::Space::kShared:
-        ok = MemoryGroup(m, same, &cta_->shared_object, cta_->shared.data(), cta_->shared.size(),
-                         address);
-        value_ready_ = std::max(value_ready_, path.clock + world_.costs.shared);
-        break;
-      case ptx::Space::kLocal: {
-        const std::uint64_t bytes = warp_->local_bytes;
-        std::uint64_t place[kLanes];
-        ForLanes(same, [&](int l) {
-          place[l] = address[l] <= bytes ? address[l] + static_cast<std::uint64_t>(l) * bytes
-                                         : ~std::uint64_t{0};
-          if (address[l] + std::uint64_t{m.bytes} * m.count > bytes)
-            place[l] = ~std::uint64_t{0} - 64;
-        });
-        ok = MemoryGroup(m, same, nullptr, warp_->local.data(), warp_->local.size(), place);
-        value_ready_ = std::max(value_ready_, path.clock + world_.costs.l1);
-        break;
-      }
-      case ptx::Space::kParam:
-        if (!is_load) {
-          world_.Fault(path, Status::kIllegalAddress, "store to kernel parameters");
-          return Next::kGone;
-        }
-        ok = MemoryGroup(m, same, nullptr, launch_->params.data(), launch_->params.size(), address);
-        value_ready_ = std::max(value_ready_, path.clock + world_.costs.l1);
-        break;
-      default:
-        ok = GlobalLanes(m, same, address);
-        break;
-    }
-  }
-  if (!ok) return Next::kGone;
+  if (!Spaces(m, mask, address)) return Next::kGone;
 
   if (is_load || m.what == MemoryOp::What::kAtomic) {
     for (int e = 0; e < m.count; ++e) {
