@@ -30,6 +30,22 @@ enum class AtomicOp : std::uint8_t {
   kXor,
 };
 
+// How atomics and multimem read the bytes of an element. A packed type is several of these.
+enum class Number : std::uint8_t {
+  kU16,
+  kU32,
+  kS32,
+  kU64,
+  kS64,
+  kB128,
+  kF16,
+  kBF16,
+  kF32,
+  kF64,
+  kE4M3,
+  kE5M2,
+};
+
 // One load, store, atomic, reduction or fence.
 struct MemoryOp {
   enum class What : std::uint8_t { kLoad, kStore, kAtomic, kReduce, kFence };
@@ -37,6 +53,7 @@ struct MemoryOp {
   ptx::Space space = ptx::Space::kNone;  // kNone: generic
   ptx::Type type = ptx::Type::kB32;
   AtomicOp atomic = AtomicOp::kNone;
+  Number number = Number::kU32;  // of atomics, reductions and multimem loads
   Order order = Order::kWeak;
   Scope scope = Scope::kGpu;
   std::uint8_t bytes = 4;           // per element
@@ -44,10 +61,14 @@ struct MemoryOp {
   std::uint8_t register_bytes = 4;  // width of the data registers: 4, 8 or 16
   bool address32 = false;           // the address register is 32 bits wide
   bool in_frame = false;            // `offset` counts from the local frame of the function
+  bool multimem = false;            // multimem.*: acts on all replicas of a multicast mapping
+  bool proxy = false;               // a fence between proxies only: orders no other accesses
   Slot address = kNoSlot;           // kNoSlot: `offset` alone
   std::int64_t offset = 0;
   Slot data[8] = {kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot};
-  Slot operand = kNoSlot, compare = kNoSlot;  // of atomics; the result goes to data[0]
+  // Of atomics; the old values go to data[]. A store's or atomic's kNoSlot element is left alone.
+  Slot operand[8] = {kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot};
+  Slot compare = kNoSlot;
 
   bool Strong() const { return order != Order::kWeak; }
 };
@@ -193,9 +214,8 @@ struct CompareCode {
 
 // How a slot of the constant bank is filled when a launch is set up.
 struct ConstantRef {
-  enum class What : std::uint8_t { kParam, kSymbol, kSpecial };
+  enum class What : std::uint8_t { kParam, kSymbol };
   What what = What::kParam;
-  Special special = Special::kZero;  // one that is the same for all threads of a launch
   Slot slot = 0;                     // without kConstant
   std::uint8_t bytes = 4;            // slot width 4 or 8
   ptx::Type type = ptx::Type::kB32;  // of the parameter, for sign extension
@@ -244,7 +264,6 @@ struct Code {
   std::vector<std::string> forms;  // per op: "ld.acquire.sys.u32", for reports
   std::vector<SourceLine> lines;   // per op
   int slots = 0, predicates = 0;   // of the entry's frame
-  bool reads_unset = false;        // a register may be read before anything was written to it
   std::uint32_t param_bytes = 0;
   std::vector<std::uint32_t> param_offsets, param_sizes;
   std::uint32_t static_shared = 0;  // dynamic shared memory follows, 16-byte aligned

@@ -53,9 +53,15 @@ void Decoder::One(const Instruction& in) {
     op.s[0] = in.operands.empty() ? kNoSlot : Place(in.operands[0], 4, false);
     known = op.s[0] != kNoSlot;
     if (known) Emit(op);
+  } else if (name == "multimem") {
+    known = Multimem(in);
   } else if (name == "prefetch" || name == "prefetchu" || name == "discard" ||
-             name == "applypriority" || name == "pmevent" || name == "setmaxnreg") {
-    Emit(Start(in, OpKind::kNop));  // hints: no effect on results
+             name == "applypriority") {
+    known = CacheHint(in);
+  } else if (name == "createpolicy") {
+    known = CreatePolicy(in);
+  } else if (name == "pmevent" || name == "setmaxnreg") {
+    Emit(Start(in, OpKind::kNop));  // no effect on results
     known = true;
   } else {
     known = (name == "mov" && Mov(in)) || Alu(in);
@@ -212,15 +218,11 @@ void Decoder::Spins() {
 }
 
 Result<void> Decoder::Run() {
+  flow_ = Analyse(function_);
+  if (!flow_.ok) return Fail("{}: {}", function_.name, flow_.error);
   begin_ = static_cast<std::uint32_t>(code_->ops.size());
   code_->functions.emplace_back();
   LayOutVariables();
-  FindSteady();
-  std::vector<bool> steady(steady_slot_.size());
-  for (std::size_t i = 0; i < steady.size(); ++i) steady[i] = steady_slot_[i] != kNoSlot;
-  flow_ = Analyse(function_, steady);
-  if (!flow_.ok) return Fail("{}: {}", function_.name, flow_.error);
-  code_->reads_unset |= flow_.reads_unset;
   FunctionCode& function = code_->functions.back();
   function.name = std::string(function_.name);
   function.begin = begin_;
@@ -231,18 +233,10 @@ Result<void> Decoder::Run() {
   predicates_ = flow_.predicates;
   const std::size_t first_branch = code_->branches.size(), first_table = code_->tables.size();
   op_of_.resize(function_.code.size() + 1);
-  std::vector<bool> labelled(function_.code.size() + 1, false);
-  for (const auto& [name, index] : function_.labels) labelled[index] = true;
   for (at_ = 0; at_ < function_.code.size(); ++at_) {
-    if (labelled[at_] || skipped_ == 100) FlushSkipped();
     op_of_[at_] = static_cast<std::uint32_t>(code_->ops.size());
-    if (steady_move_[at_]) {
-      ++skipped_;
-    } else {
-      One(function_.code[at_]);
-    }
+    One(function_.code[at_]);
   }
-  FlushSkipped();
   op_of_[at_] = static_cast<std::uint32_t>(code_->ops.size());
   Op end;
   end.kind = IsEntry() ? OpKind::kExit : OpKind::kReturn;
@@ -259,7 +253,6 @@ Result<void> Decoder::Run() {
     if (table.reconverge != kNoPc) table.reconverge = op_of_[table.reconverge];
   }
   Spins();
-  MarkRuns();
   Lines();
   function.end = static_cast<std::uint32_t>(code_->ops.size());
   function.slots = static_cast<std::uint32_t>(flow_.slots);

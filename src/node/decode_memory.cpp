@@ -1,48 +1,12 @@
-// Loads, stores, atomics, reductions and fences: instruction → MemoryOp. See decode.h.
-#include <unordered_map>
-
+// Loads, stores, and hints on caches: instruction → MemoryOp. See decode.h; atomics are in
+// decode_atomic.cpp, fences in decode_fence.cpp.
 #include "node/decode_internal.h"
+#include "node/memory_words.h"
 
 namespace allranks::node {
 namespace {
 
-using ptx::Instruction;
-using ptx::Space;
-
 constexpr std::size_t kMaxAccessBytes = 32;  // of one lane: v8.b32, v4.b64
-
-Space SpaceOf(const Instruction& in) {
-  for (std::string_view word : in.modifiers) {
-    if (word == "global") return Space::kGlobal;
-    if (word == "const") return Space::kConst;
-    if (word == "shared" || word == "shared::cta" || word == "shared::cluster")
-      return Space::kShared;
-    if (word == "local") return Space::kLocal;
-    if (word == "param" || word == "param::entry" || word == "param::func") return Space::kParam;
-  }
-  return Space::kNone;
-}
-
-Scope ScopeOf(const Instruction& in, Scope otherwise) {
-  if (in.Has("sys")) return Scope::kSys;
-  if (in.Has("gpu") || in.Has("gl")) return Scope::kGpu;
-  if (in.Has("cluster")) return Scope::kCluster;
-  if (in.Has("cta")) return Scope::kCta;
-  return otherwise;
-}
-
-Order OrderOf(const Instruction& in, Order otherwise) {
-  for (std::string_view word : in.modifiers) {
-    if (word == "volatile" || word == "mmio") return Order::kVolatile;
-    if (word == "relaxed") return Order::kRelaxed;
-    if (word == "acquire") return Order::kAcquire;
-    if (word == "release") return Order::kRelease;
-    if (word == "acq_rel") return Order::kAcqRel;
-    if (word == "sc") return Order::kSc;
-    if (word == "weak") return Order::kWeak;
-  }
-  return otherwise;
-}
 
 }  // namespace
 
@@ -85,120 +49,123 @@ bool Decoder::LoadParam(const Instruction& in) {
   return true;
 }
 
-bool Decoder::LoadStore(const Instruction& in, bool load) {
-  if (in.operands.size() < 2) return false;
-  MemoryOp op;
-  op.space = SpaceOf(in);
-  if (load && op.space == Space::kParam && LoadParam(in)) return true;
-  op.what = load ? MemoryOp::What::kLoad : MemoryOp::What::kStore;
-  op.type = in.TypeFromEnd();
-  op.bytes = static_cast<std::uint8_t>(ptx::SizeOf(op.type));
-  if (op.bytes == 0) return false;
-  op.order = OrderOf(in, Order::kWeak);
-  op.scope = ScopeOf(in, Scope::kSys);
-  for (std::string_view word : in.modifiers) {
-    // Forms whose meaning is more than a load or store.
-    if (word == "async" || word == "bulk" || word == "mmio") return false;
-  }
-  const Operand& address = in.operands[load ? 1 : 0];
-  const Operand& data = in.operands[load ? 0 : 1];
-  if (!Address(address, &op)) return false;
-  if (!load && (op.space == Space::kParam || op.space == Space::kConst)) return false;
-  std::vector<Operand> elements;
-  if (data.kind == Operand::Kind::kVector) {
-    elements = data.elements;
-  } else {
-    elements.push_back(data);
-  }
-  if (elements.empty() || elements.size() > 8 || elements.size() * op.bytes > kMaxAccessBytes)
-    return false;
-  op.count = static_cast<std::uint8_t>(elements.size());
+// Registers, literals or `_` of a load's or store's data operand, into op->data. False if they do
+// not fit the type.
+bool Decoder::DataElements(const Operand& data, bool load, MemoryOp* op) {
+  const bool vector = data.kind == Operand::Kind::kVector;
+  const Operand* elements = vector ? data.elements.data() : &data;
+  const std::size_t count = vector ? data.elements.size() : 1;
+  if (count != op->count || count * op->bytes > kMaxAccessBytes) return false;
   int width = 0;
-  for (std::size_t i = 0; i < elements.size(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     if (elements[i].kind == Operand::Kind::kReg) {
       width = std::max(width, SlotBytes(RegisterType(elements[i])));
     }
   }
-  if (width == 0) width = std::max<int>(4, op.bytes);
-  if (width < op.bytes || (width == 16 && op.bytes != 16)) return false;
-  for (const Operand& element : elements) {
-    if (element.kind == Operand::Kind::kReg && !HasWidth(element, width)) return false;
-  }
-  op.register_bytes = static_cast<std::uint8_t>(width);
+  if (width == 0) width = std::max<int>(4, op->bytes);
+  if (width < op->bytes || (width == 16 && op->bytes != 16)) return false;
+  op->register_bytes = static_cast<std::uint8_t>(width);
   if (load && elements[0].kind == Operand::Kind::kReg &&
       ptx::SizeOf(RegisterType(elements[0])) == 2) {
-    op.register_bytes = 2;  // a slot, but extended only to 16 bits
+    op->register_bytes = 2;  // a slot, but extended only to 16 bits
   }
-  const bool is_float = op.type == Type::kF32 || op.type == Type::kF64;
-  for (std::size_t i = 0; i < elements.size(); ++i) {
+  const bool is_float = op->type == Type::kF32 || op->type == Type::kF64;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Operand& element = elements[i];
     if (load) {
-      if (!Destination(elements[i], width, &op.data[i])) return false;
+      if (!Destination(element, width, &op->data[i])) return false;
       continue;
     }
-    op.data[i] = Place(elements[i], width, is_float, op.bytes == 2 ? 16 : 0);
-    if (op.data[i] == kNoSlot) return false;
+    if (element.kind == Operand::Kind::kSink && vector) continue;  // not stored
+    if (width == 16 && element.kind != Operand::Kind::kReg) return false;
+    op->data[i] = Place(element, width, is_float, op->bytes == 2 ? 16 : 0);
+    if (op->data[i] == kNoSlot) return false;
   }
-  Op out = Start(in, OpKind::kMemory);
-  out.aux = static_cast<std::uint32_t>(code_->memory.size());
-  out.d = load ? op.data[0] : kNoSlot;
-  code_->memory.push_back(op);
-  Emit(out);
   return true;
 }
 
-bool Decoder::Atomic(const Instruction& in, bool reduce) {
-  static const std::unordered_map<std::string_view, AtomicOp> kOps = {
-      {"exch", AtomicOp::kExch}, {"cas", AtomicOp::kCas}, {"add", AtomicOp::kAdd},
-      {"min", AtomicOp::kMin},   {"max", AtomicOp::kMax}, {"inc", AtomicOp::kInc},
-      {"dec", AtomicOp::kDec},   {"and", AtomicOp::kAnd}, {"or", AtomicOp::kOr},
-      {"xor", AtomicOp::kXor}};
+void Decoder::EmitMemory(const Instruction& in, const MemoryOp& op) {
+  Op out = Start(in, op.what == MemoryOp::What::kFence ? OpKind::kFence : OpKind::kMemory);
+  out.aux = static_cast<std::uint32_t>(code_->memory.size());
+  const bool result = op.what == MemoryOp::What::kLoad || op.what == MemoryOp::What::kAtomic;
+  out.d = result ? op.data[0] : kNoSlot;
+  code_->memory.push_back(op);
+  Emit(out);
+}
+
+// The operands behind `count` of them: only a cache policy, which has no effect on results.
+bool Decoder::OnlyPolicyBehind(const Instruction& in, std::size_t count, bool hint) {
+  if (in.operands.size() == count) return true;
+  return hint && in.operands.size() == count + 1 && Place(in.operands[count], 8, false) != kNoSlot;
+}
+
+bool Decoder::LoadStore(const Instruction& in, bool load) {
+  const MemoryWords words = ReadMemoryWords(in);
+  if (!words.unknown.empty() || words.noftz || words.atomic != AtomicOp::kNone) return false;
+  if (!OnlyPolicyBehind(in, 2, words.cache_hint)) return false;
   MemoryOp op;
-  op.what = reduce ? MemoryOp::What::kReduce : MemoryOp::What::kAtomic;
-  op.space = SpaceOf(in);
-  op.type = in.TypeFromEnd();
+  op.space = words.space;
+  if (load && op.space == Space::kParam && LoadParam(in)) return true;
+  op.what = load ? MemoryOp::What::kLoad : MemoryOp::What::kStore;
+  op.type = words.type;
   op.bytes = static_cast<std::uint8_t>(ptx::SizeOf(op.type));
-  op.order = OrderOf(in, Order::kRelaxed);
-  op.scope = ScopeOf(in, Scope::kGpu);
-  for (std::string_view word : in.modifiers) {
-    if (const auto it = kOps.find(word); it != kOps.end()) op.atomic = it->second;
-    if (word == "v2" || word == "v4" || word == "v8" || word == "async") return false;
+  op.count = static_cast<std::uint8_t>(words.vector);
+  if (op.bytes == 0) return false;
+  if (words.mmio || words.is_volatile) {
+    // Both are relaxed at system scope and may not be combined or left out, which nothing here
+    // does.
+    if (words.weak || (words.has_order && words.order != Order::kRelaxed)) return false;
+    op.order = Order::kVolatile;
+    op.scope = Scope::kSys;
+  } else if (words.has_order) {
+    if (words.weak || words.nc || words.order != Order::kRelaxed) {
+      if (words.weak || words.nc || words.order != (load ? Order::kAcquire : Order::kRelease))
+        return false;
+    }
+    op.order = words.order;
+    op.scope = words.scope;
   }
-  const bool float_add =
-      op.atomic == AtomicOp::kAdd && (op.type == Type::kF32 || op.type == Type::kF64);
-  const bool integer = op.type == Type::kB32 || op.type == Type::kB64 || op.type == Type::kU32 ||
-                       op.type == Type::kS32 || op.type == Type::kU64 || op.type == Type::kS64;
-  if (op.atomic == AtomicOp::kNone || !(integer || float_add)) return false;
-  const std::size_t first = reduce ? 0 : 1;
-  const std::size_t sources = op.atomic == AtomicOp::kCas ? 2 : 1;
-  if (in.operands.size() < first + 1 + sources || !Address(in.operands[first], &op)) return false;
-  op.register_bytes = static_cast<std::uint8_t>(std::max<int>(4, op.bytes));
-  const bool is_float = float_add;
-  if (!reduce && !Destination(in.operands[0], op.register_bytes, &op.data[0])) return false;
-  if (op.atomic == AtomicOp::kCas) {
-    op.compare = Place(in.operands[first + 1], op.register_bytes, is_float);
-    op.operand = Place(in.operands[first + 2], op.register_bytes, is_float);
-    if (op.compare == kNoSlot) return false;
-  } else {
-    op.operand = Place(in.operands[first + 1], op.register_bytes, is_float);
+  const Operand& address = in.operands[load ? 1 : 0];
+  if (!Address(address, &op)) return false;
+  // A function's parameters are in its local frame; an entry's are not, but those of its calls are.
+  if (op.space == Space::kParam && (!IsEntry() || words.function_param || !load)) {
+    op.space = Space::kLocal;
   }
-  if (op.operand == kNoSlot) return false;
-  Op out = Start(in, OpKind::kMemory);
-  out.aux = static_cast<std::uint32_t>(code_->memory.size());
-  out.d = op.data[0];
-  code_->memory.push_back(op);
-  Emit(out);
+  if (!load && op.space == Space::kConst) return false;
+  if (!DataElements(in.operands[load ? 0 : 1], load, &op)) return false;
+  EmitMemory(in, op);
   return true;
 }
 
-bool Decoder::Fence(const Instruction& in) {
+// prefetch, prefetchu, discard, applypriority: no effect on results. (discard leaves undefined
+// bytes, of which the old ones are one choice.)
+bool Decoder::CacheHint(const Instruction& in) {
+  for (const std::string_view word : in.modifiers) {
+    const bool known = word == "global" || word == "local" || word == "L1" || word == "L2" ||
+                       word == "tensormap" || word == "const" || word == "param" ||
+                       word == "param::entry" || word == "L2::evict_last" ||
+                       word == "L2::evict_normal";
+    if (!known) return false;
+  }
   MemoryOp op;
-  op.what = MemoryOp::What::kFence;
-  op.order = OrderOf(in, Order::kAcqRel);
-  op.scope = ScopeOf(in, Scope::kCta);
-  Op out = Start(in, OpKind::kFence);
-  out.aux = static_cast<std::uint32_t>(code_->memory.size());
-  code_->memory.push_back(op);
-  Emit(out);
+  const bool sized = in.opcode == "discard" || in.opcode == "applypriority";
+  if (in.operands.size() != (sized ? 2u : 1u) || !Address(in.operands[0], &op)) return false;
+  if (sized && in.operands[1].kind != Operand::Kind::kInt) return false;
+  Emit(Start(in, OpKind::kNop));
+  return true;
+}
+
+// A policy is opaque to programs; here it is one number for all, since no cache asks for it.
+bool Decoder::CreatePolicy(const Instruction& in) {
+  const std::size_t least = in.Has("fractional") ? 1 : 2;  // the fraction may be left out
+  if (in.operands.size() < least || !in.Has("b64")) return false;
+  Op op = Start(in, OpKind::kAlu);
+  op.alu = CopySlot<std::uint64_t>;
+  op.s[0] = in.Has("cvt") ? Place(in.operands[1], 8, false) : Literal(1, 8);
+  if (op.s[0] == kNoSlot || !Destination(in.operands[0], 8, &op.d)) return false;
+  if (!in.Has("cvt") && !in.Has("fractional") && !in.Has("range")) return false;
+  if (op.d == kNoSlot) op.kind = OpKind::kNop;
+  Emit(op);
   return true;
 }
 

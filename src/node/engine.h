@@ -76,11 +76,6 @@ class EngineT final : public Engine {
     world_.Part(*path_, lanes, around);
     path_->pc = pc;
   }
-  void Count(const Op& op) {
-    issued_ += op.count;
-    lanes_issued_ += static_cast<std::uint64_t>(std::popcount(path_->mask)) * op.count;
-  }
-  void ExecuteRun(const Op* op, const Lanes& lanes);
   void WriteSpecial(const Op& op, std::uint32_t mask);
   Next Branch(const Op& op, std::uint32_t taken);
   Next BranchIndexed(const Op& op, std::uint32_t taken);
@@ -91,6 +86,10 @@ class EngineT final : public Engine {
   bool MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Object* object, std::byte* base,
                    std::uint64_t size, const std::uint64_t* offset);
   bool GlobalLanes(const MemoryOp& m, std::uint32_t lanes, const std::uint64_t* address);
+  bool ObjectLanes(const MemoryOp& m, std::uint32_t lanes, Object& object,
+                   const std::uint64_t* offset);
+  bool ReplicaLanes(const MemoryOp& m, std::uint32_t lanes, const Mapping& mapping,
+                    const std::uint64_t* offset);
   bool Misaligned(const MemoryOp& m, std::uint32_t lanes, const std::uint64_t* offset);
   void OutOfBounds(const MemoryOp& m, int lane, std::uint64_t address, const char* space);
   Next Fence(const Op& op);

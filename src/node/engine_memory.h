@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "node/atomic_ops.h"
 #include "node/engine.h"
 #include "node/lanes.h"
 #include "node/memory_ops.h"
@@ -142,7 +143,7 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
       if (m.what == MemoryOp::What::kStore) {
         for (int e = 0; e < m.count; ++e) WaitFor(m.data[e]);
       } else {
-        WaitFor(m.operand);
+        for (int e = 0; e < m.count; ++e) WaitFor(m.operand[e]);
         if (m.compare != kNoSlot) WaitFor(m.compare);
       }
     }
@@ -158,8 +159,8 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
     }
     if (!Turn()) {
       // The instruction is issued again when its turn has come; it is counted once.
-      issued_ -= op.count;
-      lanes_issued_ -= static_cast<std::uint64_t>(std::popcount(path.mask)) * op.count;
+      --issued_;
+      lanes_issued_ -= static_cast<std::uint64_t>(std::popcount(path.mask));
       Settle();
       world_.QueuePath(path, path.clock);
       path.clock -= world_.costs.step * op.cycles;
@@ -201,7 +202,6 @@ template <class Observer>
 bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
                                     const std::uint64_t* address) {
   Process& process = world_.ProcessOf(launch_->process);
-  const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
   while (lanes != 0) {
     const int first = std::countr_zero(lanes);
     if (cache_.process != launch_->process || cache_.device != device_ ||
@@ -247,75 +247,111 @@ bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
       });
     }
     lanes &= ~here;
-    Object& object = *mapping.object;
-    if (!MemoryGroup(m, here, &object, object.data, object.size, offset)) return false;
+    const bool ok = mapping.replicas.empty() ? ObjectLanes(m, here, *mapping.object, offset)
+                                             : ReplicaLanes(m, here, mapping, offset);
+    if (!ok) return false;
+  }
+  return true;
+}
 
-    // What it costs: whole sectors, and packets where it leaves the device.
-    std::uint64_t sectors = 0;
-    std::uint32_t packets = 0;
-    std::uint64_t last_sector = ~std::uint64_t{0}, last_line = ~std::uint64_t{0};
-    if (dense_) {
-      sectors = (offset[31] + bytes - 1) / 32 - offset[0] / 32 + 1;
-      packets = static_cast<std::uint32_t>((offset[31] + bytes - 1) / 128 - offset[0] / 128 + 1);
-    } else {
-      ForLanes(here, [&](int l) {
-        for (std::uint64_t s = offset[l] / 32; s <= (offset[l] + bytes - 1) / 32; ++s) {
-          if (s == last_sector) continue;
-          last_sector = s;
-          ++sectors;
-          if (s / 4 != last_line) {
-            last_line = s / 4;
-            ++packets;
-          }
+// All replicas of a multicast mapping, one after the other; loads fold what they find.
+template <class Observer>
+bool EngineT<Observer>::ReplicaLanes(const MemoryOp& m, std::uint32_t lanes, const Mapping& mapping,
+                                     const std::uint64_t* offset) {
+  if (!m.multimem) {
+    world_.Fault(
+        *path_, Status::kIllegalAddress,
+        fmt::format("{} accesses a multicast address, which only multimem instructions may",
+                    code_->forms[path_->pc]));
+    return false;
+  }
+  std::byte sum[kLanes][kMaxKept];
+  for (std::size_t r = 0; r < mapping.replicas.size(); ++r) {
+    const Replica& replica = mapping.replicas[r];
+    std::uint64_t place[kLanes];
+    ForLanes(lanes, [&](int l) { place[l] = offset[l] + replica.offset; });
+    if (!ObjectLanes(m, lanes, *replica.object, place)) return false;
+    if (m.what == MemoryOp::What::kLoad) {
+      ForLanes(lanes, [&](int l) { FoldLane(m, registers_, l, r == 0, sum[l]); });
+    }
+  }
+  if (m.what == MemoryOp::What::kLoad) {
+    ForLanes(lanes, [&](int l) { LoadLane(m, registers_, l, sum[l]); });
+  }
+  return true;
+}
+
+// Lanes whose bytes are all in one object: the access, what it costs, and who is told of it.
+template <class Observer>
+bool EngineT<Observer>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Object& object,
+                                    const std::uint64_t* offset) {
+  const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
+  if (!MemoryGroup(m, here, &object, object.data, object.size, offset)) return false;
+
+  // What it costs: whole sectors, and packets where it leaves the device.
+  std::uint64_t sectors = 0;
+  std::uint32_t packets = 0;
+  std::uint64_t last_sector = ~std::uint64_t{0}, last_line = ~std::uint64_t{0};
+  if (dense_) {
+    sectors = (offset[31] + bytes - 1) / 32 - offset[0] / 32 + 1;
+    packets = static_cast<std::uint32_t>((offset[31] + bytes - 1) / 128 - offset[0] / 128 + 1);
+  } else {
+    ForLanes(here, [&](int l) {
+      for (std::uint64_t s = offset[l] / 32; s <= (offset[l] + bytes - 1) / 32; ++s) {
+        if (s == last_sector) continue;
+        last_sector = s;
+        ++sectors;
+        if (s / 4 != last_line) {
+          last_line = s / 4;
+          ++packets;
         }
-      });
-    }
-    const auto requested = static_cast<std::uint64_t>(std::popcount(here)) * bytes;
-    KernelRecord& record = world_.stats.kernels[launch_->record];
-    if (object.device != device_->number) record.remote_bytes += requested;
-    Time visible = path_->clock;
-    switch (m.what) {
-      case MemoryOp::What::kLoad:
-        record.bytes_read += requested;
-        value_ready_ = std::max(value_ready_, world_.ChargeLoad(*device_, object, sectors * 32,
-                                                                packets, path_->clock, m.Strong()));
-        continue;
-      case MemoryOp::What::kStore:
-      case MemoryOp::What::kReduce:
-        record.bytes_written += requested;
-        visible = world_.ChargeStore(*device_, object, sectors * 32, packets, path_->clock);
-        break;
-      default: {
-        record.bytes_read += requested;
-        record.bytes_written += requested;
-        value_ready_ = std::max(value_ready_, world_.ChargeLoad(*device_, object, sectors * 32,
-                                                                packets, path_->clock, true));
-        // Same-address atomics leave one after the other.
-        value_ready_ += static_cast<Time>(std::popcount(here) - 1) * world_.costs.atomic;
-        visible = path_->clock + world_.DelayTo(*device_, object);
-        break;
       }
+    });
+  }
+  const auto requested = static_cast<std::uint64_t>(std::popcount(here)) * bytes;
+  KernelRecord& record = world_.stats.kernels[launch_->record];
+  if (object.device != device_->number) record.remote_bytes += requested;
+  Time visible = path_->clock;
+  switch (m.what) {
+    case MemoryOp::What::kLoad:
+      record.bytes_read += requested;
+      value_ready_ = std::max(value_ready_, world_.ChargeLoad(*device_, object, sectors * 32,
+                                                              packets, path_->clock, m.Strong()));
+      return true;
+    case MemoryOp::What::kStore:
+    case MemoryOp::What::kReduce:
+      record.bytes_written += requested;
+      visible = world_.ChargeStore(*device_, object, sectors * 32, packets, path_->clock);
+      break;
+    default: {
+      record.bytes_read += requested;
+      record.bytes_written += requested;
+      value_ready_ = std::max(value_ready_, world_.ChargeLoad(*device_, object, sectors * 32,
+                                                              packets, path_->clock, true));
+      // Same-address atomics leave one after the other.
+      value_ready_ += static_cast<Time>(std::popcount(here) - 1) * world_.costs.atomic;
+      visible = path_->clock + world_.DelayTo(*device_, object);
+      break;
     }
-    cta_->store_arrival = std::max(cta_->store_arrival, visible);
-    if (changed_) {
-      world_.last_change = std::max(world_.last_change, path_->clock);
-      world_.timer_wakes = 0;
+  }
+  cta_->store_arrival = std::max(cta_->store_arrival, visible);
+  if (changed_) {
+    world_.last_change = std::max(world_.last_change, path_->clock);
+    world_.timer_wakes = 0;
+  }
+  if (m.Strong()) {
+    // MemoryGroup has left the old bytes in object.late with an open time.
+    for (auto it = object.late.rbegin(); it != object.late.rend() && it->visible == kTimeNever;
+         ++it) {
+      it->visible = visible;
     }
-    if (m.Strong()) {
-      // MemoryGroup has left the old bytes in object.late with an open time.
-      for (auto it = object.late.rbegin(); it != object.late.rend() && it->visible == kTimeNever;
-           ++it) {
-        it->visible = visible;
-      }
-    }
-    if (changed_ && !object.watches.empty()) {
-      if (dense_) {
-        world_.NotifyWrite(object, offset[0], 32 * bytes, path_->clock, visible);
-      } else {
-        ForLanes(here, [&](int l) {
-          world_.NotifyWrite(object, offset[l], bytes, path_->clock, visible);
-        });
-      }
+  }
+  if (changed_ && !object.watches.empty()) {
+    if (dense_) {
+      world_.NotifyWrite(object, offset[0], 32 * bytes, path_->clock, visible);
+    } else {
+      ForLanes(here,
+               [&](int l) { world_.NotifyWrite(object, offset[l], bytes, path_->clock, visible); });
     }
   }
   return true;

@@ -75,12 +75,21 @@ struct Object {
   std::vector<LateWrite> late;
 };
 
+// One of the memories behind a multicast address.
+struct Replica {
+  std::shared_ptr<Object> object;
+  std::uint64_t offset = 0;
+};
+
 struct Mapping {
   Address base = 0;
   std::uint64_t size = 0;
   std::shared_ptr<Object> object;
   bool ipc = false;  // opened from a handle
   bool read_only = false;
+  // A multicast mapping: what multimem instructions act on, all at once; `object` is the first.
+  // Empty for ordinary mappings, on which they act as if it were the only replica.
+  std::vector<Replica> replicas;
 };
 
 // One process's view. Lookup is the hot path of generic and global accesses; callers cache the

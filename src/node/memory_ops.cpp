@@ -1,11 +1,8 @@
-// Loads, stores and atomics on bytes; see memory_ops.h.
+// Loads and stores on bytes; see memory_ops.h.
 #include "node/memory_ops.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
-#include <type_traits>
 
 #include "node/lanes.h"
 
@@ -65,93 +62,6 @@ void StoreDense(const MemoryOp& op, const std::byte* registers, const std::byte*
     const auto* s = reinterpret_cast<const T*>(SlotAt(registers, constants, op.data[e]));
     for (int l = 0; l < kLanes; ++l) d[l * kCount + e] = s[l];
   }
-}
-
-template <class T>
-T AtomicResult(AtomicOp op, T old, T value, T compare) {
-  switch (op) {
-    case AtomicOp::kExch:
-      return value;
-    case AtomicOp::kCas:
-      return old == compare ? value : old;
-    case AtomicOp::kAdd:
-      // Integers wrap.
-      if constexpr (std::is_integral_v<T>) {
-        using U = std::make_unsigned_t<T>;
-        return static_cast<T>(static_cast<U>(old) + static_cast<U>(value));
-      } else {
-        return old + value;
-      }
-    case AtomicOp::kMin:
-      return std::min(old, value);
-    case AtomicOp::kMax:
-      return std::max(old, value);
-    case AtomicOp::kInc:
-      return old >= value ? T{0} : static_cast<T>(old + T{1});
-    case AtomicOp::kDec:
-      return old == T{0} || old > value ? value : static_cast<T>(old - T{1});
-    default:
-      return old;
-  }
-}
-
-template <class T>
-T BitResult(AtomicOp op, T old, T value) {
-  switch (op) {
-    case AtomicOp::kAnd:
-      return old & value;
-    case AtomicOp::kOr:
-      return old | value;
-    default:
-      return old ^ value;
-  }
-}
-
-// PTX ISA, atom: add.f32 on global memory flushes subnormal inputs and results to zero, keeping the
-// sign; on shared memory it does not.
-float Flush(float value) {
-  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value;
-}
-
-// T: the type the operation is done in; U: unsigned integer of its width.
-template <class T, class U>
-bool AtomicLanesT(const MemoryOp& op, std::byte* registers, const std::byte* constants,
-                  std::uint32_t lanes, std::byte* base, const std::uint64_t* offset, bool global) {
-  bool changed = false;
-  const std::byte* operand = SlotAt(registers, constants, op.operand);
-  const std::byte* compare =
-      op.compare == kNoSlot ? nullptr : SlotAt(registers, constants, op.compare);
-  ForLanes(lanes, [&](int l) {
-    T old{}, value{}, expected{};
-    std::memcpy(&old, base + offset[l], sizeof(T));
-    std::memcpy(&value, operand + static_cast<std::size_t>(l) * sizeof(T), sizeof(T));
-    if (compare != nullptr)
-      std::memcpy(&expected, compare + static_cast<std::size_t>(l) * sizeof(T), sizeof(T));
-    T result{};
-    if (op.atomic == AtomicOp::kAnd || op.atomic == AtomicOp::kOr || op.atomic == AtomicOp::kXor) {
-      result =
-          std::bit_cast<T>(BitResult(op.atomic, std::bit_cast<U>(old), std::bit_cast<U>(value)));
-    } else {
-      T left = old;
-      if constexpr (std::is_same_v<T, float>) {
-        if (global) {
-          left = Flush(left);
-          value = Flush(value);
-        }
-      }
-      result = AtomicResult(op.atomic, left, value, expected);
-      if constexpr (std::is_same_v<T, float>) {
-        if (global) result = Flush(result);
-      }
-    }
-    changed |= std::bit_cast<U>(result) != std::bit_cast<U>(old);
-    std::memcpy(base + offset[l], &result, sizeof(T));
-    if (op.data[0] != kNoSlot) {
-      std::memcpy(registers + op.data[0] * kSlotBytes + static_cast<std::size_t>(l) * sizeof(T),
-                  &old, sizeof(T));
-    }
-  });
-  return changed;
 }
 
 }  // namespace
@@ -216,6 +126,7 @@ bool StoreLanes(const MemoryOp& op, const std::byte* registers, const std::byte*
   ForLanes(lanes, [&](int l) {
     std::byte* to = base + offset[l];
     for (int e = 0; e < op.count; ++e, to += op.bytes) {
+      if (op.data[e] == kNoSlot) continue;
       const std::byte* from = SlotAt(registers, constants, op.data[e]);
       std::byte value[16];
       if (op.bytes == 16) {
@@ -230,27 +141,6 @@ bool StoreLanes(const MemoryOp& op, const std::byte* registers, const std::byte*
     }
   });
   return changed;
-}
-
-bool AtomicLanes(const MemoryOp& op, std::byte* registers, const std::byte* constants,
-                 std::uint32_t lanes, std::byte* base, const std::uint64_t* offset, bool global) {
-  using U32 = std::uint32_t;
-  using U64 = std::uint64_t;
-  switch (op.type) {
-    case Type::kF32:
-      return AtomicLanesT<float, U32>(op, registers, constants, lanes, base, offset, global);
-    case Type::kF64:
-      return AtomicLanesT<double, U64>(op, registers, constants, lanes, base, offset, global);
-    case Type::kS32:
-      return AtomicLanesT<std::int32_t, U32>(op, registers, constants, lanes, base, offset, global);
-    case Type::kS64:
-      return AtomicLanesT<std::int64_t, U64>(op, registers, constants, lanes, base, offset, global);
-    case Type::kU64:
-    case Type::kB64:
-      return AtomicLanesT<U64, U64>(op, registers, constants, lanes, base, offset, global);
-    default:
-      return AtomicLanesT<U32, U32>(op, registers, constants, lanes, base, offset, global);
-  }
 }
 
 void AddLateWrite(Object& object, std::uint64_t offset, std::uint32_t size, const std::byte* old,

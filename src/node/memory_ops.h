@@ -1,5 +1,5 @@
-// What loads, stores and atomics do to bytes and registers: no time, no order, no bounds. The
-// engine has checked that every lane's bytes lie within `base`.
+// What loads and stores do to bytes and registers (atomics: atomic_ops.h): no time, no order, no
+// bounds. The engine has checked that every lane's bytes lie within `base`.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,6 @@ void LoadLanes(const MemoryOp& op, std::byte* registers, std::uint32_t lanes, co
 bool StoreLanes(const MemoryOp& op, const std::byte* registers, const std::byte* constants,
                 std::uint32_t lanes, std::byte* base, const std::uint64_t* offset, bool dense,
                 bool look);
-// Lane by lane, in lane order. Returns whether any lane changed memory.
-// `global`: the bytes are in global memory (add.f32 then flushes subnormals).
-bool AtomicLanes(const MemoryOp& op, std::byte* registers, const std::byte* constants,
-                 std::uint32_t lanes, std::byte* base, const std::uint64_t* offset, bool global);
 
 // Late writes (memory.h). Added with an open time, which the caller closes.
 void AddLateWrite(Object& object, std::uint64_t offset, std::uint32_t size, const std::byte* old,

@@ -230,7 +230,10 @@ bool Parser::ParseAddress(Operand* operand, int nesting) {
     if (!ParseOperand(&element, nesting + 1)) return false;
     operand->elements.push_back(std::move(element));
   }
-  return Expect(']');
+  if (!Expect(']')) return false;
+  // [a].unified says that a loaded address is the same for all lanes: a hint.
+  std::string_view suffix;
+  return !lexer_.TryAdjacentDotted(&suffix) || suffix == "unified" || Reject("expected .unified");
 }
 
 // {("+" | "-") number}: all added up.

@@ -1,0 +1,24 @@
+// What atomics and reductions do to bytes and registers: no time, no order, no bounds. The engine
+// has checked that every lane's bytes lie within `base`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "node/code.h"
+
+namespace allranks::node {
+
+// Lane by lane, in lane order, element by element. Returns whether any lane changed memory.
+// `global`: the bytes are in global memory (add.f32 then flushes subnormals).
+bool AtomicLanes(const MemoryOp& op, std::byte* registers, const std::byte* constants,
+                 std::uint32_t lanes, std::byte* base, const std::uint64_t* offset, bool global);
+
+// Bytes of one number: an element of a packed type has several.
+int BytesOf(Number number);
+
+// Folds what a multimem load has put into lane `lane` of its registers into `sum`, with the load's
+// operation; the first one is only taken.
+void FoldLane(const MemoryOp& op, const std::byte* registers, int lane, bool first, std::byte* sum);
+
+}  // namespace allranks::node
