@@ -214,8 +214,9 @@ struct CompareCode {
 
 // How a slot of the constant bank is filled when a launch is set up.
 struct ConstantRef {
-  enum class What : std::uint8_t { kParam, kSymbol };
+  enum class What : std::uint8_t { kParam, kSymbol, kSpecial };
   What what = What::kParam;
+  Special special = Special::kZero;  // one that is the same for all threads of a launch
   Slot slot = 0;                     // without kConstant
   std::uint8_t bytes = 4;            // slot width 4 or 8
   ptx::Type type = ptx::Type::kB32;  // of the parameter, for sign extension
@@ -264,6 +265,7 @@ struct Code {
   std::vector<std::string> forms;  // per op: "ld.acquire.sys.u32", for reports
   std::vector<SourceLine> lines;   // per op
   int slots = 0, predicates = 0;   // of the entry's frame
+  bool reads_unset = false;        // a register may be read before anything was written to it
   std::uint32_t param_bytes = 0;
   std::vector<std::uint32_t> param_offsets, param_sizes;
   std::uint32_t static_shared = 0;  // dynamic shared memory follows, 16-byte aligned

@@ -218,11 +218,15 @@ void Decoder::Spins() {
 }
 
 Result<void> Decoder::Run() {
-  flow_ = Analyse(function_);
-  if (!flow_.ok) return Fail("{}: {}", function_.name, flow_.error);
   begin_ = static_cast<std::uint32_t>(code_->ops.size());
   code_->functions.emplace_back();
   LayOutVariables();
+  FindSteady();
+  std::vector<bool> steady(steady_slot_.size());
+  for (std::size_t i = 0; i < steady.size(); ++i) steady[i] = steady_slot_[i] != kNoSlot;
+  flow_ = Analyse(function_, steady);
+  if (!flow_.ok) return Fail("{}: {}", function_.name, flow_.error);
+  code_->reads_unset |= flow_.reads_unset;
   FunctionCode& function = code_->functions.back();
   function.name = std::string(function_.name);
   function.begin = begin_;
@@ -233,10 +237,18 @@ Result<void> Decoder::Run() {
   predicates_ = flow_.predicates;
   const std::size_t first_branch = code_->branches.size(), first_table = code_->tables.size();
   op_of_.resize(function_.code.size() + 1);
+  std::vector<bool> labelled(function_.code.size() + 1, false);
+  for (const auto& [name, index] : function_.labels) labelled[index] = true;
   for (at_ = 0; at_ < function_.code.size(); ++at_) {
+    if (labelled[at_] || skipped_ == 100) FlushSkipped();
     op_of_[at_] = static_cast<std::uint32_t>(code_->ops.size());
-    One(function_.code[at_]);
+    if (steady_move_[at_]) {
+      ++skipped_;
+    } else {
+      One(function_.code[at_]);
+    }
   }
+  FlushSkipped();
   op_of_[at_] = static_cast<std::uint32_t>(code_->ops.size());
   Op end;
   end.kind = IsEntry() ? OpKind::kExit : OpKind::kReturn;
@@ -253,6 +265,7 @@ Result<void> Decoder::Run() {
     if (table.reconverge != kNoPc) table.reconverge = op_of_[table.reconverge];
   }
   Spins();
+  MarkRuns();
   Lines();
   function.end = static_cast<std::uint32_t>(code_->ops.size());
   function.slots = static_cast<std::uint32_t>(flow_.slots);

@@ -1,71 +1,12 @@
 // Branches, barriers, warp-wide operations, special registers, and what goes to the arithmetic
 // handlers. See decode.h.
-#include <optional>
 #include <unordered_map>
 
 #include "node/alu.h"
 #include "node/decode_internal.h"
+#include "node/special.h"
 
 namespace allranks::node {
-namespace {
-
-std::optional<Special> SpecialFromName(std::string_view name) {
-  static const std::unordered_map<std::string_view, Special> kNames = {
-      {"%tid.x", Special::kTidX},
-      {"%tid.y", Special::kTidY},
-      {"%tid.z", Special::kTidZ},
-      {"%ntid.x", Special::kNtidX},
-      {"%ntid.y", Special::kNtidY},
-      {"%ntid.z", Special::kNtidZ},
-      {"%ctaid.x", Special::kCtaidX},
-      {"%ctaid.y", Special::kCtaidY},
-      {"%ctaid.z", Special::kCtaidZ},
-      {"%nctaid.x", Special::kNctaidX},
-      {"%nctaid.y", Special::kNctaidY},
-      {"%nctaid.z", Special::kNctaidZ},
-      {"%laneid", Special::kLaneid},
-      {"%warpid", Special::kWarpid},
-      {"%nwarpid", Special::kNwarpid},
-      {"%smid", Special::kSmid},
-      {"%nsmid", Special::kNsmid},
-      {"%gridid", Special::kGridid},
-      {"%lanemask_eq", Special::kLanemaskEq},
-      {"%lanemask_lt", Special::kLanemaskLt},
-      {"%lanemask_le", Special::kLanemaskLe},
-      {"%lanemask_gt", Special::kLanemaskGt},
-      {"%lanemask_ge", Special::kLanemaskGe},
-      {"%clock", Special::kClock},
-      {"%clock_hi", Special::kClockHi},
-      {"%clock64", Special::kClock64},
-      {"%globaltimer", Special::kGlobaltimer},
-      {"%globaltimer_lo", Special::kGlobaltimerLo},
-      {"%globaltimer_hi", Special::kGlobaltimerHi},
-      {"%envreg1", Special::kEnvreg1},
-      {"%envreg2", Special::kEnvreg2},
-      {"%dynamic_smem_size", Special::kDynamicSmem},
-      {"%total_smem_size", Special::kTotalSmem},
-      // Without clusters every CTA is its own cluster of one.
-      {"%cluster_ctarank", Special::kZero},
-      {"%cluster_nctarank", Special::kOne},
-      {"%cluster_ctaid.x", Special::kZero},
-      {"%cluster_ctaid.y", Special::kZero},
-      {"%cluster_ctaid.z", Special::kZero},
-      {"%cluster_nctaid.x", Special::kOne},
-      {"%cluster_nctaid.y", Special::kOne},
-      {"%cluster_nctaid.z", Special::kOne},
-      {"%clusterid.x", Special::kCtaidX},
-      {"%clusterid.y", Special::kCtaidY},
-      {"%clusterid.z", Special::kCtaidZ},
-      {"%nclusterid.x", Special::kNctaidX},
-      {"%nclusterid.y", Special::kNctaidY},
-      {"%nclusterid.z", Special::kNctaidZ},
-      {"%is_explicit_cluster", Special::kZero}};
-  const auto it = kNames.find(name);
-  return it == kNames.end() ? std::nullopt : std::optional(it->second);
-}
-
-}  // namespace
-
 bool Decoder::Branch(const Instruction& in) {
   if (in.operands.size() != 1 || in.operands[0].kind != Operand::Kind::kSymbol) return false;
   const auto label = function_.labels.find(in.operands[0].name);

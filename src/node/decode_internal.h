@@ -105,8 +105,20 @@ class Decoder {
     return type != Type::kNone && type != Type::kPred && SlotBytes(type) == bytes;
   }
 
+  // Finds registers that hold the same value in all threads of a launch: those written once, by an
+  // unguarded move of a literal, parameter, address or launch-wide special register. Their uses
+  // read the constant bank; the moves are only counted.
+  void FindSteady();
+  Slot SteadySource(const Instruction& in, int bytes);
+  Slot RegisterPlace(std::int32_t reg) const {
+    const Slot steady = steady_slot_[static_cast<std::size_t>(reg)];
+    return steady != kNoSlot ? steady : flow_.place[static_cast<std::size_t>(reg)];
+  }
+
   Op Start(const Instruction& in, OpKind kind) const;
-  void Emit(Op op) { code_->ops.push_back(op); }
+  void Emit(Op op);
+  void FlushSkipped();
+  void MarkRuns();
   void One(const Instruction& in);
   bool LoadParam(const Instruction& in);
   bool LoadStore(const Instruction& in, bool load);
@@ -138,6 +150,9 @@ class Decoder {
   const ptx::Function& function_;
   std::shared_ptr<Code> code_;
   Flow flow_;
+  std::vector<Slot> steady_slot_;                     // by register: its constant, or kNoSlot
+  std::vector<bool> steady_move_;                     // by instruction: need not be executed
+  std::uint8_t skipped_ = 0;                          // such moves since the last operation
   std::uint32_t at_ = 0;                              // instruction being decoded
   std::vector<std::uint32_t> op_of_;                  // first op of each instruction
   std::uint32_t begin_ = 0;                           // of the function's ops

@@ -63,7 +63,7 @@ Slot Decoder::Place(const Operand& operand, int bytes, bool is_float, int litera
     case Operand::Kind::kReg:
       // The text may be hostile: a register of another width would be read or written past its end.
       if (!HasWidth(operand, bytes)) return kNoSlot;
-      return flow_.place[static_cast<std::size_t>(operand.reg)];
+      return RegisterPlace(operand.reg);
     case Operand::Kind::kInt: {
       std::uint64_t value = operand.imm;
       if (literal_bits == 16) value &= 0xffff;
@@ -121,7 +121,7 @@ bool Decoder::Address(const Operand& operand, MemoryOp* op) {
   op->offset = static_cast<std::int64_t>(operand.imm);
   if (base.kind == Operand::Kind::kReg) {
     if (!HasWidth(base, 4) && !HasWidth(base, 8)) return false;
-    op->address = flow_.place[static_cast<std::size_t>(base.reg)];
+    op->address = RegisterPlace(base.reg);
     op->address32 = SlotBytes(RegisterType(base)) == 4;
     return true;
   }

@@ -69,12 +69,15 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
       continue;
     }
     const Op& op = ops[path.pc];
+    if (op.run != 0) {
+      ExecuteRun(&op, lanes);
+      continue;
+    }
     std::uint32_t mask = path.mask;
     if (op.guard != kNoSlot) {
       mask &= op.guard_negated ? ~predicates_[op.guard] : predicates_[op.guard];
     }
-    ++issued_;
-    lanes_issued_ += static_cast<std::uint64_t>(std::popcount(path.mask));
+    Count(op);
     path.clock += step * op.cycles;
     switch (op.kind) {
       case OpKind::kAlu:
@@ -247,6 +250,37 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
         return;
     }
   }
+}
+
+// Nothing in a run can block, branch or be noticed by others.
+template <class Observer>
+void EngineT<Observer>::ExecuteRun(const Op* op, const Lanes& lanes) {
+  Path& path = *path_;
+  const Op* const end = op + op->run;
+  const std::uint32_t mask = path.mask;
+  const Time step = world_.costs.step;
+  std::uint32_t count = 0;
+  path.pc += op->run;
+  if (warp_->pending_until > path.clock) {
+    for (; op != end; ++op) {
+      count += op->count;
+      path.clock += step * op->cycles;
+      WaitFor(op->s[0]);
+      WaitFor(op->s[1]);
+      WaitFor(op->s[2]);
+      op->alu(lanes, *op, mask);
+    }
+  } else {
+    std::uint32_t cycles = 0;
+    for (; op != end; ++op) {
+      count += op->count;
+      cycles += op->cycles;
+      op->alu(lanes, *op, mask);
+    }
+    path.clock += step * cycles;
+  }
+  issued_ += count;
+  lanes_issued_ += static_cast<std::uint64_t>(std::popcount(mask)) * count;
 }
 
 template <class Observer>

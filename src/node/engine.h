@@ -76,6 +76,11 @@ class EngineT final : public Engine {
     world_.Part(*path_, lanes, around);
     path_->pc = pc;
   }
+  void Count(const Op& op) {
+    issued_ += op.count;
+    lanes_issued_ += static_cast<std::uint64_t>(std::popcount(path_->mask)) * op.count;
+  }
+  void ExecuteRun(const Op* op, const Lanes& lanes);
   void WriteSpecial(const Op& op, std::uint32_t mask);
   Next Branch(const Op& op, std::uint32_t taken);
   Next BranchIndexed(const Op& op, std::uint32_t taken);

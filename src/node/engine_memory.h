@@ -159,8 +159,8 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
     }
     if (!Turn()) {
       // The instruction is issued again when its turn has come; it is counted once.
-      --issued_;
-      lanes_issued_ -= static_cast<std::uint64_t>(std::popcount(path.mask));
+      issued_ -= op.count;
+      lanes_issued_ -= static_cast<std::uint64_t>(std::popcount(path.mask)) * op.count;
       Settle();
       world_.QueuePath(path, path.clock);
       path.clock -= world_.costs.step * op.cycles;

@@ -98,7 +98,7 @@ int DestinationCount(const ptx::Instruction& instruction) {
   return flow_internal::Describe(instruction).destinations;
 }
 
-Flow Analyse(const ptx::Function& function) {
+Flow Analyse(const ptx::Function& function, const std::vector<bool>& steady) {
   using namespace flow_internal;
   Flow flow;
   flow.reconverge.assign(function.code.size(), kNoPc);
@@ -125,7 +125,8 @@ Flow Analyse(const ptx::Function& function) {
   std::vector<bool> heads(graph.blocks, false);
   for (const SpinCandidate& candidate : candidates) heads[candidate.head] = true;
   const Liveness liveness = ComputeLiveness(function, graph, heads);
-  AllocateRegisters(function, liveness, flow);
+  AllocateRegisters(function, liveness, steady, flow);
+  flow.reads_unset = liveness.reads_unset;
   if (flow.ok) DescribeSpinLoops(function, graph, dominators, liveness, candidates, flow);
   return flow;
 }

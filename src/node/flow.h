@@ -68,6 +68,7 @@ struct Flow {
   // instructions with several destinations, with b128 or with exchange between lanes.
   std::vector<Slot> place;
   int slots = 0, predicates = 0;
+  bool reads_unset = false;          // some register is live on entry
   std::vector<SpinLoop> spin_loops;  // by ascending branch
   bool ok = true;
   std::string error;  // when !ok: too many live registers, ...
@@ -78,6 +79,8 @@ struct Flow {
 int DestinationCount(const ptx::Instruction& instruction);
 
 // Linear in code size (up to log factors); handles hostile functions of 10^6 instructions.
-Flow Analyse(const ptx::Function& function);
+// `steady` (by ptx register, may be empty): registers that the decoder has replaced by constants;
+// they get no place.
+Flow Analyse(const ptx::Function& function, const std::vector<bool>& steady = {});
 
 }  // namespace allranks::node

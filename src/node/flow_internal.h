@@ -106,6 +106,7 @@ std::vector<SpinCandidate> FindSpinCandidates(const ptx::Function& function, con
 // writes.
 struct Liveness {
   std::vector<std::uint32_t> low, high;  // inclusive; low > high: never used
+  bool reads_unset = false;              // a register is live on entry to the function
   // Registers live on entry to a block marked in `heads`: (block, register).
   std::vector<std::pair<std::uint32_t, std::int32_t>> live_at_heads;
   // Registers from this number on have approximate ranges and no entries in live_at_heads unless
@@ -116,7 +117,8 @@ Liveness ComputeLiveness(const ptx::Function& function, const Graph& graph,
                          const std::vector<bool>& heads);
 
 // Fills place, slots and predicates.
-void AllocateRegisters(const ptx::Function& function, const Liveness& liveness, Flow& flow);
+void AllocateRegisters(const ptx::Function& function, const Liveness& liveness,
+                       const std::vector<bool>& steady, Flow& flow);
 
 // Fills spin_loops.
 void DescribeSpinLoops(const ptx::Function& function, const Graph& graph,

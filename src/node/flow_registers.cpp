@@ -207,6 +207,7 @@ Liveness ComputeLiveness(const ptx::Function& function, const Graph& graph,
       if (budget <= before.size()) exhausted = true;
       budget -= std::min<std::uint64_t>(budget, before.size() + 1);
     }
+    live.reads_unset |= live_in[0] == mark || exhausted;
     if (exhausted && !stays_inside_block) {
       work.clear();
       if (spans.empty()) {
@@ -222,14 +223,18 @@ Liveness ComputeLiveness(const ptx::Function& function, const Graph& graph,
   return live;
 }
 
-void AllocateRegisters(const ptx::Function& function, const Liveness& liveness, Flow& flow) {
+void AllocateRegisters(const ptx::Function& function, const Liveness& liveness,
+                       const std::vector<bool>& steady, Flow& flow) {
   const auto registers = static_cast<std::uint32_t>(function.registers.size());
   const std::size_t positions = 2 * function.code.size();
+  const auto unused = [&](std::uint32_t reg) {
+    return liveness.low[reg] > liveness.high[reg] || (reg < steady.size() && steady[reg]);
+  };
   Adjacency begins, ends;
   {
     std::vector<Edge> begin_edges, end_edges;
     for (std::uint32_t reg = 0; reg < registers; ++reg) {
-      if (liveness.low[reg] > liveness.high[reg]) continue;
+      if (unused(reg)) continue;
       begin_edges.emplace_back(liveness.low[reg], reg);
       end_edges.emplace_back(liveness.high[reg], reg);
     }
@@ -266,7 +271,7 @@ void AllocateRegisters(const ptx::Function& function, const Liveness& liveness, 
   flow.slots = static_cast<int>(wide_slots + narrow.used());
   flow.predicates = static_cast<int>(predicates.used());
   for (std::uint32_t reg = 0; reg < registers; ++reg) {
-    if (liveness.low[reg] > liveness.high[reg]) continue;
+    if (unused(reg)) continue;
     const Area* area = area_of(reg).first;
     std::uint32_t place = number[reg];
     if (area == &wide) place *= 2;

@@ -71,6 +71,8 @@ struct Op {
   OpKind kind = OpKind::kNop;
   std::uint8_t cycles = 1;   // issue cycles beyond the first, plus one
   std::uint8_t flags = 0;    // kNegate0 ... below
+  std::uint8_t count = 1;    // PTX instructions that this operation stands for
+  std::uint8_t run = 0;      // unguarded arithmetic operations from here on, one after the other
   std::uint32_t imm = 0;     // small literal of the operation (lop3 table, rounding, ...)
   std::uint32_t aux = 0;     // index into a side table of Code
   std::uint32_t source = 0;  // index of the ptx::Instruction

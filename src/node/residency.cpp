@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "node/lanes.h"
 #include "node/wait.h"
 #include "node/world.h"
 
@@ -47,6 +48,37 @@ void Occupy(const Launch& launch, int sm_index, int ctas) {
   sm.warps -= ctas * static_cast<int>(launch.warps_per_cta);
   sm.registers -= ctas * static_cast<int>(launch.registers_per_cta);
   sm.shared -= ctas * static_cast<int>(launch.shared_per_cta);
+}
+
+// Special registers that are the same for all threads of a launch are constants of it.
+void FillLaunchConstants(Launch& launch) {
+  const Dim3& block = launch.request.block;
+  const Dim3& grid = launch.request.grid;
+  for (const ConstantRef& ref : launch.code->refs) {
+    if (ref.what != ConstantRef::What::kSpecial) continue;
+    std::uint64_t value = 0;
+    switch (ref.special) {
+      case Special::kNtidX:
+        value = block.x;
+        break;
+      case Special::kNtidY:
+        value = block.y;
+        break;
+      case Special::kNtidZ:
+        value = block.z;
+        break;
+      case Special::kNctaidX:
+        value = grid.x;
+        break;
+      case Special::kNctaidY:
+        value = grid.y;
+        break;
+      default:
+        value = grid.z;
+        break;
+    }
+    Broadcast(launch.constants.at(ref.slot), value, ref.bytes);
+  }
 }
 
 }  // namespace
@@ -125,6 +157,7 @@ void World::Dispatch(Device& device, Time at) {
           static_cast<std::uint32_t>(RegistersPerCta(profile, *launch.code, launch.warps_per_cta));
       launch.shared_per_cta = static_cast<std::uint32_t>(
           SharedPerCta(profile, *launch.code, launch.request.dynamic_shared));
+      FillLaunchConstants(launch);
     }
     while (launch.next_cta < launch.total_ctas) {
       int sm = 0;
@@ -166,7 +199,7 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
   const std::size_t ready = ReadyTimes(code);
   const std::size_t per_warp = StorePerWarp(code);
   cta.store.resize(per_warp * launch.warps_per_cta + 64);
-  std::memset(cta.store.data(), kPoison, cta.store.size());
+  if (code.reads_unset) std::memset(cta.store.data(), kPoison, cta.store.size());
   auto base = reinterpret_cast<std::uintptr_t>(cta.store.data());
   base = (base + 63) / 64 * 64;
 
