@@ -280,13 +280,14 @@ CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return CUDA_SUCCESS;
 }
 
-// Sizes of stacks and heaps mean nothing to the node; what is set is accepted, what is asked for is
-// the hardware's default.
-CUresult cuCtxSetLimit(CUlimit limit, size_t) {
+// The node bounds stacks and heaps by itself; what is set here is only remembered.
+CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   Context* context;
   const CUresult ready = Current(&context);
   if (ready != CUDA_SUCCESS) return ready;
-  return limit < CU_LIMIT_MAX ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT;
+  if (limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  if (static_cast<std::size_t>(limit) < context->limits.size()) context->limits[limit] = value;
+  return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
@@ -294,19 +295,11 @@ CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
   const CUresult ready = Current(&context);
   if (ready != CUDA_SUCCESS) return ready;
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  switch (limit) {
-    case CU_LIMIT_STACK_SIZE:
-      *value = 1024;
-      return CUDA_SUCCESS;
-    case CU_LIMIT_PRINTF_FIFO_SIZE:
-      *value = 7 << 20;
-      return CUDA_SUCCESS;
-    case CU_LIMIT_MALLOC_HEAP_SIZE:
-      *value = 8 << 20;
-      return CUDA_SUCCESS;
-    default:
-      return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  if (limit < 0 || static_cast<std::size_t>(limit) >= context->limits.size()) {
+    return CUDA_ERROR_UNSUPPORTED_LIMIT;
   }
+  *value = context->limits[limit];
+  return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -55,6 +56,8 @@ struct Context {
   bool primary = false;
   unsigned flags = 0;
   int retained = 0;
+  // Stack, printf buffer and heap, by CUlimit: at first the hardware's defaults.
+  std::array<std::atomic<std::size_t>, 3> limits = {1024, 7 << 20, 8 << 20};
 };
 
 struct Module;
