@@ -25,9 +25,11 @@ Table MakeTable(std::initializer_list<Entries> groups) {
   return table;
 }
 
-#define ALLRANKS_ALU_GROUPS(isa)                                                            \
-  {isa::IntegerEntries(), isa::BitEntries(),  isa::MoveEntries(),    isa::CompareEntries(), \
-   isa::FloatEntries(),   isa::HalfEntries(), isa::ConvertEntries(), isa::SpecialEntries()}
+#define ALLRANKS_ALU_GROUPS(isa)                                                 \
+  {isa::IntegerEntries(),  isa::BitEntries(),     isa::MoveEntries(),            \
+   isa::CompareEntries(),  isa::FloatEntries(),   isa::HalfEntries(),            \
+   isa::ConvertEntries(),  isa::SpecialEntries(), isa_any::SlowConvertEntries(), \
+   isa_any::VideoEntries()}
 
 // Each table is made at its first use: a process needs one of them.
 const Table& TableOf(Isa isa) {

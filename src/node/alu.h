@@ -38,6 +38,8 @@ inline constexpr std::uint8_t kReadsCarry = 2;   // Op::s[3] must be the carry's
 inline constexpr std::uint8_t kWritesCarry = 4;  // Op::d2 must be the carry's predicate
 // mov.b64 {a, b, c, d}, e: Op::s[2] and s[3] are destinations too, the places say which operand.
 inline constexpr std::uint8_t kExtraDestinations = 8;
+// cvt.rs d, {a, b, e, f}, rbits: a fifth source has no place but Op::d2.
+inline constexpr std::uint8_t kSourceInD2 = 16;
 
 // Finds the handler of an instruction form; false if there is none (the decoder then makes a
 // kUnsupported op). Operand shapes that PTX allows for the form are handled (vector packs, p|q).

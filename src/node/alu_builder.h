@@ -73,6 +73,7 @@ struct Words {
   int types = 0;
   bool ftz = false, sat = false, nan = false, xorsign = false, approx = false, full = false;
   bool relu = false, satfinite = false, wide = false, hi = false, lo = false, cc = false;
+  bool absolute = false, oob = false;
   bool integral = false;  // rni, rzi, rmi, rpi
   bool rounded = false;
   std::uint32_t rounding = kRn;
@@ -122,7 +123,9 @@ class Builder {
   bool Operands(std::size_t n) const { return in_.operands.size() == n; }
   const Operand& At(int i) const { return in_.operands[static_cast<std::size_t>(i)]; }
 
-  bool Done(std::uint32_t key) {
+  // `others` of the words that Words has no field for are understood.
+  bool Done(std::uint32_t key, int others = 0) {
+    if (words_.others != others) return false;
     form_.fn = FindHandler(key);
     return form_.fn != nullptr && Fits();
   }
@@ -131,7 +134,9 @@ class Builder {
 
   // --- one function per family ---
   bool Mov();
+  bool PredicateLogic();
   bool Arithmetic(What what);
+  bool Mixed(What what, int sources);
   bool Mul();
   bool Mad();
   bool Mul24(bool add);
@@ -153,25 +158,42 @@ class Builder {
   bool Cvt();
   bool CvtToInteger(Type to, Type from);
   bool CvtToFloat(Type to, Type from);
-  bool CvtPacked(Type to);
+  bool CvtToHalves(Type to);
+  bool CvtToSmall(std::string_view to, Type from);
+  bool CvtFromSmall(Type to, std::string_view from);
+  bool CvtPack();
   bool Cvta();
   bool IsSpacep();
   bool FloatBinary(What what, What directed, int sources);
   bool FloatUnary(What what, What directed);
   bool Special(What what);
+  bool Video();
+  bool VideoSimd(std::uint32_t what, int parts);
 
   std::uint32_t DirectedImm() const {
     return words_.rounding | (words_.ftz ? kImmFtz : 0) | (words_.sat ? kImmSat : 0);
   }
-  std::uint32_t ConvertImm(Type to, Type from) const {
+  // Of a slow conversion, whose registers may be wider than its types: also places both.
+  std::uint32_t PlaceConvert(Type to, Type from) {
+    const int source = RegisterBytes(1) > Bytes(from) ? RegisterBytes(1) : Bytes(from);
+    const int least = Bytes(to) < 2 ? 2 : Bytes(to);
+    const int result = RegisterBytes(0) > 0 ? RegisterBytes(0) : least;
+    Plain3(result == 8 ? Type::kB64 : to, {source == 8 ? Type::kB64 : from});
     return DirectedImm() | (words_.relu ? kImmRelu : 0) | (words_.satfinite ? kImmSatfinite : 0) |
+           (source == 8 ? kImmWideSource : 0) | (words_.integral ? kImmIntegral : 0) |
            static_cast<std::uint32_t>(from) << kImmSourceShift |
-           static_cast<std::uint32_t>(to) << kImmResultShift;
+           static_cast<std::uint32_t>(to) << kImmResultShift |
+           static_cast<std::uint32_t>(result) << kImmExtendShift;
+  }
+  // Whether no register is wider than its type, as the fast conversions want it.
+  bool ExactWidths(Type to, Type from) const {
+    return RegisterBytes(0) <= Bytes(to) && RegisterBytes(1) <= Bytes(from);
   }
   // Width in bytes of the register operand i is, or 0 if it is none or nothing is known.
   int RegisterBytes(int i) const {
     const Operand& o = At(i);
     if (registers_ == nullptr || o.kind != Operand::Kind::kReg) return 0;
+    if (o.reg < 0 || static_cast<std::size_t>(o.reg) >= registers_->size()) return 0;
     return Bytes((*registers_)[static_cast<std::size_t>(o.reg)].type);
   }
 
@@ -179,6 +201,7 @@ class Builder {
   AluForm& form_;
   const std::vector<ptx::Register>* registers_;
   Words words_;
+  bool selectors_ = false;  // registers may have selectors (%r1.b0) and minus signs
 };
 
 }  // namespace allranks::node::alu

@@ -245,22 +245,18 @@ struct Szext {
   }
 };
 
-enum class PredicateOp { kAnd, kOr, kXor, kNot, kMov };
-template <PredicateOp kOp>
-void OnPredicates(const Lanes& lanes, const Op& op, u32 mask) {
-  const u32 a = LoadPredicate(lanes, op, op.s[0]);
-  u32 r = a;
-  if (kOp == PredicateOp::kAnd) r = a & lanes.predicates[op.s[1]];
-  if (kOp == PredicateOp::kOr) r = a | lanes.predicates[op.s[1]];
-  if (kOp == PredicateOp::kXor) r = a ^ lanes.predicates[op.s[1]];
-  if (kOp == PredicateOp::kNot) r = ~a;
+// Any function of two predicates: bit 2a + b of the table in Op::imm.
+void PredicateLogic(const Lanes& lanes, const Op& op, u32 mask) {
+  const u32 a = lanes.predicates[op.s[0]], b = lanes.predicates[op.s[1]];
+  const auto rows = [&op](u32 row) { return 0u - ((op.imm >> row) & 1u); };
+  const u32 r = (~a & ~b & rows(0)) | (~a & b & rows(1)) | (a & ~b & rows(2)) | (a & b & rows(3));
   StorePredicate(lanes, op.d, r, mask);
 }
 
 #define LOGIC(what, F)                                                                            \
   {Key(What::what, Type::kU16), kBinary<F, U16>}, {Key(What::what, Type::kU32), kBinary<F, U32>}, \
-      {Key(What::what, Type::kU64), kBinary<F, U64>}, {                                           \
-    Key(What::what, Type::kPred), &OnPredicates<PredicateOp::what>                                \
+  {                                                                                               \
+    Key(What::what, Type::kU64), kBinary<F, U64>                                                  \
   }
 #define SHIFT(what, F, T) {Key(What::what, Type::k##T), &Map2<F, T, T, U32>}
 
@@ -271,8 +267,7 @@ constexpr Entry kEntries[] = {
     {Key(What::kNot, Type::kU16), kUnary<Not, U16>},
     {Key(What::kNot, Type::kU32), kUnary<Not, U32>},
     {Key(What::kNot, Type::kU64), kUnary<Not, U64>},
-    {Key(What::kNot, Type::kPred), &OnPredicates<PredicateOp::kNot>},
-    {Key(What::kMov, Type::kPred), &OnPredicates<PredicateOp::kMov>},
+    {Key(What::kPredicateLogic, Type::kPred), &PredicateLogic},
     {Key(What::kCnot, Type::kU16), kUnary<Cnot, U16>},
     {Key(What::kCnot, Type::kU32), kUnary<Cnot, U32>},
     {Key(What::kCnot, Type::kU64), kUnary<Cnot, U64>},

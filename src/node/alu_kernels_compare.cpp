@@ -61,94 +61,65 @@ void Setp(const Lanes& lanes, const Op& op, u32 mask) {
   StorePredicate(lanes, op.d2, Combine(how, ~bits, c), mask);
 }
 
-inline void StoreTruth(const Lanes& lanes, const Op& op, u32 low, u32 one, u32 mask) {
-  u32* d = Target<u32>(lanes, op.d);
-  ALLRANKS_LANES d[l] = Choose(mask, l, Choose(low, l, one, 0u), d[l]);
-}
-
-inline u32 TrueValue(u32 imm) {
-  if ((imm & kTrueIsBf16) != 0) return 0x3f80;
-  if ((imm & kTrueIsHalf) != 0) return (imm & kTrueIsFloat) != 0 ? 0x3c00 : 0xffff;
-  return (imm & kTrueIsFloat) != 0 ? 0x3f800000 : ~0u;
-}
-
-template <class T, u32 kCompare>
-void Set(const Lanes& lanes, const Op& op, u32 mask) {
-  u32 bits = CompareLanes<T, kCompare>(lanes, op);
-  const u32 how = op.imm & kCombineMask;
-  if (how != 0) bits = Combine(how, bits, LoadPredicate(lanes, op, op.s[2]));
-  StoreTruth(lanes, op, bits, TrueValue(op.imm), mask);
-}
-
-// Packed pairs: setp writes one predicate per half, set one half of the result per half.
-template <class T, u32 kCompare>
-inline void ComparePairs(const Lanes& lanes, const Op& op, u32* low, u32* high) {
+// Halves are compared as integers that order as the numbers do, with one zero. d and d2 get the
+// lower and the upper half's result, or of single halves the result and its negation.
+template <u32 kCompare>
+void SetpHalves(const Lanes& lanes, const Op& op, u32 mask) {
   const u32* a = Source<u32>(lanes, op.s[0]);
   const u32* b = Source<u32>(lanes, op.s[1]);
-  u32 l0 = 0, h0 = 0;
-  const bool ftz = (op.imm & kCompareFtz) != 0;
-  const auto flush = [ftz](float v) {
-    return ftz && __builtin_fabsf(v) < 0x1p-14f ? __builtin_copysignf(0.0f, v) : v;
+  const u32 infinity = (op.imm & kCompareBf16) != 0 ? 0x7f80 : 0x7c00;
+  // Everything below this exponent is zero: with .ftz subnormals are.
+  const u32 exponents = (op.imm & kCompareFtz) != 0 ? 0x7c00 : 0x7fff;
+  const auto order = [exponents](u32 h) {
+    const s32 magnitude = static_cast<s32>((h & exponents) == 0 ? 0 : h & 0x7fff);
+    return (h & 0x8000) != 0 ? -magnitude : magnitude;
   };
-  for (int l = 0; l < kLanes; ++l) {
-    l0 |=
-        Holds<kCompare>(flush(T::Load(a[l] & 0xffff)), flush(T::Load(b[l] & 0xffff))) ? kBit[l] : 0;
-    h0 |= Holds<kCompare>(flush(T::Load(a[l] >> 16)), flush(T::Load(b[l] >> 16))) ? kBit[l] : 0;
-  }
-  const u32 invert = (op.imm & kInvert) != 0 ? ~0u : 0;
-  *low = l0 ^ invert;
-  *high = h0 ^ invert;
-}
-
-template <class T, u32 kCompare>
-void SetpPairs(const Lanes& lanes, const Op& op, u32 mask) {
+  const auto holds = [&](u32 x, u32 y) {
+    const bool nan = (x & 0x7fff) > infinity || (y & 0x7fff) > infinity;
+    if constexpr (kCompare == kOrdered) return !nan;
+    if constexpr (kCompare == kEqualOrNan) return nan || order(x) == order(y);
+    return !nan && Holds<kCompare>(order(x), order(y));
+  };
   u32 low = 0, high = 0;
-  ComparePairs<T, kCompare>(lanes, op, &low, &high);
+  for (int l = 0; l < kLanes; ++l) low |= holds(a[l] & 0xffff, b[l] & 0xffff) ? kBit[l] : 0;
+  for (int l = 0; l < kLanes; ++l) high |= holds(a[l] >> 16, b[l] >> 16) ? kBit[l] : 0;
+  const u32 invert = (op.imm & kInvert) != 0 ? ~0u : 0;
+  low ^= invert;
+  high = (op.imm & kComparePair) != 0 ? high ^ invert : ~low;
   const u32 how = op.imm & kCombineMask;
   const u32 c = how != 0 ? LoadPredicate(lanes, op, op.s[2]) : 0;
   StorePredicate(lanes, op.d, Combine(how, low, c), mask);
   StorePredicate(lanes, op.d2, Combine(how, high, c), mask);
 }
 
-template <class T, u32 kCompare>
-void SetPairs(const Lanes& lanes, const Op& op, u32 mask) {
-  u32 low = 0, high = 0;
-  ComparePairs<T, kCompare>(lanes, op, &low, &high);
+inline u32 TrueValue(u32 imm) {
+  if ((imm & kTrueIsBf16) != 0) return 0x3f80;
+  if ((imm & (kTrueIsHalf | kComparePair)) != 0) return (imm & kTrueIsFloat) != 0 ? 0x3c00 : 0xffff;
+  return (imm & kTrueIsFloat) != 0 ? 0x3f800000 : ~0u;
+}
+
+// set is setp into two predicates of its own, and values made of them: rare enough for that.
+[[gnu::noinline]] void SetFrom(AluFn setp, const Lanes& lanes, const Op& op, u32 mask) {
+  u32 bits[2] = {0, 0};
+  Op compare = op;
+  compare.d = 0;
+  compare.d2 = 1;
+  compare.imm &= ~kCombineMask;
+  setp(Lanes{lanes.registers, lanes.constants, bits}, compare, kAllLanes);
+  const bool pair = (op.imm & kComparePair) != 0;
   const u32 how = op.imm & kCombineMask;
-  if (how != 0) {
-    const u32 c = LoadPredicate(lanes, op, op.s[2]);
-    low = Combine(how, low, c);
-    high = Combine(how, high, c);
-  }
+  const u32 c = how != 0 ? LoadPredicate(lanes, op, op.s[2]) : 0;
+  const u32 low = Combine(how, bits[0], c), high = pair ? Combine(how, bits[1], c) : 0;
   u32* d = Target<u32>(lanes, op.d);
-  const u32 one = TrueValue(op.imm | kTrueIsHalf);
+  const u32 one = TrueValue(op.imm), upper = pair ? one << 16 : 0;
   ALLRANKS_LANES {
-    const u32 r = Choose(low, l, one, 0u) | Choose(high, l, one << 16, 0u);
+    const u32 r = Choose(low, l, one, 0u) | Choose(high, l, upper, 0u);
     d[l] = Choose(mask, l, r, d[l]);
   }
 }
-
-// A single half: subnormals differ from those of float, so flushing needs its own loop.
-template <class T, u32 kCompare>
-inline u32 CompareHalves(const Lanes& lanes, const Op& op) {
-  u32 low = 0, high = 0;
-  ComparePairs<T, kCompare>(lanes, op, &low, &high);
-  return low;
-}
-template <class T, u32 kCompare>
-void SetpHalf(const Lanes& lanes, const Op& op, u32 mask) {
-  const u32 bits = CompareHalves<T, kCompare>(lanes, op);
-  const u32 how = op.imm & kCombineMask;
-  const u32 c = how != 0 ? LoadPredicate(lanes, op, op.s[2]) : 0;
-  StorePredicate(lanes, op.d, Combine(how, bits, c), mask);
-  StorePredicate(lanes, op.d2, Combine(how, ~bits, c), mask);
-}
-template <class T, u32 kCompare>
-void SetHalf(const Lanes& lanes, const Op& op, u32 mask) {
-  u32 bits = CompareHalves<T, kCompare>(lanes, op);
-  const u32 how = op.imm & kCombineMask;
-  if (how != 0) bits = Combine(how, bits, LoadPredicate(lanes, op, op.s[2]));
-  StoreTruth(lanes, op, bits, TrueValue(op.imm), mask);
+template <AluFn kSetp>
+void Set(const Lanes& lanes, const Op& op, u32 mask) {
+  SetFrom(kSetp, lanes, op, mask);
 }
 
 // Works on the encoding: magnitude, infinity's encoding and the smallest normal number's.
@@ -184,22 +155,17 @@ void Testp(const Lanes& lanes, const Op& op, u32 mask) {
   StorePredicate(lanes, op.d, bits, mask);
 }
 
-#define ONE(T, compare)                                                      \
-  {Key(What::kSetp, Type::k##T, Type::kNone, compare), &Setp<T, compare>}, { \
-    Key(What::kSet, Type::k##T, Type::kNone, compare), &Set<T, compare>      \
+#define ONE(T, compare)                                                       \
+  {Key(What::kSetp, Type::k##T, Type::kNone, compare), &Setp<T, compare>}, {  \
+    Key(What::kSet, Type::k##T, Type::kNone, compare), &Set<Setp<T, compare>> \
   }
 #define INTEGER(T) ONE(T, kEqual), ONE(T, kLess)
 #define FLOAT(T) \
   ONE(T, kEqual), ONE(T, kEqualOrNan), ONE(T, kLess), ONE(T, kLessOrEqual), ONE(T, kOrdered)
-#define ONE_HALF(T, compare)                                                                \
-  {Key(What::kSetp, Type::k##T, Type::kNone, compare), &SetpHalf<T, compare>},              \
-      {Key(What::kSet, Type::k##T, Type::kNone, compare), &SetHalf<T, compare>},            \
-      {Key(What::kSetpPacked, Type::k##T, Type::kNone, compare), &SetpPairs<T, compare>}, { \
-    Key(What::kSetPacked, Type::k##T, Type::kNone, compare), &SetPairs<T, compare>          \
+#define HALF(compare)                                                            \
+  {Key(What::kSetp, Type::kF16, Type::kNone, compare), &SetpHalves<compare>}, {  \
+    Key(What::kSet, Type::kF16, Type::kNone, compare), &Set<SetpHalves<compare>> \
   }
-#define HALF(T)                                                                                 \
-  ONE_HALF(T, kEqual), ONE_HALF(T, kEqualOrNan), ONE_HALF(T, kLess), ONE_HALF(T, kLessOrEqual), \
-      ONE_HALF(T, kOrdered)
 
 constexpr Entry kEntries[] = {
     INTEGER(U16),
@@ -210,8 +176,11 @@ constexpr Entry kEntries[] = {
     INTEGER(S64),
     FLOAT(F32),
     FLOAT(F64),
-    HALF(F16),
-    HALF(BF16),
+    HALF(kEqual),
+    HALF(kEqualOrNan),
+    HALF(kLess),
+    HALF(kLessOrEqual),
+    HALF(kOrdered),
     {Key(What::kTestp, Type::kF32), &Testp<u32, 0x7f800000u, 0x00800000u>},
     {Key(What::kTestp, Type::kF64), &Testp<u64, 0x7ff0000000000000u, 0x0010000000000000u>},
 };

@@ -66,37 +66,51 @@ struct CopysignF {
 };
 
 // -0 is less than +0; a NaN loses against a number unless .NaN is given.
-template <u32 V, bool kMaximum>
+template <bool kIsMaximum>
+inline u32 Extreme(u32 a, u32 b, bool nan_wins) {
+  const float x = Float(a), y = Float(b);
+  const u32 equal = kIsMaximum ? a & b : a | b;
+  u32 r = x == y ? equal : b;
+  r = (kIsMaximum ? x > y : x < y) ? a : r;
+  const bool x_nan = x != x, y_nan = y != y;
+  r = x_nan ? b : r;
+  r = y_nan ? a : r;
+  const bool nan = nan_wins ? x_nan | y_nan : x_nan & y_nan;
+  return nan ? kNanF32 : r;
+}
+template <u32 V, bool kIsMaximum>
 struct ExtremeF {
-  static float Do(float a0, float b0) {
-    const float a = In<V>(a0), b = In<V>(b0);
-    float x = a, y = b;
-    if constexpr ((V & kXorsign) != 0) {
-      x = Float(Bits(a) & 0x7fffffff);
-      y = Float(Bits(b) & 0x7fffffff);
-    }
-    const u32 equal = kMaximum ? Bits(x) & Bits(y) : Bits(x) | Bits(y);
-    u32 r = x == y ? equal : Bits(y);
-    r = (kMaximum ? x > y : x < y) ? Bits(x) : r;
-    if constexpr ((V & kNaN) != 0) {
-      r = x != x ? kNanF32 : r;
-      r = y != y ? kNanF32 : r;
-    } else {
-      r = x != x ? Bits(y) : r;
-      r = y != y ? Bits(x) : r;
-      r = (r & 0x7fffffff) > 0x7f800000 ? kNanF32 : r;
-    }
-    if constexpr ((V & kXorsign) != 0) {
-      const u32 sign = (Bits(a) ^ Bits(b)) & 0x80000000;
-      r |= r == kNanF32 ? 0 : sign;
-    }
-    return Float(r);
+  static float Do(float a, float b) {
+    return Float(Extreme<kIsMaximum>(Bits(In<V>(a)), Bits(In<V>(b)), (V & kNaN) != 0));
   }
 };
-template <u32 V, bool kMaximum>
-struct Extreme3F {
-  static float Do(float a, float b, float c) {
-    return ExtremeF<V, kMaximum>::Do(ExtremeF<V, kMaximum>::Do(a, b), c);
+// The rest of them reads the variant from Op::imm.
+template <bool kIsMaximum>
+struct ExtremeSlow {
+  static u32 Prepare(u32 imm, u32 a) {
+    const u32 flushed = (imm & kFtz) != 0 ? Bits(Flush(Float(a))) : a;
+    return (imm & (kXorsign | kAbsolute)) != 0 ? flushed & 0x7fffffff : flushed;
+  }
+  static u32 DoImm(u32 imm, u32 a, u32 b) {
+    const u32 r = Extreme<kIsMaximum>(Prepare(imm, a), Prepare(imm, b), (imm & kNaN) != 0);
+    const u32 sign = (imm & kXorsign) != 0 ? (a ^ b) & 0x80000000 : 0;
+    return r == kNanF32 ? r : r | sign;
+  }
+  static u32 DoImm(u32 imm, u32 a, u32 b, u32 c) {
+    const bool nan = (imm & kNaN) != 0;
+    const u32 r = Extreme<kIsMaximum>(Prepare(imm, a), Prepare(imm, b), nan);
+    return Extreme<kIsMaximum>(r, Prepare(imm, c), nan);
+  }
+};
+// a times the reciprocal of b, which is zero for divisors beyond 2^126, as documented.
+template <u32 V>
+struct DivApproxF {
+  static float Do(float a0, float b0) {
+    const float a = In<V>(a0), b = In<V>(b0);
+    const float m = __builtin_fabsf(b);
+    const bool lost = m > 0x1p126f && m < __builtin_inff();
+    const float quotient = a / b, zero = a * __builtin_copysignf(0.0f, b);
+    return Finish<V>(lost ? zero : quotient);
   }
 };
 
@@ -345,11 +359,14 @@ struct PairDirected {
 #define F3(what, F, v) {Key(What::what, Type::kF32, Type::kNone, v), kTernary<F<v>, F32>}
 #define EACH(M, what, F) \
   M(what, F, 0), M(what, F, kFtz), M(what, F, kSat), M(what, F, (kFtz | kSat))
-#define EXTREME(v)                                                                          \
-  {Key(What::kMin, Type::kF32, Type::kNone, v), kBinary<ExtremeF<v, false>, F32>},          \
-      {Key(What::kMax, Type::kF32, Type::kNone, v), kBinary<ExtremeF<v, true>, F32>},       \
-      {Key(What::kMin3, Type::kF32, Type::kNone, v), kTernary<Extreme3F<v, false>, F32>}, { \
-    Key(What::kMax3, Type::kF32, Type::kNone, v), kTernary<Extreme3F<v, true>, F32>         \
+#define EXTREME(v)                                                                   \
+  {Key(What::kMin, Type::kF32, Type::kNone, v), kBinary<ExtremeF<v, false>, F32>}, { \
+    Key(What::kMax, Type::kF32, Type::kNone, v), kBinary<ExtremeF<v, true>, F32>     \
+  }
+#define MIXED(T)                                                                         \
+  {Key(What::kAddMixed, Type::kF32, Type::k##T), &Map2<AddDirected, F32, T, F32>},       \
+      {Key(What::kSubMixed, Type::kF32, Type::k##T), &Map2<SubDirected, F32, T, F32>}, { \
+    Key(What::kFmaMixed, Type::kF32, Type::k##T), &Map3<FmaDirected, F32, T, T, F32>     \
   }
 #define PAIR2(what, F, v) {Key(What::what, Type::kF32x2, Type::kNone, v), kBinary<PairF<F<v>>, U64>}
 #define PAIR3(what, F, v) \
@@ -376,10 +393,14 @@ constexpr Entry kEntries[] = {
     EXTREME(kFtz),
     EXTREME(kNaN),
     EXTREME((kFtz | kNaN)),
-    EXTREME(kXorsign),
-    EXTREME((kFtz | kXorsign)),
-    EXTREME((kNaN | kXorsign)),
-    EXTREME((kFtz | kNaN | kXorsign)),
+    {Key(What::kExtremeSlow, Type::kF32), kBinary<ExtremeSlow<false>, U32>},
+    {Key(What::kExtremeSlow, Type::kF32, Type::kNone, kMaximum), kBinary<ExtremeSlow<true>, U32>},
+    {Key(What::kExtreme3Slow, Type::kF32), kTernary<ExtremeSlow<false>, U32>},
+    {Key(What::kExtreme3Slow, Type::kF32, Type::kNone, kMaximum), kTernary<ExtremeSlow<true>, U32>},
+    F2(kDivApprox, DivApproxF, 0),
+    F2(kDivApprox, DivApproxF, kFtz),
+    MIXED(F16),
+    MIXED(BF16),
     PAIR2(kAdd, AddF, 0),
     PAIR2(kAdd, AddF, kFtz),
     PAIR2(kSub, SubF, 0),

@@ -136,16 +136,18 @@ inline void FinishHalves(u16* h) {
   }
 }
 
-template <class F, class T, u32 V, int kOperands, bool kPairs>
+template <class F, class T, u32 V, int kOperands>
 void Halves(const Lanes& lanes, const Op& op, u32 mask) {
   if (mask != kAllLanes) {
-    return Partial<u32>(&Halves<F, T, V, kOperands, kPairs>, lanes, op, mask);
+    return Partial<u32>(&Halves<F, T, V, kOperands>, lanes, op, mask);
   }
   constexpr bool kFlush = (V & kFtz) != 0;
   alignas(64) float a[kHalves];
   alignas(64) float b[kHalves];
-  WidenHalves<T, kFlush>(Source<u16>(lanes, op.s[0]), a);
-  WidenHalves<T, kFlush>(Source<u16>(lanes, op.s[1]), b);
+  const u16* ha = Source<u16>(lanes, op.s[0]);
+  const u16* hb = Source<u16>(lanes, op.s[1]);
+  WidenHalves<T, kFlush>(ha, a);
+  WidenHalves<T, kFlush>(hb, b);
   if constexpr (kOperands == 3) {
     alignas(64) float c[kHalves];
     WidenHalves<T, kFlush>(Source<u16>(lanes, op.s[2]), c);
@@ -156,137 +158,103 @@ void Halves(const Lanes& lanes, const Op& op, u32 mask) {
   alignas(64) u16 r[kHalves];
   NarrowHalves<T>(a, r);
   FinishHalves<T, V>(r);
-  if constexpr (!kPairs) {
-    for (int l = 0; l < kLanes; ++l) r[2 * l + 1] = 0;
+  if constexpr ((V & kOob) != 0) {
+    for (int i = 0; i < kHalves; ++i) r[i] = ha[i] == kOobNan || hb[i] == kOobNan ? 0 : r[i];
   }
   __builtin_memcpy(Target<u16>(lanes, op.d), r, sizeof r);
 }
 
-template <class T, u32 V>
+// Subnormals of both halves become zeros of their sign (an upper half of zeros stays).
+template <bool kFlush>
+inline u32 FlushHalves(u32 a) {
+  if (!kFlush) return a;
+  const u32 low = (a & 0x7c00) == 0 ? a & 0x8000 : a & 0xffff;
+  const u32 high = (a & 0x7c000000) == 0 ? a & 0x80000000 : a & 0xffff0000;
+  return low | high;
+}
+// Signs of single halves and of pairs.
+template <u32 kSigns, bool kFlush>
 struct NegH {
-  static u32 Do(u32 a) {
-    a &= 0xffff;
-    if ((V & kFtz) != 0) a = (a & 0x7c00) == 0 ? a & 0x8000 : a;
-    return a ^ 0x8000;
-  }
+  static u32 Do(u32 a) { return FlushHalves<kFlush>(a) ^ kSigns; }
 };
-template <class T, u32 V>
+template <u32 kSigns, bool kFlush>
 struct AbsH {
-  static u32 Do(u32 a) {
-    a &= 0x7fff;
-    if ((V & kFtz) != 0) a = (a & 0x7c00) == 0 ? 0 : a;
-    return a;
-  }
+  static u32 Do(u32 a) { return FlushHalves<kFlush>(a) & ~kSigns; }
 };
 
-// On encodings turned into integers that order as the numbers do, -0 below +0.
-template <class T, u32 V, bool kMaximum>
-struct ExtremeH {
-  static u32 Do(u32 a, u32 b) {
-    a &= 0xffff;
-    b &= 0xffff;
-    if ((V & kFtz) != 0) {
-      a = (a & 0x7c00) == 0 ? a & 0x8000 : a;
-      b = (b & 0x7c00) == 0 ? b & 0x8000 : b;
-    }
-    const u32 sign = (a ^ b) & 0x8000;
-    if ((V & kXorsign) != 0) {
-      a &= 0x7fff;
-      b &= 0x7fff;
-    }
-    const bool a_nan = (a & 0x7fff) > kInfinity<T>, b_nan = (b & 0x7fff) > kInfinity<T>;
-    const s32 x = Order(a), y = Order(b);
-    u32 r = (kMaximum ? x > y : x < y) ? a : b;
-    bool nan = a_nan && b_nan;
-    if ((V & kNaN) != 0) {
-      nan = a_nan || b_nan;
-    } else {
-      r = a_nan ? b : b_nan ? a : r;
-    }
-    if ((V & kXorsign) != 0) r |= sign;
-    return nan ? 0x7fff : r;
+// On encodings turned into integers that order as the numbers do, -0 below +0. What the variant
+// asks for is in masks, so that one loop does for all.
+template <bool kIsMaximum>
+void ExtremeHalves(const Lanes& lanes, const Op& op, u32 mask) {
+  if (mask != kAllLanes) return Partial<u32>(&ExtremeHalves<kIsMaximum>, lanes, op, mask);
+  const u16* a = Source<u16>(lanes, op.s[0]);
+  const u16* b = Source<u16>(lanes, op.s[1]);
+  u16* d = Target<u16>(lanes, op.d);
+  const u16 infinity = (op.imm & kImmBf16) != 0 ? 0x7f80 : 0x7c00;
+  const u16 of_tiny = (op.imm & kFtz) != 0 ? 0x8000 : 0xffff;
+  const u16 of_any = (op.imm & kXorsign) != 0 ? 0x7fff : 0xffff;
+  const u16 of_sign = (op.imm & kXorsign) != 0 ? 0x8000 : 0;
+  const u16 nan_wins = (op.imm & kNaN) != 0 ? 0xffff : 0;
+  const auto order = [](u16 h) {
+    return static_cast<s16>(h ^ (static_cast<s16>(h) < 0 ? 0x7fff : 0));
+  };
+  ALLRANKS_EACH(i, kHalves) {
+    const u16 sign = (a[i] ^ b[i]) & of_sign;
+    const u16 x = a[i] & of_any & ((a[i] & 0x7c00) == 0 ? of_tiny : 0xffff);
+    const u16 y = b[i] & of_any & ((b[i] & 0x7c00) == 0 ? of_tiny : 0xffff);
+    const u16 x_nan = (x & 0x7fff) > infinity ? 0xffff : 0,
+              y_nan = (y & 0x7fff) > infinity ? 0xffff : 0;
+    const bool first = kIsMaximum ? order(x) > order(y) : order(x) < order(y);
+    u16 r = first ? x : y;
+    r = x_nan != 0 ? y : r;
+    r = y_nan != 0 ? x : r;
+    const u16 nan = (x_nan & y_nan) | ((x_nan | y_nan) & nan_wins);
+    d[i] = nan != 0 ? u16{0x7fff} : static_cast<u16>(r | sign);
   }
-  static u32 Do(u32 a, u32 b, u32 c) { return Do(Do(a, b), c); }
-  static s32 Order(u32 h) {
-    const s32 magnitude = static_cast<s32>(h & 0x7fff);
-    return (h & 0x8000) != 0 ? -magnitude - 1 : magnitude;
-  }
-};
+}
 
-template <class F>
-struct Pair {
-  static u32 Do(u32 a) { return F::Do(a) | F::Do(a >> 16) << 16; }
-  static u32 Do(u32 a, u32 b) { return F::Do(a, b) | F::Do(a >> 16, b >> 16) << 16; }
-  static u32 Do(u32 a, u32 b, u32 c) {
-    return F::Do(a, b, c) | F::Do(a >> 16, b >> 16, c >> 16) << 16;
+// Pairs and single halves have the same handler: the zeros above a single one give zeros.
+#define BOTH(what, T, v, ...)                                    \
+  {Key(What::what, Type::k##T, Type::kNone, v), __VA_ARGS__}, {  \
+    Key(What::what, Type::k##T##x2, Type::kNone, v), __VA_ARGS__ \
   }
-};
-
-#define H2(what, F, v)                                                           \
-  {Key(What::what, Type::kF16, Type::kNone, v), &Halves<F, F16, v, 2, false>}, { \
-    Key(What::what, Type::kF16x2, Type::kNone, v), &Halves<F, F16, v, 2, true>   \
+#define TWO(what, F, T, v) BOTH(what, T, v, &Halves<F, T, v, 2>)
+#define FMA(F, T, v) BOTH(kFma, T, v, &Halves<F, T, v, 3>)
+#define EACH(what, F)                                                     \
+  TWO(what, F, F16, 0), TWO(what, F, F16, kFtz), TWO(what, F, F16, kSat), \
+      TWO(what, F, F16, (kFtz | kSat))
+#define SIGN(what, F, T, v)                                                             \
+  {Key(What::what, Type::k##T, Type::kNone, v), kUnary<F<0x8000, v != 0>, U32>}, {      \
+    Key(What::what, Type::k##T##x2, Type::kNone, v), kUnary<F<0x80008000, v != 0>, U32> \
   }
-#define H3(v)                                                                         \
-  {Key(What::kFma, Type::kF16, Type::kNone, v), &Halves<FmaF16, F16, v, 3, false>}, { \
-    Key(What::kFma, Type::kF16x2, Type::kNone, v), &Halves<FmaF16, F16, v, 3, true>   \
-  }
-#define B2(what, F)                                                \
-  {Key(What::what, Type::kBF16), &Halves<F, BF16, 0, 2, false>}, { \
-    Key(What::what, Type::kBF16x2), &Halves<F, BF16, 0, 2, true>   \
-  }
-#define B3(v)                                                                            \
-  {Key(What::kFma, Type::kBF16, Type::kNone, v), &Halves<FmaBf16, BF16, v, 3, false>}, { \
-    Key(What::kFma, Type::kBF16x2, Type::kNone, v), &Halves<FmaBf16, BF16, v, 3, true>   \
-  }
-#define EACH(what, F) \
-  H2(what, F, 0), H2(what, F, kFtz), H2(what, F, kSat), H2(what, F, (kFtz | kSat))
-#define ONE1(what, F, T, v)                                                     \
-  {Key(What::what, Type::k##T, Type::kNone, v), kUnary<F<T, v>, U32>}, {        \
-    Key(What::what, Type::k##T##x2, Type::kNone, v), kUnary<Pair<F<T, v>>, U32> \
-  }
-#define EXTREME1(T, v, what, three, kMaximum)                                                    \
-  {Key(What::what, Type::k##T, Type::kNone, v), kBinary<ExtremeH<T, v, kMaximum>, U32>},         \
-      {Key(What::what, Type::k##T##x2, Type::kNone, v),                                          \
-       kBinary<Pair<ExtremeH<T, v, kMaximum>>, U32>},                                            \
-      {Key(What::three, Type::k##T, Type::kNone, v), kTernary<ExtremeH<T, v, kMaximum>, U32>}, { \
-    Key(What::three, Type::k##T##x2, Type::kNone, v),                                            \
-        kTernary<Pair<ExtremeH<T, v, kMaximum>>, U32>                                            \
-  }
-#define EXTREME(T, v) EXTREME1(T, v, kMin, kMin3, false), EXTREME1(T, v, kMax, kMax3, true)
 
 constexpr Entry kEntries[] = {
     EACH(kAdd, AddH),
     EACH(kSub, SubH),
     EACH(kMul, MulF16),
-    H3(0),
-    H3(kFtz),
-    H3(kSat),
-    H3((kFtz | kSat)),
-    H3(kRelu),
-    H3((kFtz | kRelu)),
-    B2(kAdd, AddH),
-    B2(kSub, SubH),
-    B2(kMul, MulBf16),
-    B3(0),
-    B3(kRelu),
-    ONE1(kNeg, NegH, F16, 0),
-    ONE1(kNeg, NegH, F16, kFtz),
-    ONE1(kNeg, NegH, BF16, 0),
-    ONE1(kAbs, AbsH, F16, 0),
-    ONE1(kAbs, AbsH, F16, kFtz),
-    ONE1(kAbs, AbsH, BF16, 0),
-    EXTREME(F16, 0),
-    EXTREME(F16, kFtz),
-    EXTREME(F16, kNaN),
-    EXTREME(F16, (kFtz | kNaN)),
-    EXTREME(F16, kXorsign),
-    EXTREME(F16, (kFtz | kXorsign)),
-    EXTREME(F16, (kNaN | kXorsign)),
-    EXTREME(F16, (kFtz | kNaN | kXorsign)),
-    EXTREME(BF16, 0),
-    EXTREME(BF16, kNaN),
-    EXTREME(BF16, kXorsign),
-    EXTREME(BF16, (kNaN | kXorsign)),
+    FMA(FmaF16, F16, 0),
+    FMA(FmaF16, F16, kFtz),
+    FMA(FmaF16, F16, kSat),
+    FMA(FmaF16, F16, (kFtz | kSat)),
+    FMA(FmaF16, F16, kRelu),
+    FMA(FmaF16, F16, (kFtz | kRelu)),
+    FMA(FmaF16, F16, kOob),
+    FMA(FmaF16, F16, (kOob | kRelu)),
+    TWO(kAdd, AddH, BF16, 0),
+    TWO(kSub, SubH, BF16, 0),
+    TWO(kMul, MulBf16, BF16, 0),
+    FMA(FmaBf16, BF16, 0),
+    FMA(FmaBf16, BF16, kRelu),
+    FMA(FmaBf16, BF16, kOob),
+    FMA(FmaBf16, BF16, (kOob | kRelu)),
+    SIGN(kNeg, NegH, F16, 0),
+    SIGN(kNeg, NegH, F16, kFtz),
+    SIGN(kNeg, NegH, BF16, 0),
+    SIGN(kAbs, AbsH, F16, 0),
+    SIGN(kAbs, AbsH, F16, kFtz),
+    SIGN(kAbs, AbsH, BF16, 0),
+    BOTH(kMin, F16, 0, &ExtremeHalves<false>),
+    BOTH(kMax, F16, 0, &ExtremeHalves<true>),
 };
 
 }  // namespace

@@ -18,11 +18,12 @@
 #endif
 
 #ifdef __clang__
-#define ALLRANKS_LANES \
-  _Pragma("clang loop vectorize(assume_safety)") for (int l = 0; l < kLanes; ++l)
+#define ALLRANKS_EACH(i, count) \
+  _Pragma("clang loop vectorize(assume_safety)") for (int i = 0; i < (count); ++i)
 #else
-#define ALLRANKS_LANES _Pragma("GCC ivdep") for (int l = 0; l < kLanes; ++l)
+#define ALLRANKS_EACH(i, count) _Pragma("GCC ivdep") for (int i = 0; i < (count); ++i)
 #endif
+#define ALLRANKS_LANES ALLRANKS_EACH(l, kLanes)
 
 namespace allranks::node::alu::ALLRANKS_ISA {
 namespace {

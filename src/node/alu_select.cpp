@@ -26,7 +26,9 @@ Words ReadWords(const Instruction& in) {
     } else if (m == "xorsign") {
       w.xorsign = true;
     } else if (m == "abs") {
-      // second half of .xorsign.abs
+      w.absolute = true;
+    } else if (m == "oob") {
+      w.oob = true;
     } else if (m == "approx") {
       w.approx = true;
     } else if (m == "full") {
@@ -43,9 +45,14 @@ Words ReadWords(const Instruction& in) {
       w.lo = true;
     } else if (m == "cc") {
       w.cc = true;
-    } else if (m == "rn" || m == "rz" || m == "rm" || m == "rp" || m == "rna") {
+    } else if (m == "rn" || m == "rz" || m == "rm" || m == "rp" || m == "rna" || m == "rs") {
       w.rounded = true;
-      w.rounding = m == "rn" ? kRn : m == "rz" ? kRz : m == "rm" ? kRm : m == "rp" ? kRp : kRna;
+      w.rounding = m == "rn"   ? kRn
+                   : m == "rz" ? kRz
+                   : m == "rm" ? kRm
+                   : m == "rp" ? kRp
+                   : m == "rs" ? kRs
+                               : kRna;
     } else if (m == "rni" || m == "rzi" || m == "rmi" || m == "rpi") {
       w.integral = true;
       w.rounding = m == "rni" ? kRn : m == "rzi" ? kRz : m == "rmi" ? kRm : kRp;
@@ -66,7 +73,8 @@ bool Builder::Fits(const AluForm::Place& place) const {
     if (place.element >= o->elements.size()) return false;
     o = &o->elements[place.element];
   }
-  const bool destination = place.where == Where::kD || place.where == Where::kD2 ||
+  const bool second = place.where == Where::kD2 && (form_.flags & kSourceInD2) == 0;
+  const bool destination = place.where == Where::kD || second ||
                            ((form_.flags & kExtraDestinations) != 0 && place.operand == 0);
   switch (o->kind) {
     case Operand::Kind::kReg:
@@ -84,7 +92,9 @@ bool Builder::Fits(const AluForm::Place& place) const {
     default:
       return false;
   }
-  if (o->negated && (destination || !place.predicate)) return false;
+  if (!selectors_ && (!o->name.empty() || (o->negated && (destination || !place.predicate)))) {
+    return false;
+  }
   if (registers_ == nullptr) return true;
   if (o->reg < 0 || static_cast<std::size_t>(o->reg) >= registers_->size()) return false;
   const Type type = (*registers_)[static_cast<std::size_t>(o->reg)].type;
@@ -100,19 +110,44 @@ bool Builder::Fits() const {
   return true;
 }
 
-bool Builder::Mov() {
-  if (!Operands(2) || words_.types != 1) return false;
-  const Type type = words_.type;
-  if (type == Type::kPred) {
-    if (At(1).kind == Operand::Kind::kInt) {
-      Put(Where::kD, 0, Type::kPred);
-      form_.imm = At(1).imm != 0 ? 1 : 0;
-      return Done(Key(What::kPredConstant, Type::kPred));
-    }
-    Plain3(Type::kPred, {Type::kPred});
-    if (At(1).negated) form_.flags |= kNegatePredicate;
-    return Done(Key(What::kMov, Type::kPred));
+// mov, not, and, or, xor of predicates, any of them negated or 0 or 1: one truth table.
+bool Builder::PredicateLogic() {
+  const bool unary = in_.opcode == "mov" || in_.opcode == "not";
+  if (!Operands(unary ? 2 : 3)) return false;
+  const auto literal = [](const Operand& o) { return o.kind == Operand::Kind::kInt; };
+  const auto value = [&](int i, std::uint32_t bit) {
+    const Operand& o = At(i);
+    if (literal(o)) return o.imm != 0;
+    return (bit != 0) != o.negated;
+  };
+  for (std::uint32_t row = 0; row < 4; ++row) {
+    const bool a = value(1, row >> 1), b = unary ? false : value(2, row & 1);
+    const bool r = in_.opcode == "mov"   ? a
+                   : in_.opcode == "not" ? !a
+                   : in_.opcode == "and" ? a && b
+                   : in_.opcode == "or"  ? a || b
+                                         : a != b;
+    if (r) form_.imm |= 1u << row;
   }
+  Put(Where::kD, 0, Type::kPred);
+  const int last = unary ? 1 : 2;
+  const int first_register = literal(At(1)) ? last : 1;
+  if (literal(At(first_register))) {
+    // All rows that can occur agree.
+    form_.imm &= 1;
+    return Done(Key(What::kPredConstant, Type::kPred));
+  }
+  // A literal's place is taken by the other operand, whose value then does not matter.
+  Put(Where::kS0, literal(At(1)) ? last : 1, Type::kPred);
+  Put(Where::kS1, literal(At(last)) ? 1 : last, Type::kPred);
+  return Done(Key(What::kPredicateLogic, Type::kPred));
+}
+
+bool Builder::Mov() {
+  if (words_.types != 1) return false;
+  const Type type = words_.type;
+  if (type == Type::kPred) return PredicateLogic();
+  if (!Operands(2)) return false;
   const Type whole = Unsigned(type);
   const int bytes = Bytes(type);
   const bool pack = At(1).kind == Operand::Kind::kVector;
@@ -173,9 +208,9 @@ bool Builder::Cvta() {
     return false;
   }
   Plain3(Type::kU64, {Type::kU64});
-  if (window == 0) return Done(Key(What::kMov, Type::kU64));
+  if (window == 0) return Done(Key(What::kMov, Type::kU64), words_.others);
   form_.imm = window | (to_space ? kSubtractBase : 0);
-  return Done(Key(What::kAddBase, Type::kU64));
+  return Done(Key(What::kAddBase, Type::kU64), words_.others);
 }
 
 bool Builder::IsSpacep() {
@@ -183,7 +218,7 @@ bool Builder::IsSpacep() {
   if (!Operands(2) || in_.modifiers.size() != 1 || !WindowOf(words_.first, &window)) return false;
   Plain3(Type::kPred, {Type::kU64});
   form_.imm = words_.first == "const" ? kNoSpace : window;
-  return Done(Key(What::kIsSpace, Type::kPred));
+  return Done(Key(What::kIsSpace, Type::kPred), 1);
 }
 
 bool Builder::Select() {
@@ -195,6 +230,7 @@ bool Builder::Select() {
   if (op == "mad") return Mad();
   if (op == "madc" || op == "addc" || op == "subc") return Carry();
   if (op == "fma") {
+    if (words_.types == 2) return Mixed(What::kFmaMixed, 3);
     return words_.types == 1 && !IsInteger(words_.type) &&
            FloatBinary(What::kFma, What::kFmaDirected, 3);
   }
@@ -239,6 +275,7 @@ bool Builder::Select() {
     Plain3(words_.type, {words_.type, words_.type});
     return Done(Key(What::kCopysign, words_.type));
   }
+  if (op.size() > 3 && op[0] == 'v') return Video();
   return Bits();
 }
 

@@ -15,8 +15,8 @@ bool Builder::FloatBinary(What what, What directed, int sources) {
     form_.imm = DirectedImm();
     return Done(Key(directed, t));
   }
-  const std::uint32_t variant =
-      (words_.ftz ? kFtz : 0) | (words_.sat ? kSat : 0) | (words_.relu ? kRelu : 0);
+  const std::uint32_t variant = (words_.ftz ? kFtz : 0) | (words_.sat ? kSat : 0) |
+                                (words_.relu ? kRelu : 0) | (words_.oob ? kOob : 0);
   return Done(Key(what, t, Type::kNone, variant));
 }
 
@@ -24,6 +24,8 @@ bool Builder::FloatUnary(What what, What directed) {
   form_.cycles = 4;
   const Type t = words_.type;
   if (!Operands(2) || words_.types != 1) return false;
+  // .ftz of f64 is the approximation's only.
+  if (t == Type::kF64 && words_.ftz != words_.approx) return false;
   Plain3(t, {t});
   if (words_.rounding != kRn) {
     form_.imm = DirectedImm();
@@ -40,10 +42,23 @@ bool Builder::Special(What what) {
   return Done(Key(what, t, Type::kNone, words_.ftz ? kFtz : 0));
 }
 
+// add.f32.f16 d, a, c and the like: all but the last source are halves, the rest is f32.
+bool Builder::Mixed(What what, int sources) {
+  const Type t = words_.type;
+  if (words_.type2 != Type::kF32 || !Operands(static_cast<std::size_t>(sources) + 1)) return false;
+  if (sources == 2) {
+    Plain3(Type::kF32, {t, Type::kF32});
+  } else {
+    Plain3(Type::kF32, {t, t, Type::kF32});
+  }
+  form_.imm = DirectedImm();
+  return Done(Key(what, Type::kF32, t));
+}
+
 bool Builder::Arithmetic(What what) {
   const Type t = words_.type;
   if (words_.cc) return Carry();
-  // Mixed precision (add.f32.f16 and the like) has two types and is not covered.
+  if (words_.types == 2) return Mixed(what == What::kAdd ? What::kAddMixed : What::kSubMixed, 2);
   if (words_.types != 1) return false;
   if (t == Type::kU16x2 || t == Type::kS16x2) {
     if (!Operands(3)) return false;
@@ -157,7 +172,8 @@ bool Builder::Division(What what) {
   // Real hardware runs some twenty instructions for these.
   if (!IsInteger(t)) {
     if (what == What::kRem) return false;
-    const bool ok = FloatBinary(What::kDiv, What::kDivDirected, 2);
+    const bool ok =
+        FloatBinary(words_.approx ? What::kDivApprox : What::kDiv, What::kDivDirected, 2);
     form_.cycles = t == Type::kF64 ? 32 : words_.approx || words_.full ? 8 : 16;
     return ok;
   }
@@ -189,7 +205,21 @@ bool Builder::Extreme(bool maximum) {
   }
   const std::uint32_t variant =
       (words_.ftz ? kFtz : 0) | (words_.nan ? kNaN : 0) | (words_.xorsign ? kXorsign : 0);
-  return Done(Key(three ? (maximum ? What::kMax3 : What::kMin3) : what, t, Type::kNone, variant));
+  // .abs alone is for three operands, .xorsign.abs for two.
+  if (words_.sat || words_.relu || (!three && words_.xorsign != words_.absolute)) return false;
+  if (t == Type::kF16 || t == Type::kF16x2 || t == Type::kBF16 || t == Type::kBF16x2) {
+    const bool bf16 = t == Type::kBF16 || t == Type::kBF16x2;
+    if (three || (bf16 && words_.ftz)) return false;
+    form_.imm = variant | (bf16 ? kImmBf16 : 0);
+    return Done(Key(what, Type::kF16));
+  }
+  if (t != Type::kF32 || (!three && !words_.xorsign)) {
+    return !three && Done(Key(what, t, Type::kNone, variant));
+  }
+  if (three && words_.xorsign) return false;
+  form_.imm = variant | (three && words_.absolute ? kAbsolute : 0);
+  return Done(Key(three ? What::kExtreme3Slow : What::kExtremeSlow, t, Type::kNone,
+                  maximum ? kMaximum : 0));
 }
 
 bool Builder::AbsNeg(What what) {
@@ -213,16 +243,13 @@ bool Builder::DotProduct(bool four) {
 bool Builder::Logic(What what) {
   const Type t = words_.type;
   const bool unary = what == What::kNot || what == What::kCnot;
-  if (words_.types != 1 || !Operands(unary ? 2 : 3)) return false;
+  if (words_.types != 1) return false;
+  if (t == Type::kPred) return what != What::kCnot && PredicateLogic();
+  if (!Operands(unary ? 2 : 3)) return false;
   if (unary) {
     Plain3(t, {t});
   } else {
     Plain3(t, {t, t});
-  }
-  if (t == Type::kPred) {
-    if (At(1).negated) form_.flags |= kNegatePredicate;
-    if (!unary && At(2).negated) return false;
-    return Done(Key(what, Type::kPred));
   }
   return IsInteger(t) && Done(Key(what, Unsigned(t)));
 }
@@ -240,7 +267,7 @@ bool Builder::Funnel() {
   const bool left = words_.first == "l", wrap = in_.Has("wrap");
   if ((!left && words_.first != "r") || (!wrap && !in_.Has("clamp"))) return false;
   Plain3(Type::kB32, {Type::kB32, Type::kB32, Type::kB32});
-  return Done(Key(left ? What::kShfL : What::kShfR, Type::kU32, Type::kNone, wrap ? 1 : 0));
+  return Done(Key(left ? What::kShfL : What::kShfR, Type::kU32, Type::kNone, wrap ? 1 : 0), 2);
 }
 
 bool Builder::Lop3() {
@@ -263,7 +290,7 @@ bool Builder::Lop3() {
   Put(Where::kS3, 5, Type::kPred);
   if (At(5).negated) form_.flags |= kNegatePredicate;
   form_.imm = static_cast<std::uint32_t>(At(4).imm & 0xff) | (words_.other == "or" ? 0x100 : 0x200);
-  return Done(Key(What::kLop3, Type::kU32, Type::kPred));
+  return Done(Key(What::kLop3, Type::kU32, Type::kPred), 1);
 }
 
 bool Builder::Prmt() {
@@ -271,7 +298,9 @@ bool Builder::Prmt() {
   if (words_.type != Type::kB32 || !Operands(4)) return false;
   Plain3(Type::kB32, {Type::kB32, Type::kB32, Type::kB32});
   for (std::uint32_t mode = 0; mode < 7; ++mode) {
-    if (words_.other == kModes[mode]) return Done(Key(What::kPrmt, Type::kU32, Type::kNone, mode));
+    if (words_.other == kModes[mode]) {
+      return Done(Key(What::kPrmt, Type::kU32, Type::kNone, mode), mode == 0 ? 0 : 1);
+    }
   }
   return false;
 }
@@ -280,7 +309,11 @@ bool Builder::Bits() {
   const Type t = words_.type;
   const std::string_view op = in_.opcode;
   if (words_.types != 1 || !IsInteger(t)) return false;
-  const std::uint32_t wrap = in_.Has("wrap") ? 1 : 0;
+  const std::uint32_t wrap = words_.other == "wrap" ? 1 : 0;
+  if (words_.others > 1 ||
+      (words_.others == 1 && wrap == 0 && words_.other != "clamp" && words_.other != "shiftamt")) {
+    return false;
+  }
   if (op == "bfe" && Operands(4)) {
     Plain3(t, {t, Type::kU32, Type::kU32});
     return Done(Key(What::kBfe, t));
@@ -295,11 +328,11 @@ bool Builder::Bits() {
   }
   if (op == "bmsk" && Operands(3)) {
     Plain3(t, {t, t});
-    return Done(Key(What::kBmsk, Unsigned(t), Type::kNone, wrap));
+    return Done(Key(What::kBmsk, Unsigned(t), Type::kNone, wrap), 1);
   }
   if (op == "szext" && Operands(3)) {
     Plain3(t, {t, Type::kU32});
-    return Done(Key(What::kSzext, t, Type::kNone, wrap));
+    return Done(Key(What::kSzext, t, Type::kNone, wrap), 1);
   }
   if (op == "sad" && Operands(4)) {
     Plain3(t, {t, t, t});
@@ -315,7 +348,8 @@ bool Builder::Bits() {
   if (op == "popc") return Done(Key(What::kPopc, Unsigned(t)));
   if (op == "clz") return Done(Key(What::kClz, Unsigned(t)));
   if (op == "bfind") {
-    return Done(Key(What::kBfind, t, Type::kNone, in_.Has("shiftamt") ? 1 : 0));
+    const bool shift = words_.other == "shiftamt";
+    return Done(Key(What::kBfind, t, Type::kNone, shift ? 1 : 0), shift ? 1 : 0);
   }
   return false;
 }

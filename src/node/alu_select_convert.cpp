@@ -50,13 +50,20 @@ bool Builder::Compare(bool to_predicate) {
   const Comparison* comparison = FindComparison(words_.first, is_float);
   if (comparison == nullptr) return false;
   std::uint32_t combine = 0;
+  int others = words_.first == "lo" || words_.first == "hi" ? 0 : 1;
   for (const std::string_view m : in_.modifiers) {
-    if (m == "and") combine = kCombineAnd;
-    if (m == "or") combine = kCombineOr;
-    if (m == "xor") combine = kCombineXor;
+    const std::uint32_t word = m == "and"   ? kCombineAnd
+                               : m == "or"  ? kCombineOr
+                               : m == "xor" ? kCombineXor
+                                            : 0;
+    if (word == 0) continue;
+    combine = word;
+    ++others;
   }
   if (!Operands(combine != 0 ? 4 : 3)) return false;
-  form_.imm = combine | (comparison->invert ? kInvert : 0) | (words_.ftz ? kCompareFtz : 0);
+  const bool half = t == Type::kF16 || t == Type::kBF16;
+  form_.imm = combine | (comparison->invert ? kInvert : 0) | (words_.ftz ? kCompareFtz : 0) |
+              (t == Type::kBF16 ? kCompareBf16 : 0) | (packed ? kComparePair : 0);
   const Type source = packed ? Type::kB32 : t;
   if (to_predicate) {
     if (At(0).kind == Operand::Kind::kPair) {
@@ -102,9 +109,9 @@ bool Builder::Compare(bool to_predicate) {
     if (At(3).negated) form_.flags |= kNegatePredicate;
   }
   if (Bytes(t) == 8) form_.cycles = 2;
-  What what = to_predicate ? What::kSetp : What::kSet;
-  if (packed) what = to_predicate ? What::kSetpPacked : What::kSetPacked;
-  return Done(Key(what, Plain(t), Type::kNone, comparison->compare));
+  return Done(Key(to_predicate ? What::kSetp : What::kSet, half ? Type::kF16 : Plain(t),
+                  Type::kNone, comparison->compare),
+              others);
 }
 
 bool Builder::Selp() {
@@ -132,7 +139,7 @@ bool Builder::Testp() {
   for (std::uint32_t test = 0; test < 6; ++test) {
     if (words_.first == kTests[test]) {
       form_.imm = test;
-      return Done(Key(What::kTestp, t));
+      return Done(Key(What::kTestp, t), 1);
     }
   }
   return false;
@@ -141,23 +148,23 @@ bool Builder::Testp() {
 bool Builder::CvtToInteger(Type to, Type from) {
   if (IsFloat(from)) {
     if (!words_.integral) return false;
+    const bool fast = Bytes(to) >= 4 && Bytes(from) >= 4 && ExactWidths(to, from);
+    if (!fast) {
+      form_.imm = PlaceConvert(to, from);
+      return Done(Key(What::kFloatToInt, Type::kNone));
+    }
     Plain3(to, {from});
     form_.imm = DirectedImm();
-    return Done(Key(What::kFloatToInt, to, from, words_.rounding));
+    return Done(Key(What::kFloatToInt, Plain(to), from, words_.rounding));
   }
-  if (!IsInteger(from)) return false;
+  if (!IsInteger(from) || words_.integral || words_.rounded) return false;
+  if (words_.sat) {
+    form_.imm = PlaceConvert(to, from);
+    return Done(Key(What::kIntToIntSat, Type::kNone));
+  }
   // Registers may be wider than the types say.
   const int source_bytes = RegisterBytes(1), result_bytes = RegisterBytes(0);
   const bool from_wide = source_bytes == 8 || Bytes(from) == 8;
-  if (words_.sat) {
-    if (from_wide != (Bytes(from) == 8) ||
-        (result_bytes == 8) != (Bytes(to) == 8 && result_bytes != 0)) {
-      return false;
-    }
-    Plain3(to, {from});
-    form_.imm = ConvertImm(to, from);
-    return Done(Key(What::kIntToIntSat, Type::kNone));
-  }
   int out = Bytes(to) < 2 ? 2 : Bytes(to);
   if (result_bytes > out) out = result_bytes;
   const Type narrow = Bytes(to) <= Bytes(from) ? to : from;
@@ -168,101 +175,172 @@ bool Builder::CvtToInteger(Type to, Type from) {
 }
 
 bool Builder::CvtToFloat(Type to, Type from) {
+  const bool exact = ExactWidths(to, from);
   if (IsInteger(from)) {
-    Plain3(to, {from});
-    if (words_.rounding == kRn && !words_.sat && (to == Type::kF32 || to == Type::kF64)) {
+    if (words_.integral) return false;
+    if (exact && words_.rounding == kRn && !words_.sat && (to == Type::kF32 || to == Type::kF64)) {
+      Plain3(to, {from});
       return Done(Key(What::kIntToFloat, to, Plain(from)));
     }
-    form_.imm = ConvertImm(to, Plain(from));
+    form_.imm = PlaceConvert(to, Plain(from));
     return Done(Key(What::kFloatToFloatSlow, Type::kNone));
   }
-  if (!IsFloat(from)) return false;
-  Plain3(to, {from});
-  if (words_.integral) {
+  if (!IsFloat(from) || (words_.integral && to != from)) return false;
+  if (words_.integral && exact && Bytes(to) >= 4) {
+    Plain3(to, {from});
     form_.imm = DirectedImm();
-    return to == from && Done(Key(What::kFloatToIntegral, to, from, words_.rounding));
+    return Done(Key(What::kFloatToIntegral, to, from, words_.rounding));
   }
-  const bool plain = words_.rounding == kRn && !words_.relu && !words_.satfinite;
-  if (plain && to == Type::kF32 && from == Type::kF32) {
-    return Done(
-        Key(What::kFloatToFloat, to, from, (words_.ftz ? kFtz : 0) | (words_.sat ? kSat : 0)));
+  const bool plain =
+      exact && words_.rounding == kRn && !words_.relu && !words_.satfinite && !words_.integral;
+  const std::uint32_t variant = (words_.ftz ? kFtz : 0) | (words_.sat ? kSat : 0);
+  if (plain && to == from && to != Type::kF32 && variant == 0) {
+    Plain3(to, {from});
+    return Done(Key(What::kMov, Unsigned(to)));
   }
-  if (plain && to == from) {
-    if (!words_.sat) return Done(Key(What::kMov, Unsigned(to)));
-  } else if (plain && !words_.ftz && !words_.sat) {
-    if (FindHandler(Key(What::kFloatToFloat, to, from)) != nullptr) {
-      return Done(Key(What::kFloatToFloat, to, from));
-    }
+  const std::uint32_t key = Key(What::kFloatToFloat, to, from, variant);
+  if (plain && FindHandler(key) != nullptr) {
+    Plain3(to, {from});
+    return Done(key);
   }
-  form_.imm = ConvertImm(to, from);
+  form_.imm = PlaceConvert(to, from);
   return Done(Key(What::kFloatToFloatSlow, Type::kNone));
 }
 
-// cvt with packed or 8-bit float results and sources.
-bool Builder::CvtPacked(Type to) {
-  const bool e4m3 = in_.Has("e4m3x2"), e5m2 = in_.Has("e5m2x2");
-  const Type from = words_.type;
-  if (e4m3 || e5m2) {
-    const std::uint32_t variant = e4m3 ? 0 : 1;
-    if (e4m3 && e5m2) return false;
-    if (from == Type::kOther) {  // f16x2 from a pair of bytes
-      if (to != Type::kF16x2 || !Operands(2)) return false;
-      Plain3(Type::kB32, {Type::kB16});
-      form_.imm = ConvertImm(Type::kF16x2, Type::kNone);
-      return Done(Key(What::kFp8Unpack, Type::kNone, Type::kNone, variant));
-    }
-    if (to != Type::kOther) return false;
-    form_.imm = ConvertImm(Type::kNone, from);
-    if (from == Type::kF32 && Operands(3)) {
-      Plain3(Type::kB16, {Type::kF32, Type::kF32});
-    } else if ((from == Type::kF16x2 || from == Type::kBF16x2) && Operands(2)) {
-      Plain3(Type::kB16, {Type::kB32});
-    } else {
-      return false;
-    }
-    return Done(Key(What::kFp8Pack, Type::kNone, Type::kNone, variant));
-  }
-  if ((to != Type::kF16x2 && to != Type::kBF16x2) || from != Type::kF32 || !Operands(3)) {
+// Two f32 to a pair of f16 or bf16, with a register of random bits if rounded by them.
+bool Builder::CvtToHalves(Type to) {
+  const bool random = words_.rounding == kRs;
+  if (words_.type != Type::kF32 || !Operands(random ? 4 : 3) || words_.sat || words_.ftz) {
     return false;
   }
-  Plain3(Type::kB32, {Type::kF32, Type::kF32});
+  if (random) {
+    Plain3(Type::kB32, {Type::kF32, Type::kF32, Type::kB32});
+  } else {
+    Plain3(Type::kB32, {Type::kF32, Type::kF32});
+  }
   if (words_.rounding == kRn && !words_.relu && !words_.satfinite) {
     return Done(Key(What::kFloatPack, to, Type::kF32));
   }
-  form_.imm = ConvertImm(to, Type::kF32);
+  form_.imm = DirectedImm() | (words_.relu ? kImmRelu : 0) |
+              (words_.satfinite ? kImmSatfinite : 0) |
+              static_cast<std::uint32_t>(to) << kImmResultShift;
   return Done(Key(What::kFloatPackSlow, Type::kNone));
+}
+
+namespace {
+
+constexpr std::string_view kSmallNames[] = {"e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "ue8m0"};
+
+// "e4m3x2": which format, and how many.
+bool FindSmall(std::string_view word, std::uint32_t* format, int* count) {
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    const std::string_view name = kSmallNames[i];
+    if (word.size() != name.size() + 2 || word.substr(0, name.size()) != name) continue;
+    const std::string_view tail = word.substr(name.size());
+    *format = i;
+    *count = tail == "x2" ? 2 : tail == "x4" ? 4 : 0;
+    return *count != 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool Builder::CvtToSmall(std::string_view to, Type from) {
+  std::uint32_t format = 0;
+  int count = 0;
+  if (!FindSmall(to, &format, &count) || words_.sat || words_.ftz) return false;
+  const bool scale = format == kUe8m0;
+  const std::uint32_t rounding = words_.rounding;
+  if (scale ? (rounding != kRz && rounding != kRp) || words_.relu || count != 2
+            : !words_.satfinite || rounding != (count == 4 ? kRs : kRn)) {
+    return false;
+  }
+  form_.imm = DirectedImm() | (words_.relu ? kImmRelu : 0) |
+              (words_.satfinite ? kImmSatfinite : 0) | format << kImmResultShift |
+              static_cast<std::uint32_t>(from) << kImmSourceShift;
+  if (count == 4) {
+    if (from != Type::kF32 || !Operands(3) || At(1).kind != Operand::Kind::kVector ||
+        At(1).elements.size() != 4) {
+      return false;
+    }
+    Put(Where::kD, 0, format == kE2m1 ? Type::kB16 : Type::kB32);
+    for (int i = 0; i < 4; ++i) {
+      Put(static_cast<Where>(static_cast<int>(Where::kS0) + i), 1, Type::kF32, i);
+    }
+    form_.flags |= kSourceInD2;
+    Put(Where::kD2, 2, Type::kB32);
+    return Done(Key(What::kSmallPack4, Type::kNone));
+  }
+  const Type result = format == kE2m1 ? Type::kB8 : Type::kB16;
+  if (from == Type::kF32 && Operands(3)) {
+    Plain3(result, {Type::kF32, Type::kF32});
+    return Done(Key(What::kSmallPack, Type::kNone, Type::kNone, kFromF32));
+  }
+  const bool halves = (from == Type::kF16x2 && !scale) || from == Type::kBF16x2;
+  if (!halves || !Operands(2)) return false;
+  Plain3(result, {Type::kB32});
+  return Done(Key(What::kSmallPack, Type::kNone, Type::kNone, kFromHalves));
+}
+
+bool Builder::CvtFromSmall(Type to, std::string_view from) {
+  std::uint32_t format = 0;
+  int count = 0;
+  if (!FindSmall(from, &format, &count) || count != 2 || !Operands(2)) return false;
+  const bool scale = format == kUe8m0;
+  if (words_.rounding != kRn || !words_.rounded || words_.sat || words_.ftz || words_.satfinite ||
+      (scale && words_.relu) || to != (scale ? Type::kBF16x2 : Type::kF16x2)) {
+    return false;
+  }
+  Plain3(Type::kB32, {format == kE2m1 ? Type::kB8 : Type::kB16});
+  form_.imm = (words_.relu ? kImmRelu : 0) | format << kImmResultShift;
+  return Done(Key(What::kSmallUnpack, Type::kNone));
+}
+
+// cvt.pack.sat.TO.s32 d, a, b for 16 bits and cvt.pack.sat.TO.s32.b32 d, a, b, c for fewer.
+bool Builder::CvtPack() {
+  if (in_.modifiers.size() < 4 || in_.modifiers[1] != "sat" || in_.modifiers[3] != "s32") {
+    return false;
+  }
+  const std::string_view to = in_.modifiers[2];
+  const std::string_view width = to.empty() ? to : to.substr(1);
+  const std::uint32_t bits = width == "16"  ? 16
+                             : width == "8" ? 8
+                             : width == "4" ? 4
+                             : width == "2" ? 2
+                                            : 0;
+  if (bits == 0 || (to[0] != 'u' && to[0] != 's')) return false;
+  const bool third = bits != 16;
+  if (!Operands(third ? 4 : 3) || in_.modifiers.size() != (third ? 5u : 4u) ||
+      (third && in_.modifiers[4] != "b32")) {
+    return false;
+  }
+  if (third) {
+    Plain3(Type::kB32, {Type::kB32, Type::kB32, Type::kB32});
+  } else {
+    Plain3(Type::kB32, {Type::kB32, Type::kB32});
+  }
+  form_.imm = bits | (to[0] == 's' ? kPackSigned : 0);
+  return Done(Key(What::kPackSat, Type::kNone), 1);
 }
 
 bool Builder::Cvt() {
   form_.cycles = 2;
-  if (in_.Has("pack")) {
-    const Type to = words_.types == 3 ? words_.type3 : words_.type2;
-    if (!words_.sat || !(Operands(3) || Operands(4))) return false;
-    // cvt.pack.sat.TO.FROM d, a, b and cvt.pack.sat.TO.FROM.b32 d, a, b, c
-    const bool four = Operands(4);
-    if (words_.types != (four ? 3 : 2) || Bytes(to) != (four ? 1 : 2) || !IsInteger(to) ||
-        (four ? words_.type2 : words_.type) != Type::kS32) {
-      return false;
-    }
-    if (four) {
-      Plain3(Type::kB32, {Type::kB32, Type::kB32, Type::kB32});
-    } else {
-      Plain3(Type::kB32, {Type::kB32, Type::kB32});
-    }
-    form_.imm = static_cast<std::uint32_t>(to) << kImmResultShift;
-    return Done(Key(What::kPackSat, Type::kNone));
-  }
-  if (words_.types != 2 || words_.others != 0) return false;
+  if (words_.first == "pack") return CvtPack();
+  if (words_.types != 2 || words_.others != 0 || in_.modifiers.size() < 2) return false;
   const Type to = words_.type2, from = words_.type;
-  if (IsInteger(to) && Operands(2)) return CvtToInteger(to, from);
+  const std::size_t last = in_.modifiers.size() - 1;
+  if (to == Type::kOther) return CvtToSmall(in_.modifiers[last - 1], from);
+  if (from == Type::kOther) return CvtFromSmall(to, in_.modifiers[last]);
+  if (to == Type::kF16x2 || to == Type::kBF16x2) return CvtToHalves(to);
+  if (!Operands(2) || words_.rounding == kRs) return false;
+  if (IsInteger(to)) return CvtToInteger(to, from);
   if (to == Type::kTF32) {
-    if (from != Type::kF32 || !Operands(2)) return false;
-    Plain3(Type::kB32, {Type::kF32});
-    form_.imm = ConvertImm(Type::kTF32, Type::kF32);
+    if (from != Type::kF32) return false;
+    form_.imm = PlaceConvert(Type::kTF32, Type::kF32);
     return Done(Key(What::kFloatToFloatSlow, Type::kNone));
   }
-  if (IsFloat(to) && Operands(2)) return CvtToFloat(to, from);
-  return CvtPacked(to);
+  return IsFloat(to) && CvtToFloat(to, from);
 }
 
 }  // namespace allranks::node::alu

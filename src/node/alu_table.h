@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "node/op.h"
-#include "ptx/module.h"
+#include "ptx/type.h"
 
 namespace allranks::node::alu {
 
@@ -24,6 +24,7 @@ enum class What : std::uint8_t {
   kPredConstant,
   kAddBase,
   kIsSpace,
+  kPredicateLogic,  // Op::imm: the truth table, bit 2a + b
   // integers
   kAdd,
   kAddSat,
@@ -81,8 +82,6 @@ enum class What : std::uint8_t {
   // comparison: variant is a Compare, Op::imm a CompareImm
   kSetp,
   kSet,
-  kSetpPacked,
-  kSetPacked,
   kTestp,
   // floating point
   kMul,
@@ -96,8 +95,6 @@ enum class What : std::uint8_t {
   kEx2,
   kTanh,
   kCopysign,
-  kMin3,
-  kMax3,
   kAddDirected,
   kSubDirected,
   kMulDirected,
@@ -105,6 +102,12 @@ enum class What : std::uint8_t {
   kDivDirected,
   kRcpDirected,
   kSqrtDirected,
+  kDivApprox,
+  kAddMixed,  // f32 from f16 or bf16 and f32
+  kSubMixed,
+  kFmaMixed,
+  kExtremeSlow,   // min and max of f32 with .xorsign.abs
+  kExtreme3Slow,  // of three f32
   // conversion
   kExtend,
   kIntToIntSat,
@@ -115,14 +118,21 @@ enum class What : std::uint8_t {
   kFloatToIntegral,
   kFloatPack,
   kFloatPackSlow,
-  kToTf32,
-  kFp8Pack,
-  kFp8Unpack,
+  kSmallPack,    // two small floats; variant: what they are made of (SmallSource)
+  kSmallPack4,   // four, rounded by random bits
+  kSmallUnpack,  // two small floats to two halves
   kPackSat,
+  // video: variant is a VideoOp
+  kVideo,
+  kVideo2,
+  kVideo4,
 };
 
 // Variants of floating-point handlers.
-inline constexpr std::uint32_t kFtz = 1, kSat = 2, kNaN = 4, kXorsign = 8, kRelu = 16;
+inline constexpr std::uint32_t kFtz = 1, kSat = 2, kNaN = 4, kXorsign = 8, kRelu = 16, kOob = 32,
+                               kAbsolute = 64, kMaximum = 128;
+// Op::imm of min and max of halves: the variant, and whether they are bf16 rather than f16.
+inline constexpr std::uint32_t kImmBf16 = 256;
 // Variant of kExtend: the source register is 64 bits wide though the source type is not.
 inline constexpr std::uint32_t kFromWide = 1;
 
@@ -136,12 +146,62 @@ inline constexpr std::uint32_t kCompareFtz = 8;    // subnormal operands count a
 inline constexpr std::uint32_t kTrueIsFloat = 16;  // set: 1.0 rather than all ones
 inline constexpr std::uint32_t kTrueIsHalf = 32;   // set: 16-bit result
 inline constexpr std::uint32_t kTrueIsBf16 = 64;
+inline constexpr std::uint32_t kCompareBf16 = 128;  // of the handlers of halves (kF16)
+inline constexpr std::uint32_t kComparePair = 256;  // pairs of halves, two results
 
 // Op::imm of directed rounding and of the slow conversions.
-enum Rounding : std::uint32_t { kRn, kRz, kRm, kRp, kRna };
+enum Rounding : std::uint32_t { kRn, kRz, kRm, kRp, kRna, kRs };
 inline constexpr std::uint32_t kRoundingMask = 7, kImmFtz = 8, kImmSat = 16, kImmRelu = 32;
 inline constexpr std::uint32_t kImmSatfinite = 64;
+inline constexpr std::uint32_t kImmWideSource = 128;  // the source register is 64 bits wide
 inline constexpr int kImmSourceShift = 8, kImmResultShift = 16;  // ptx::Type of either side
+inline constexpr int kImmExtendShift = 24;                       // bytes of the result's register
+inline constexpr std::uint32_t kImmIntegral = 1u << 31;  // .rni and so on with a float result
+
+// Op::imm of small floats: one of these at kImmResultShift.
+enum SmallFormat : std::uint32_t { kE4m3, kE5m2, kE2m3, kE3m2, kE2m1, kUe8m0 };
+enum SmallSource : std::uint32_t { kFromF32, kFromHalves };
+
+// What a NaN that stands for an element outside of a tensor looks like to fma.oob, in f16 and bf16.
+inline constexpr std::uint16_t kOobNan = 0xffff;
+
+// Op::imm of kPackSat: bits of a part, and whether they are signed.
+inline constexpr std::uint32_t kPackBits = 0xff, kPackSigned = 0x100;
+
+// Video instructions.
+enum VideoOp : std::uint32_t {
+  kVadd,
+  kVsub,
+  kVabsdiff,
+  kVmin,
+  kVmax,
+  kVavrg,
+  kVshl,
+  kVshr,
+  kVmad,
+  kVsetEq,
+  kVsetNe,
+  kVsetLt,
+  kVsetLe,
+  kVsetGt,
+  kVsetGe,
+};
+
+// Op::imm of kVideo. Selectors: 0 the word, 1 to 4 its bytes, 5 and 6 its halves.
+enum VideoSecond : std::uint32_t { kNoSecond, kSecondAdd, kSecondMin, kSecondMax };
+struct VideoImm {
+  static constexpr std::uint32_t kSignedA = 1, kSignedB = 2, kSignedD = 4, kSat = 8, kWrap = 16;
+  static constexpr std::uint32_t kPlusOne = 32, kNegateProduct = 64, kNegateC = 128;
+  static constexpr int kSecond = 8, kSelectA = 10, kSelectB = 13, kSelectD = 16;
+  static constexpr int kScale = 19;  // 0, 7 or 15: bits to shift right by
+};
+// Op::imm of kVideo2 and kVideo4: four selectors of three bits for each of a and b, a mask of
+// parts, whether a and b are signed, and what becomes of the parts.
+enum SimdSecond : std::uint32_t { kMerge, kMergeSatUnsigned, kMergeSatSigned, kAccumulate };
+struct SimdImm {
+  static constexpr int kSelectA = 0, kSelectB = 12, kMask = 24, kSignedA = 28, kSignedB = 29,
+                       kSecond = 30;
+};
 
 // Op::imm of carry chains.
 inline constexpr std::uint32_t kImmCarryIn = 1, kImmCarryOut = 2;
@@ -171,6 +231,11 @@ struct Entries {
 };
 
 // Each instruction set has its own namespace with the same tables.
+// The slow ones are compiled once, in isa_any.
+namespace isa_any {
+Entries SlowConvertEntries();
+Entries VideoEntries();
+}  // namespace isa_any
 #define ALLRANKS_ALU_TABLES(isa) \
   namespace isa {                \
   Entries IntegerEntries();      \

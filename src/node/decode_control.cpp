@@ -299,7 +299,8 @@ bool Decoder::Alu(const Instruction& in) {
         op.s[3] = slot;
         break;
     }
-    const bool is_source = place.where != Where::kD && place.where != Where::kD2 &&
+    const bool second = place.where == Where::kD2 && (form.flags & kSourceInD2) == 0;
+    const bool is_source = place.where != Where::kD && !second &&
                            ((form.flags & kExtraDestinations) == 0 || place.where == Where::kS0 ||
                             place.where == Where::kS1);
     if (is_source && slot == kNoSlot) return false;
@@ -311,7 +312,8 @@ bool Decoder::Alu(const Instruction& in) {
   }
   const bool more =
       (form.flags & kExtraDestinations) != 0 && (op.s[2] != kNoSlot || op.s[3] != kNoSlot);
-  if (op.d == kNoSlot && op.d2 == kNoSlot && !more) op.kind = OpKind::kNop;  // result never used
+  const bool two = op.d2 != kNoSlot && (form.flags & kSourceInD2) == 0;
+  if (op.d == kNoSlot && !two && !more) op.kind = OpKind::kNop;  // result never used
   Emit(op);
   return true;
 }

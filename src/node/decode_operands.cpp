@@ -66,7 +66,7 @@ Slot Decoder::Place(const Operand& operand, int bytes, bool is_float, int litera
       return RegisterPlace(operand.reg);
     case Operand::Kind::kInt: {
       std::uint64_t value = operand.imm;
-      if (literal_bits == 16) value &= 0xffff;
+      if (literal_bits != 0) value &= (std::uint64_t{1} << literal_bits) - 1;
       if (is_float && literal_bits == 0) {
         // An integer literal where a float is expected is that number.
         if (bytes == 4) {

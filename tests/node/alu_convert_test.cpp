@@ -118,12 +118,12 @@ u64 ToInteger(double v, int mode, const IntType& to, bool from_f64) {
 }
 TEST(AluConvert, FloatToInteger) {
   for (const IntType& to : kInts) {
-    const u64 keep = to.bits == 64 ? ~u64{0} : (u64{1} << to.bits) - 1;
     for (const auto& rounding : kRoundings) {
       const std::string head = std::string("cvt.") + rounding.integral;
       const std::string d = std::string(".") + to.name, reg = " " + Reg(to.bits, 0);
       const auto store = [&](Thread* t, double v, bool f64) {
-        Store(t, to.bits, ToInteger(v, rounding.mode, to, f64) & keep);
+        // A signed byte is extended to its register of 16 bits.
+        Store(t, to.bits, static_cast<u64>(ValueOf(to, ToInteger(v, rounding.mode, to, f64))));
       };
       Check(
           head + d + ".f32" + reg + ", %r1;",

@@ -106,10 +106,7 @@ INSTANTIATE_TEST_SUITE_P(All, AluRounding, ::testing::Range(0, 7),
 TEST(AluFloat, UnroundedAndApproximateFormsRoundToNearest) {
   Check2<float, float, float>("add.f32", [](float a, float b) { return a + b; });
   Check2<float, float, float>("mul.f32", [](float a, float b) { return a * b; });
-  Check2<float, float, float>("div.approx.f32", [](float a, float b) { return a / b; });
   Check2<float, float, float>("div.full.f32", [](float a, float b) { return a / b; });
-  Check2<float, float, float>("div.approx.ftz.f32",
-                              [](float a, float b) { return Flushed(Flushed(a) / Flushed(b)); });
   Check1<float, float>("rcp.approx.ftz.f32", [](float a) { return Flushed(1 / Flushed(a)); });
   Check1<float, float>("sqrt.approx.f32", [](float a) { return std::sqrt(a); });
   Check3<float, float, float, float>("mad.rn.f32",
