@@ -151,6 +151,67 @@ struct WarpOp {
   Slot predicate = kNoSlot;       // second destination of shfl, match.all, elect
 };
 
+// Elements of matrices.
+enum class MatrixType : std::uint8_t {
+  kNone,
+  kF16,
+  kBF16,
+  kTF32,
+  kF32,
+  kF64,
+  kE4M3,
+  kE5M2,
+  kS8,
+  kU8,
+  kS4,
+  kU4,
+  kB1,
+  kS32,
+};
+
+// One instruction on matrices that a whole warp executes together: ldmatrix, stmatrix, movmatrix,
+// mma, wmma, wgmma. matrix.h says which lane holds what.
+struct MatrixOp {
+  enum class What : std::uint8_t {
+    kLoadRows,       // ldmatrix
+    kStoreRows,      // stmatrix
+    kTranspose,      // movmatrix
+    kMultiply,       // mma, wmma.mma
+    kLoadFragment,   // wmma.load
+    kStoreFragment,  // wmma.store
+    kMultiplyGroup,  // wgmma.mma_async
+  };
+  What what = What::kMultiply;
+  std::uint16_t m = 0, n = 0, k = 0;
+  MatrixType a = MatrixType::kNone, b = MatrixType::kNone;  // elements of the factors
+  MatrixType c = MatrixType::kNone, d = MatrixType::kNone;  // of the accumulators
+  bool quads = false;         // mma.m8n8k4 of f16: four products, one per pair of quads
+  bool a_column = false;      // its A is column-major, in registers
+  bool b_row = false;         // its B is row-major, in registers
+  bool saturate = false;      // integer accumulators stop at their limits
+  bool and_popc = false;      // b1: and instead of xor
+  std::uint8_t rounding = 0;  // f64: 0 nearest, 1 to zero, 2 down, 3 up
+  std::vector<Slot> d_slots, a_slots, b_slots, c_slots;
+
+  // ldmatrix, stmatrix, wmma.load and wmma.store.
+  MemoryOp memory;
+  bool transposed = false;
+  enum class Fragment : std::uint8_t { kA, kB, kC };
+  Fragment fragment = Fragment::kA;
+  Slot stride = kNoSlot;  // in elements; kNoSlot: `packed_stride`
+  bool column_major = false;
+  std::uint16_t packed_stride = 0;
+
+  // wgmma: operands in shared memory, by descriptor (8 bytes). a_descriptor kNoSlot: A is in
+  // a_slots.
+  Slot a_descriptor = kNoSlot, b_descriptor = kNoSlot;
+  bool a_transposed = false, b_transposed = false;  // M or N is the contiguous dimension
+  bool a_negated = false, b_negated = false;
+  Slot scale_d = kNoSlot;  // predicate, or kNoSlot: `accumulate`
+  bool scale_d_negated = false;
+  bool accumulate = true;
+};
+
 enum class Special : std::uint8_t {
   kTidX,
   kTidY,
@@ -258,6 +319,7 @@ struct Code {
   std::vector<std::int32_t> function_of;  // by number in the module (FunctionAddress): index, or -1
   std::vector<BarrierOp> barriers;
   std::vector<WarpOp> warp_ops;
+  std::vector<MatrixOp> matrices;
   std::vector<SpinCode> spins;
   std::vector<CompareCode> compares;
   Bank constants;  // with literals in place

@@ -37,6 +37,9 @@ void Decoder::One(const Instruction& in) {
   } else if (name == "bar" || name == "barrier" || name == "shfl" || name == "vote" ||
              name == "match" || name == "redux" || name == "activemask" || name == "elect") {
     known = Warp(in);
+  } else if (name == "mma" || name == "wmma" || name == "wgmma" || name == "ldmatrix" ||
+             name == "stmatrix" || name == "movmatrix") {
+    known = Matrix(in);
   } else if (name == "exit" || name == "ret") {
     Emit(Start(in, name == "ret" && !IsEntry() ? OpKind::kReturn : OpKind::kExit));
     known = true;

@@ -137,6 +137,14 @@ class Decoder {
   bool FramePlaces(const Operand& list, std::vector<FramePlace>* places) const;
   bool Barrier(const Instruction& in);
   bool Warp(const Instruction& in);
+  bool Matrix(const Instruction& in);
+  bool MatrixRows(const Instruction& in);
+  bool MatrixProduct(const Instruction& in);
+  bool MatrixFragment(const Instruction& in);
+  bool MatrixGroup(const Instruction& in);
+  bool Fragment(const Operand& operand, std::size_t count, int width, bool destination,
+                std::vector<Slot>* slots);
+  void EmitMatrix(const Instruction& in, MatrixOp op, std::uint8_t steps);
   bool Mov(const Instruction& in);
   bool Alu(const Instruction& in);
   void Track(std::uint32_t at);

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "node/engine_matrix.h"
 #include "node/engine_memory.h"
 #include "node/flow.h"
 #include "node/observer.h"
@@ -212,6 +213,15 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
         world_.ArriveAtWarpSync(path);
         return;
       }
+      case OpKind::kMatrix:
+        if (mask == 0) {
+          ++path.pc;
+          break;
+        }
+        if (mask != path.mask) SkipLanes(path.mask & ~mask);
+        if (Matrix(op) != Next::kGo) return;
+        join_pc = JoinPc();
+        break;
       case OpKind::kExit:
         if (mask == 0) {
           ++path.pc;
@@ -237,7 +247,6 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
       case OpKind::kNop:
         ++path.pc;
         break;
-      case OpKind::kMatrix:
       case OpKind::kAsync:
       case OpKind::kUnsupported:
         if (mask == 0) {

@@ -1,5 +1,6 @@
 // The engine's state: executes one path at a time. Template over the observer, so that an absent
-// one costs nothing. engine.cpp has the loop and control flow, engine_memory.h the accesses.
+// one costs nothing. engine.cpp has the loop and control flow, engine_memory.h the accesses,
+// engine_matrix.h the matrix instructions.
 //
 // Order. A path runs ahead of the queue for at most a quantum, but only with what race-free
 // programs cannot notice: registers and weak accesses. A strong access, an atomic or a sleep first
@@ -12,6 +13,7 @@
 
 #include "node/code.h"
 #include "node/lanes.h"
+#include "node/matrix.h"
 #include "node/memory.h"
 #include "node/world.h"
 
@@ -88,6 +90,13 @@ class EngineT final : public Engine {
   Next Memory(const Op& op, std::uint32_t mask);
   void Addresses(const MemoryOp& m, std::uint64_t* address) const;
   bool Spaces(const MemoryOp& m, std::uint32_t mask, std::uint64_t* address);
+  bool ScratchAccess(const MemoryOp& m, std::uint32_t mask, std::uint64_t* address,
+                     std::byte* scratch);
+  Next Matrix(const Op& op);
+  bool MatrixRows(const MatrixOp& x, std::uint32_t mask);
+  bool MatrixFragment(const MatrixOp& x, std::uint32_t mask);
+  bool MatrixTile(std::uint64_t bits, bool transposed, int first, int rows, matrix::Rows* out);
+  bool MatrixGroup(const MatrixOp& x, std::uint32_t mask);
   bool MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Object* object, std::byte* base,
                    std::uint64_t size, const std::uint64_t* offset);
   bool GlobalLanes(const MemoryOp& m, std::uint32_t lanes, const std::uint64_t* address);

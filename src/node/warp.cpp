@@ -53,6 +53,23 @@ std::uint32_t MembersOf(const Path& path) {
   return Lane32(path, op.mask, std::countr_zero(path.mask));
 }
 
+bool IsAligned(const Path& path) {
+  const Code& code = *path.warp->cta->launch->code;
+  return code.ops[path.pc].kind == OpKind::kMatrix;
+}
+
+// Have all lanes of the warp come to the `.aligned` operation that `path` waits in?
+bool WholeWarpAt(const Path& path) {
+  std::uint32_t here = 0;
+  for (const Path* other : path.warp->paths) {
+    if (other->state == Path::State::kWarpSync && other->pc == path.pc &&
+        other->frame.slots == path.frame.slots) {
+      here |= other->mask;
+    }
+  }
+  return here == path.warp->live;
+}
+
 }  // namespace
 
 Path* World::NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time clock,
@@ -233,14 +250,21 @@ void World::CheckWarpSync(Warp& warp) {
     again = false;
     for (Path* first : warp.paths) {
       if (first->state != Path::State::kWarpSync) continue;
+      if (IsAligned(*first)) {
+        // Lanes that were waited for have ended: it is executed when the path is run again.
+        if (!WholeWarpAt(*first)) continue;
+        QueuePath(*first, first->clock);
+        again = true;
+        break;
+      }
       const std::uint32_t members = MembersOf(*first) & warp.live;
       const WarpOp::What what = WarpOpOf(*first).what;
       std::vector<Path*> group;
       std::uint32_t here = 0;
       Time latest = 0;
       for (Path* path : warp.paths) {
-        if (path->state != Path::State::kWarpSync || WarpOpOf(*path).what != what ||
-            (MembersOf(*path) & warp.live) != members) {
+        if (path->state != Path::State::kWarpSync || IsAligned(*path) ||
+            WarpOpOf(*path).what != what || (MembersOf(*path) & warp.live) != members) {
           continue;
         }
         group.push_back(path);
@@ -270,6 +294,30 @@ void World::CheckWarpSync(Warp& warp) {
       break;
     }
   }
+}
+
+bool World::MeetAligned(Path& path) {
+  Warp& warp = *path.warp;
+  path.state = Path::State::kWarpSync;
+  if (!WholeWarpAt(path)) {
+    ReleaseJoins(warp);
+    return false;
+  }
+  path.state = Path::State::kRunning;
+  std::vector<Path*> others = warp.paths;
+  std::erase(others, &path);
+  for (const Path* other : others) path.clock = std::max(path.clock, other->clock);
+  for (Path* other : others) {
+    if (other->join == path.join) {
+      path.mask |= other->mask;
+      RemovePath(*other);
+      continue;
+    }
+    other->clock = path.clock + costs.step;
+    ++other->pc;
+    QueuePath(*other, other->clock);
+  }
+  return true;
 }
 
 void World::ExecuteWarpOp(Warp& warp, const std::vector<Path*>& group) {

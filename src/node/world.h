@@ -252,6 +252,10 @@ class World {
   void ArriveAtWarpSync(Path& path);
   void CheckWarpSync(Warp& warp);
   void ExecuteWarpOp(Warp& warp, const std::vector<Path*>& group);
+  // An `.aligned` operation, which the whole warp executes at one place. True: all lanes have come
+  // and `path` executes it for them (other paths of the warp stand behind it already); false: the
+  // path waits.
+  bool MeetAligned(Path& path);
   void ArriveAtBarrier(Path& path, const BarrierOp& op);
   void CheckBarriers(Cta& cta);
 
