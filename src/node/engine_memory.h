@@ -213,15 +213,14 @@ bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
         return false;
       }
       const Object& object = *mapping->object;
-      if (object.device >= 0 && object.device != device_->number && !mapping->ipc) {
+      if (!world_.MayAccess(process, *mapping, device_->number)) {
         const int own = device_->number - world_.FirstDevice(process);
         const int peer = object.device - world_.FirstDevice(process);
-        if ((process.peers[static_cast<std::size_t>(own)] >> peer & 1) == 0) {
-          world_.Fault(*path_, Status::kIllegalAddress,
-                       fmt::format("{} accesses {} of device {} without peer access from device {}",
-                                   code_->forms[path_->pc], object.name, peer, own));
-          return false;
-        }
+        world_.Fault(*path_, Status::kIllegalAddress,
+                     fmt::format("{} accesses {} of device {} without {} from device {}",
+                                 code_->forms[path_->pc], object.name, peer,
+                                 mapping->pooled ? "the pool's access" : "peer access", own));
+        return false;
       }
       cache_ = {launch_->process, process.table.version(), mapping, device_};
     }

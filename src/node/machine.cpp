@@ -140,6 +140,7 @@ void MachineImpl::RemoveProcess(ProcessId id) {
     }
   }
   queued_.erase(id);
+  DropPools(id, -1);
   std::erase_if(ipc_opens_, [id](const auto& entry) { return entry.first.first == id; });
   std::erase_if(streams_, [id](const auto& entry) { return entry.second.process == id; });
   std::erase_if(default_streams_, [id](const auto& entry) { return entry.first.first == id; });
@@ -182,6 +183,7 @@ void MachineImpl::ResetDevice(ProcessId id, int device) {
   const int number = world_.FirstDevice(process) + device;
   EndContext(id, number);
   process.sticky[static_cast<std::size_t>(device)] = Status::kSuccess;
+  DropPools(id, number);
   std::vector<Address> mapped;
   for (const auto& [base, mapping] : process.table.all()) {
     if (mapping.object->device == number && !mapping.ipc &&

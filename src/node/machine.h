@@ -36,6 +36,7 @@ using KernelId = std::uint64_t;
 using StreamId = std::uint64_t;  // never 0; each (process, device) has DefaultStream()
 using EventId = std::uint64_t;
 using Address = std::uint64_t;
+using PoolId = std::uint64_t;  // never 0
 
 struct Dim3 {
   std::uint32_t x = 1, y = 1, z = 1;
@@ -77,6 +78,18 @@ struct PointerInfo {
   int device = -1;  // ordinal as the process sees it
   Address base = 0;
   std::uint64_t size = 0;
+};
+
+// Numbers as CUmemPool_attribute has them.
+enum class PoolAttribute : std::uint8_t {
+  kReuseFollowEvents = 1,
+  kReuseOpportunistic,
+  kReuseInternal,
+  kReleaseThreshold,
+  kReservedCurrent,
+  kReservedHigh,
+  kUsedCurrent,
+  kUsedHigh,
 };
 
 struct IpcHandle {
@@ -234,6 +247,27 @@ class Machine {
   // Memory.
   virtual Status Allocate(ProcessId process, int device, std::uint64_t size, Address* address) = 0;
   virtual Status Free(ProcessId process, Address address) = 0;  // device memory
+  // Pools of stream-ordered memory. Each (process, device) has a default one, which cannot be
+  // destroyed; memory of a destroyed pool lives until it is freed. `max_size` 0: no limit.
+  virtual PoolId DefaultPool(ProcessId process, int device) = 0;
+  virtual Status CreatePool(ProcessId process, int device, std::uint64_t max_size,
+                            PoolId* pool) = 0;
+  virtual Status DestroyPool(ProcessId process, PoolId pool) = 0;
+  virtual Status GetPoolAttribute(ProcessId process, PoolId pool, PoolAttribute attribute,
+                                  std::uint64_t* value) = 0;
+  virtual Status SetPoolAttribute(ProcessId process, PoolId pool, PoolAttribute attribute,
+                                  std::uint64_t value) = 0;
+  virtual Status TrimPool(ProcessId process, PoolId pool, std::uint64_t keep) = 0;
+  // Which devices' kernels may use a pool's memory; peer access has no say in it.
+  virtual Status SetPoolAccess(ProcessId process, PoolId pool, int device, bool access) = 0;
+  virtual Status GetPoolAccess(ProcessId process, PoolId pool, int device, bool* access) = 0;
+  // The memory is there at once; that it is used only by work behind this call in stream order is
+  // the program's promise.
+  virtual Status AllocateAsync(ProcessId process, StreamId stream, PoolId pool, std::uint64_t size,
+                               Address* address) = 0;
+  // Memory of a pool or of Allocate; it goes when the stream gets there.
+  virtual Status FreeAsync(ProcessId process, StreamId stream, Address address, Time at,
+                           OpId* op) = 0;
   virtual Status AllocatePinned(ProcessId process, std::uint64_t size, PinnedMemory* memory) = 0;
   virtual Status FreePinned(ProcessId process, Address address) = 0;
   virtual PointerInfo Describe(ProcessId process, Address address) const = 0;

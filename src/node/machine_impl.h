@@ -65,6 +65,21 @@ struct Event {
   Time time = 0;
 };
 
+// Memory that stays with the device after it was freed, for the next allocations of the pool.
+struct Pool {
+  ProcessId process = 0;
+  int device = 0;  // machine-wide
+  bool destroyed = false;
+  std::uint64_t max_size = 0;
+  std::uint64_t reuse[3] = {1, 1, 1};
+  std::uint64_t threshold = 0;
+  std::uint64_t used = 0, used_high = 0;
+  std::uint64_t spare = 0;  // held but not used; counts as allocated
+  std::uint64_t reserved_high = 0;
+  std::uint64_t access = 0;  // visible devices
+  std::uint64_t Reserved() const { return used + spare; }
+};
+
 // A place in memory that a copy or memset has resolved.
 struct Place {
   std::shared_ptr<Object> object;  // null: bytes of the request
@@ -72,7 +87,7 @@ struct Place {
 };
 
 struct Operation {
-  enum class What : std::uint8_t { kKernel, kCopy, kMemset, kRecord, kHost, kValues };
+  enum class What : std::uint8_t { kKernel, kCopy, kMemset, kFree, kRecord, kHost, kValues };
   OpId id = 0;
   What what = What::kRecord;
   ProcessId process = 0;
@@ -97,6 +112,8 @@ struct Operation {
   std::uint32_t value = 0;
   int width = 1;
   std::size_t record = 0;
+  // kFree
+  Address address = 0;
   // kRecord
   EventId event = 0;
   // kHost
@@ -134,6 +151,19 @@ class MachineImpl final : public Machine {
 
   Status Allocate(ProcessId process, int device, std::uint64_t size, Address* address) override;
   Status Free(ProcessId process, Address address) override;
+  PoolId DefaultPool(ProcessId process, int device) override;
+  Status CreatePool(ProcessId process, int device, std::uint64_t max_size, PoolId* pool) override;
+  Status DestroyPool(ProcessId process, PoolId pool) override;
+  Status GetPoolAttribute(ProcessId process, PoolId pool, PoolAttribute attribute,
+                          std::uint64_t* value) override;
+  Status SetPoolAttribute(ProcessId process, PoolId pool, PoolAttribute attribute,
+                          std::uint64_t value) override;
+  Status TrimPool(ProcessId process, PoolId pool, std::uint64_t keep) override;
+  Status SetPoolAccess(ProcessId process, PoolId pool, int device, bool access) override;
+  Status GetPoolAccess(ProcessId process, PoolId pool, int device, bool* access) override;
+  Status AllocateAsync(ProcessId process, StreamId stream, PoolId pool, std::uint64_t size,
+                       Address* address) override;
+  Status FreeAsync(ProcessId process, StreamId stream, Address address, Time at, OpId* op) override;
   Status AllocatePinned(ProcessId process, std::uint64_t size, PinnedMemory* memory) override;
   Status FreePinned(ProcessId process, Address address) override;
   PointerInfo Describe(ProcessId process, Address address) const override;
@@ -248,7 +278,14 @@ class MachineImpl final : public Machine {
   Status MapNew(Process& process, int visible_device, Object::Kind kind, std::uint64_t size,
                 const std::string& name, Mapping* out);
   void Unmap(Process& process, Address base);
-  Mapping* FindBase(Process& process, Address address);
+  // Pools.
+  using BlockKey = std::pair<ProcessId, Address>;
+  Pool* FindPool(ProcessId process, PoolId pool);
+  void SetSpare(Pool& pool, std::uint64_t bytes);
+  const Mapping* FindDeviceMemory(Process& process, Address address) const;
+  void ReleaseDeviceMemory(Process& process, Address address);
+  void FinishFree(const Operation& op);
+  void DropPools(ProcessId process, int device);  // device < 0: all
 
   mutable World world_;
   std::unique_ptr<Engine> engine_;
@@ -273,8 +310,16 @@ class MachineImpl final : public Machine {
   std::list<struct Launch> ended_;  // kept until no engine frame refers to them
   std::vector<struct Fault> faults_;
   std::map<std::pair<ProcessId, Address>, int> ipc_opens_;  // how often each handle is open
-  std::map<ProcessId, std::size_t> queued_;                 // operations of a process
-  std::map<std::pair<ProcessId, int>, int> names_;          // allocations so far, for their names
+  std::map<PoolId, Pool> pools_;
+  std::map<std::pair<ProcessId, int>, PoolId> default_pools_;
+  std::map<BlockKey, PoolId> pool_blocks_;  // memory that came from a pool
+  struct Freeing {
+    StreamId stream = 0;
+    OpId op = 0;
+  };
+  std::map<BlockKey, Freeing> freeing_;             // freed, but the stream has not got there yet
+  std::map<ProcessId, std::size_t> queued_;         // operations of a process
+  std::map<std::pair<ProcessId, int>, int> names_;  // allocations so far, for their names
 };
 
 }  // namespace allranks::node

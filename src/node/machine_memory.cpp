@@ -84,12 +84,8 @@ Status MachineImpl::Allocate(ProcessId id, int device, std::uint64_t size, Addre
 Status MachineImpl::Free(ProcessId id, Address address) {
   if (Find(id) == nullptr) return Status::kInvalidContext;
   Process& process = world_.ProcessOf(id);
-  const Mapping* mapping = process.table.Find(address);
-  if (mapping == nullptr || mapping->base != address || mapping->ipc ||
-      mapping->object->kind != Object::Kind::kDevice) {
-    return Status::kInvalidValue;
-  }
-  Unmap(process, address);
+  if (FindDeviceMemory(process, address) == nullptr) return Status::kInvalidValue;
+  ReleaseDeviceMemory(process, address);
   return Status::kSuccess;
 }
 
@@ -143,7 +139,8 @@ Status MachineImpl::IpcExport(ProcessId id, Address address, IpcHandle* handle) 
   const Process* process = Find(id);
   if (process == nullptr) return Status::kInvalidContext;
   const Mapping* mapping = process->table.Find(address);
-  if (mapping == nullptr || mapping->ipc || mapping->object->kind != Object::Kind::kDevice) {
+  if (mapping == nullptr || mapping->ipc || mapping->pooled ||
+      mapping->object->kind != Object::Kind::kDevice) {
     return Status::kInvalidValue;
   }
   const std::uint64_t object = mapping->object->id;

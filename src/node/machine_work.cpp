@@ -61,6 +61,7 @@ void MachineImpl::Ready(Operation& op) {
     case Operation::What::kMemset:
       at += profile().copy_engine.startup;
       break;
+    case Operation::What::kFree:
     case Operation::What::kRecord:
     case Operation::What::kHost:
     case Operation::What::kValues:
@@ -96,6 +97,7 @@ void MachineImpl::Start(OpId id) {
       StepCopy(id);
       break;
     }
+    case Operation::What::kFree:
     case Operation::What::kRecord:
       Complete(id, world_.now);
       break;
@@ -169,6 +171,7 @@ void MachineImpl::Complete(OpId id, Time at) {
   --queued_[op.process];
   world_.last_change = std::max(world_.last_change, at);
   world_.timer_wakes = 0;
+  if (op.what == Operation::What::kFree) FinishFree(op);
   if (op.what == Operation::What::kRecord) {
     if (const auto event = events_.find(op.event);
         event != events_.end() && event->second.op == id) {

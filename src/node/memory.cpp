@@ -51,6 +51,14 @@ bool AddressTable::Erase(Address base) {
   return true;
 }
 
+void AddressTable::Grant(Address base, std::uint64_t granted) {
+  const auto it = mappings_.find(base);
+  CHECK(it != mappings_.end());
+  it->second.pooled = true;
+  it->second.granted = granted;
+  ++version_;
+}
+
 Address Arena::Take(std::uint64_t size, std::uint64_t granule) {
   const std::uint64_t whole = RoundUp(size == 0 ? 1 : size, granule) + granule;
   if (whole > size_) return 0;

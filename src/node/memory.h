@@ -90,6 +90,9 @@ struct Mapping {
   // A multicast mapping: what multimem instructions act on, all at once; `object` is the first.
   // Empty for ordinary mappings, on which they act as if it were the only replica.
   std::vector<Replica> replicas;
+  // Memory of a pool: the visible devices in `granted` may use it, whatever peer access says.
+  bool pooled = false;
+  std::uint64_t granted = 0;
 };
 
 // One process's view. Lookup is the hot path of generic and global accesses; callers cache the
@@ -103,6 +106,8 @@ class AddressTable {
   void Insert(Mapping mapping);
   bool Erase(Address base);
   std::uint64_t version() const { return version_; }
+  // Changes the rights of pooled memory.
+  void Grant(Address base, std::uint64_t granted);
   void Touch() { ++version_; }  // rights have changed: what callers cached is void
   const std::map<Address, Mapping>& all() const { return mappings_; }
 

@@ -222,6 +222,14 @@ class World {
   int FirstDevice(const Process& process) const {
     return process.host * static_cast<int>(profile.machine.devices_per_host);
   }
+  // Whether kernels of the process on `device` (machine-wide) may use what is mapped there.
+  bool MayAccess(const Process& process, const Mapping& mapping, int device) const {
+    const int home = mapping.object->device;
+    if (home < 0 || home == device || mapping.ipc) return true;
+    const int own = device - FirstDevice(process), peer = home - FirstDevice(process);
+    if (mapping.pooled) return (mapping.granted >> own & 1) != 0;
+    return (process.peers[static_cast<std::size_t>(own)] >> peer & 1) != 0;
+  }
 
   // Calls `run` at a virtual time, in order with everything else; set by the machine.
   std::function<void(Time, std::function<void()>)> schedule;

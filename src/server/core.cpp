@@ -179,6 +179,16 @@ void Core::Received(Link* link, wire::Frame frame) {
     ALLRANKS_ACCEPT(CopyIn)
     ALLRANKS_ACCEPT(CopyOut)
     ALLRANKS_ACCEPT(Memset)
+    ALLRANKS_ACCEPT(DefaultPool)
+    ALLRANKS_ACCEPT(CreatePool)
+    ALLRANKS_ACCEPT(DestroyPool)
+    ALLRANKS_ACCEPT(GetPoolAttribute)
+    ALLRANKS_ACCEPT(SetPoolAttribute)
+    ALLRANKS_ACCEPT(TrimPool)
+    ALLRANKS_ACCEPT(SetPoolAccess)
+    ALLRANKS_ACCEPT(GetPoolAccess)
+    ALLRANKS_ACCEPT(AllocAsync)
+    ALLRANKS_ACCEPT(FreeAsync)
     ALLRANKS_ACCEPT(CallHost)
     ALLRANKS_ACCEPT(NextHostCall)
     ALLRANKS_ACCEPT(StreamValues)
@@ -308,6 +318,9 @@ node::Time Core::CostOf(wire::Op op) const {
     case wire::Op::kCanAccessPeer:
     case wire::Op::kMemInfo:
     case wire::Op::kStickyError:
+    case wire::Op::kDefaultPool:
+    case wire::Op::kGetPoolAttribute:
+    case wire::Op::kGetPoolAccess:
       return 0;
     case wire::Op::kLaunch:
       return std::max(kHostCall, machine_->profile().launch.host_call);

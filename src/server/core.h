@@ -269,6 +269,17 @@ class Core {
   void Handle(Thread thread, wire::CopyIn& message, Time at);
   void Handle(Thread thread, const wire::CopyOut& message, Time at);
   void Handle(Thread thread, const wire::Memset& message, Time at);
+  // --- memory_calls.cpp: stream-ordered memory
+  void Handle(Thread thread, const wire::DefaultPool& message, Time at);
+  void Handle(Thread thread, const wire::CreatePool& message, Time at);
+  void Handle(Thread thread, const wire::DestroyPool& message, Time at);
+  void Handle(Thread thread, const wire::GetPoolAttribute& message, Time at);
+  void Handle(Thread thread, const wire::SetPoolAttribute& message, Time at);
+  void Handle(Thread thread, const wire::TrimPool& message, Time at);
+  void Handle(Thread thread, const wire::SetPoolAccess& message, Time at);
+  void Handle(Thread thread, const wire::GetPoolAccess& message, Time at);
+  void Handle(Thread thread, const wire::AllocAsync& message, Time at);
+  void Handle(Thread thread, const wire::FreeAsync& message, Time at);
 
   // --- stream_calls.cpp: host functions, values in memory
   void Handle(Thread thread, const wire::CallHost& message, Time at);

@@ -8,7 +8,7 @@
 
 namespace allranks::wire {
 
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;
 // Data of one copy or image request; the shim splits what is larger.
 inline constexpr std::uint32_t kMaxChunk = 64u << 20;
 inline constexpr std::uint32_t kMaxPayload = kMaxChunk + (64u << 10);
@@ -77,6 +77,17 @@ enum class Op : std::uint16_t {
   kCopyIn,
   kCopyOut,
   kMemset,
+  // Memory (memory_messages.h).
+  kDefaultPool,
+  kCreatePool,
+  kDestroyPool,
+  kGetPoolAttribute,
+  kSetPoolAttribute,
+  kTrimPool,
+  kSetPoolAccess,
+  kGetPoolAccess,
+  kAllocAsync,
+  kFreeAsync,
   // Streams and graphs (work_messages.h).
   kCallHost,
   kNextHostCall,

@@ -231,5 +231,97 @@ TEST_F(MachineMemoryTest, HostileRegionsAreRefused) {
   EXPECT_EQ(op, 0u);
 }
 
+TEST_F(MachineMemoryTest, AFreeTakesEffectInStreamOrder) {
+  const PoolId pool = machine_->DefaultPool(process_, 0);
+  ASSERT_NE(pool, 0u);
+  EXPECT_EQ(machine_->DefaultPool(process_, 0), pool);
+  const std::uint64_t before = machine_->FreeMemory(process_, 0);
+  Address a = 0, b = 0, c = 0;
+  ASSERT_EQ(machine_->AllocateAsync(process_, Default(), pool, 1000, &a), Status::kSuccess);
+  OpId set = 0, freed = 0, void_free = 0;
+  MemsetRequest request;
+  request.dst = a;
+  request.count = 1000;
+  ASSERT_EQ(machine_->Memset(process_, Default(), request, machine_->now(), &set),
+            Status::kSuccess);
+  ASSERT_EQ(machine_->FreeAsync(process_, Default(), a, machine_->now(), &void_free),
+            Status::kSuccess);
+  EXPECT_EQ(machine_->FreeAsync(process_, Default(), a, machine_->now(), &freed),
+            Status::kInvalidValue);
+  EXPECT_EQ(machine_->Free(process_, a), Status::kInvalidValue);
+  // Another size or another stream gets other memory, the same of both takes over.
+  StreamId other = 0;
+  ASSERT_EQ(machine_->CreateStream(process_, 0, true, 0, &other), Status::kSuccess);
+  ASSERT_EQ(machine_->AllocateAsync(process_, other, pool, 1000, &b), Status::kSuccess);
+  EXPECT_NE(a, b);
+  ASSERT_EQ(machine_->AllocateAsync(process_, Default(), pool, 1000, &c), Status::kSuccess);
+  EXPECT_EQ(a, c);
+  Wait(void_free);
+  EXPECT_EQ(machine_->Describe(process_, a).kind, PointerInfo::Kind::kDevice);
+  ASSERT_EQ(machine_->FreeAsync(process_, other, a, machine_->now(), &freed), Status::kSuccess);
+  EXPECT_EQ(machine_->Describe(process_, a).kind, PointerInfo::Kind::kDevice);
+  Wait(freed);
+  EXPECT_EQ(machine_->Describe(process_, a).kind, PointerInfo::Kind::kUnknown);
+  ASSERT_EQ(machine_->Free(process_, b), Status::kSuccess);
+  EXPECT_EQ(machine_->FreeMemory(process_, 0), before);
+}
+
+TEST_F(MachineMemoryTest, PoolsAreAccountedFor) {
+  const std::uint64_t before = machine_->FreeMemory(process_, 1);
+  PoolId pool = 0;
+  ASSERT_EQ(machine_->CreatePool(process_, 1, 0, &pool), Status::kSuccess);
+  ASSERT_EQ(machine_->SetPoolAttribute(process_, pool, PoolAttribute::kReleaseThreshold, 5000),
+            Status::kSuccess);
+  Address a = 0;
+  ASSERT_EQ(machine_->AllocateAsync(process_, Default(1), pool, 100'000, &a), Status::kSuccess);
+  const auto get = [&](PoolAttribute attribute) {
+    std::uint64_t value = 0;
+    EXPECT_EQ(machine_->GetPoolAttribute(process_, pool, attribute, &value), Status::kSuccess);
+    return value;
+  };
+  EXPECT_EQ(get(PoolAttribute::kUsedCurrent), 100'000u);
+  EXPECT_EQ(before - machine_->FreeMemory(process_, 1), get(PoolAttribute::kReservedCurrent));
+  OpId freed = 0;
+  ASSERT_EQ(machine_->FreeAsync(process_, Default(1), a, machine_->now(), &freed),
+            Status::kSuccess);
+  Wait(freed);
+  EXPECT_EQ(get(PoolAttribute::kUsedCurrent), 0u);
+  EXPECT_EQ(get(PoolAttribute::kReservedCurrent), 5000u);
+  EXPECT_EQ(before - machine_->FreeMemory(process_, 1), 5000u);
+  const ProcessId stranger = machine_->AddProcess(1, 0);
+  EXPECT_EQ(machine_->DestroyPool(stranger, pool), Status::kInvalidValue);
+  EXPECT_EQ(machine_->AllocateAsync(stranger, machine_->DefaultStream(stranger, 0), pool, 8, &a),
+            Status::kInvalidValue);
+  EXPECT_EQ(machine_->DestroyPool(process_, pool), Status::kSuccess);
+  EXPECT_EQ(machine_->FreeMemory(process_, 1), before);
+  EXPECT_EQ(machine_->DestroyPool(process_, pool), Status::kInvalidValue);
+}
+
+// A reset takes pools and their memory, and a free under way must not meet what is not there.
+TEST_F(MachineMemoryTest, ResetsAndEndsTakePools) {
+  const std::uint64_t before = machine_->FreeMemory(process_, 0);
+  for (const bool reset : {true, false}) {
+    PoolId pool = 0;
+    ASSERT_EQ(machine_->CreatePool(process_, 0, 0, &pool), Status::kSuccess);
+    Address a = 0, b = 0;
+    ASSERT_EQ(machine_->AllocateAsync(process_, Default(), pool, 4096, &a), Status::kSuccess);
+    ASSERT_EQ(
+        machine_->AllocateAsync(process_, Default(), machine_->DefaultPool(process_, 0), 4096, &b),
+        Status::kSuccess);
+    OpId freed = 0;
+    ASSERT_EQ(machine_->FreeAsync(process_, Default(), a, machine_->now(), &freed),
+              Status::kSuccess);
+    if (reset) {
+      machine_->ResetDevice(process_, 0);
+      EXPECT_EQ(machine_->DestroyPool(process_, pool), Status::kInvalidValue);
+    } else {
+      machine_->RemoveProcess(process_);
+      process_ = machine_->AddProcess(0, 0);
+    }
+    machine_->RunUntil(machine_->now() + Ms(1));
+    EXPECT_EQ(machine_->FreeMemory(process_, 0), before);
+  }
+}
+
 }  // namespace
 }  // namespace allranks::node

@@ -106,6 +106,39 @@ class FakeMachine final : public node::Machine {
     memory_.erase(found);
     return Status::kSuccess;
   }
+  node::PoolId DefaultPool(node::ProcessId, int device) override {
+    return 1 + static_cast<node::PoolId>(device);
+  }
+  Status CreatePool(node::ProcessId, int, std::uint64_t, node::PoolId*) override {
+    return Status::kNotSupported;
+  }
+  Status DestroyPool(node::ProcessId, node::PoolId) override { return Status::kInvalidValue; }
+  Status GetPoolAttribute(node::ProcessId, node::PoolId, node::PoolAttribute,
+                          std::uint64_t*) override {
+    return Status::kNotSupported;
+  }
+  Status SetPoolAttribute(node::ProcessId, node::PoolId, node::PoolAttribute,
+                          std::uint64_t) override {
+    return Status::kNotSupported;
+  }
+  Status TrimPool(node::ProcessId, node::PoolId, std::uint64_t) override {
+    return Status::kSuccess;
+  }
+  Status SetPoolAccess(node::ProcessId, node::PoolId, int, bool) override {
+    return Status::kSuccess;
+  }
+  Status GetPoolAccess(node::ProcessId, node::PoolId, int, bool* access) override {
+    *access = true;
+    return Status::kSuccess;
+  }
+  Status AllocateAsync(node::ProcessId process, node::StreamId, node::PoolId, std::uint64_t size,
+                       node::Address* address) override {
+    return Allocate(process, 0, size, address);
+  }
+  Status FreeAsync(node::ProcessId process, node::StreamId, node::Address address, Time,
+                   node::OpId*) override {
+    return Free(process, address);
+  }
   Status AllocatePinned(node::ProcessId process, std::uint64_t size,
                         node::PinnedMemory* out) override {
     size = (size + 4095) / 4096 * 4096;

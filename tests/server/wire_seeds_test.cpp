@@ -257,6 +257,40 @@ void PolledMemory(Recorder& r) {
   r.Close(0);
 }
 
+void Pools(Recorder& r) {
+  r.Call(0, wire::Hello{});
+  r.Call(0, wire::Init{});
+  wire::CreatePool create;
+  create.device = 1;
+  const std::uint64_t pool = r.Call(0, create).pool;
+  const std::uint64_t standard = r.Call(0, wire::DefaultPool{}).pool;
+  r.Call(0, wire::SetPoolAttribute{pool, 4, 1000});
+  r.Call(0, wire::SetPoolAccess{pool, 0, true});
+  EXPECT_TRUE(r.Call(0, wire::GetPoolAccess{pool, 0}).access);
+  wire::AllocAsync alloc;
+  alloc.pool = pool;
+  alloc.size = 2000;
+  const std::uint64_t first = r.Call(0, alloc).address;
+  EXPECT_EQ(r.header.status, 0);
+  alloc.pool = standard;
+  const std::uint64_t second = r.Call(0, alloc).address;
+  wire::Copy copy;
+  copy.dst = first;
+  copy.src = second;
+  copy.size = 100;
+  r.Call(0, copy);
+  r.Call(0, wire::FreeAsync{{}, first});
+  r.Call(0, wire::FreeAsync{{}, second});
+  alloc.pool = 0;
+  EXPECT_EQ(r.Call(0, alloc).address, second);
+  r.Call(0, wire::DeviceSync{});
+  EXPECT_EQ(r.Call(0, wire::GetPoolAttribute{pool, 5}).value, 1000u);
+  r.Call(0, wire::TrimPool{pool, 0});
+  r.Call(0, wire::DestroyPool{pool});
+  EXPECT_EQ(r.header.status, 0);
+  r.Close(0);
+}
+
 struct Seed {
   const char* name;
   std::function<void(Recorder&)> hold;
@@ -286,7 +320,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, WireSeedsTest,
                                            Seed{"streams_and_events", StreamsAndEvents},
                                            Seed{"threads_and_keys", ThreadsAndKeys},
                                            Seed{"processes", Processes},
-                                           Seed{"polled_memory", PolledMemory}),
+                                           Seed{"polled_memory", PolledMemory},
+                                           Seed{"pools", Pools}),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 }  // namespace

@@ -85,6 +85,9 @@ using MoreRequests =
                    RecordEvent, WaitEvent, EventQuery, EventSync, EventElapsed, DeviceSync, Launch,
                    Copy, CopyIn, CopyOut, Memset, CallHost, NextHostCall, StreamValues, Finish,
                    Deadlock>;
+using MemoryRequests =
+    testing::Types<DefaultPool, CreatePool, DestroyPool, GetPoolAttribute, SetPoolAttribute,
+                   TrimPool, SetPoolAccess, GetPoolAccess, AllocAsync, FreeAsync>;
 
 template <class T>
 void RoundTrips() {
@@ -160,6 +163,22 @@ TYPED_TEST(Work, SurvivesGarbage) {
   SurvivesGarbage<typename TypeParam::Reply>();
 }
 
+template <class T>
+class Memory : public testing::Test {};
+TYPED_TEST_SUITE(Memory, MemoryRequests);
+TYPED_TEST(Memory, RoundTrips) {
+  RoundTrips<TypeParam>();
+  RoundTrips<typename TypeParam::Reply>();
+}
+TYPED_TEST(Memory, RefusesTruncation) {
+  RefusesTruncation<TypeParam>();
+  RefusesTruncation<typename TypeParam::Reply>();
+}
+TYPED_TEST(Memory, SurvivesGarbage) {
+  SurvivesGarbage<TypeParam>();
+  SurvivesGarbage<typename TypeParam::Reply>();
+}
+
 // A change of these bytes is a new protocol version.
 TEST(Format, IsWhatItWas) {
   Hello hello;
@@ -167,7 +186,7 @@ TEST(Format, IsWhatItWas) {
   hello.pid = 0x01020304;
   hello.token = 0x1112131415161718;
   hello.thread = 5;
-  const unsigned char expected[] = {1,    0,    0,    0,    1, 4, 3, 2, 1, 0x18, 0x17, 0x16, 0x15,
+  const unsigned char expected[] = {2,    0,    0,    0,    1, 4, 3, 2, 1, 0x18, 0x17, 0x16, 0x15,
                                     0x14, 0x13, 0x12, 0x11, 5, 0, 0, 0, 0, 0,    0,    0};
   const Blob bytes = Encode(hello);
   ASSERT_EQ(bytes.size(), sizeof expected);

@@ -112,6 +112,7 @@ CUresult cuDevicePrimaryCtxReset(CUdevice device) {
     Hold hold(driver.load_lock);
     ForgetModules(device);
   }
+  ForgetPools(device);
   wire::ResetDevice reset;
   reset.device = device;
   return Result(Call(reset));

@@ -111,6 +111,12 @@ struct Event {
   unsigned flags = 0;
 };
 
+struct Pool {
+  std::uint64_t id = 0;  // 0: a default pool whose number has not been asked for yet
+  int device = 0;
+  bool standard = false;
+};
+
 // The live handles of one type.
 template <class T>
 class Handles {
@@ -158,6 +164,9 @@ struct Driver {
   Handles<Kernel> kernels;
   Handles<Stream> streams;
   Handles<Event> events;
+  Handles<Pool> pools;
+  Pool* default_pools[kMaxDevices] = {};  // made at first use; under context_lock
+  Pool* current_pools[kMaxDevices] = {};  // null: the default one; under context_lock
 };
 Driver& TheDriver();
 
@@ -183,6 +192,8 @@ CUresult SetMaxDynamicShared(Function* function, int bytes);
 
 // A reset took the device's modules away. load_lock is held.
 void ForgetModules(int device);
+// And its pools.
+void ForgetPools(int device);
 
 // The thread that runs the program's host functions (host_function.cpp): made at first use.
 CUresult StartHostThread();

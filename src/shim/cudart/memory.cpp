@@ -44,27 +44,6 @@ cudaError_t cudaFree(void* pointer) {
   return Note(cuMemFree(Ptr(pointer)));
 }
 
-// The stream-ordered allocator without its pools: memory is there at once, and is freed when the
-// work before it has been done.
-namespace {
-cudaError_t MallocAsync(void** pointer, size_t size) { return cudaMalloc(pointer, size); }
-cudaError_t FreeAsync(void* pointer, cudaStream_t stream) {
-  ALLRANKS_ENTER();
-  const CUresult result = cuStreamSynchronize(stream);
-  return Note(result != CUDA_SUCCESS ? result : cuMemFree(Ptr(pointer)));
-}
-}  // namespace
-cudaError_t cudaMallocAsync(void** pointer, size_t size, cudaStream_t) {
-  return MallocAsync(pointer, size);
-}
-ALLRANKS_EXPORT cudaError_t cudaMallocAsync_ptsz(void** pointer, size_t size, cudaStream_t) {
-  return MallocAsync(pointer, size);
-}
-cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) { return FreeAsync(pointer, stream); }
-ALLRANKS_EXPORT cudaError_t cudaFreeAsync_ptsz(void* pointer, cudaStream_t stream) {
-  return FreeAsync(pointer, stream == nullptr ? cudaStreamPerThread : stream);
-}
-
 cudaError_t cudaHostAlloc(void** pointer, size_t size, unsigned flags) {
   ALLRANKS_ENTER();
   return Note(cuMemHostAlloc(pointer, size, flags));
