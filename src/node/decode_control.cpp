@@ -96,39 +96,46 @@ bool Decoder::Call(const Instruction& in) {
   return true;
 }
 
+// bar, barrier{.cta}: .sync a{, b}; .arrive a, b; .red.op d, a{, b}, {!}c
 bool Decoder::Barrier(const Instruction& in) {
   if (in.Has("cluster")) return false;
   BarrierOp op;
-  std::size_t next = 0;
-  if (in.Has("sync")) {
-    op.what = BarrierOp::What::kSync;
-  } else if (in.Has("arrive")) {
-    op.what = BarrierOp::What::kArrive;
-  } else if (in.Has("red")) {
+  const auto& o = in.operands;
+  const bool reduce = in.Has("red");
+  if (reduce) {
+    if (in.Has("popc") + in.Has("and") + in.Has("or") != 1) return false;
     op.what = in.Has("popc")  ? BarrierOp::What::kRedPopc
               : in.Has("and") ? BarrierOp::What::kRedAnd
                               : BarrierOp::What::kRedOr;
-    next = 1;
+  } else if (in.Has("sync")) {
+    op.what = BarrierOp::What::kSync;
+  } else if (in.Has("arrive")) {
+    op.what = BarrierOp::What::kArrive;
   } else {
     return false;
   }
   Op out = Start(in, OpKind::kBarrier);
-  if (next == 1) {
-    if (in.operands.size() < 3) return false;
+  const std::size_t first = reduce ? 1 : 0, around = reduce ? 2 : 0;
+  if (o.size() < around + 1 || o.size() > around + 2) return false;
+  const bool counted = o.size() == around + 2;
+  if (op.what == BarrierOp::What::kArrive && !counted) return false;
+  if (reduce) {
     if (op.what == BarrierOp::What::kRedPopc) {
-      if (!Destination(in.operands[0], 4, &out.d)) return false;
-    } else {
-      out.d = Predicate(in.operands[0]);
+      if (!Destination(o[0], 4, &out.d)) return false;
+    } else if (o[0].kind != Operand::Kind::kSink) {
+      if (RegisterType(o[0]) != Type::kPred) return false;
+      out.d = Predicate(o[0]);
     }
-    op.source = Predicate(in.operands.back());
-    op.source_negated = in.operands.back().negated;
-    if (out.d == kNoSlot || op.source == kNoSlot) return false;
+    op.source = Predicate(o.back());
+    op.source_negated = o.back().negated;
+    if (op.source == kNoSlot) return false;
   }
-  const std::size_t last = in.operands.size() - next;  // behind it only a reduction's predicate
-  if (next >= in.operands.size()) return false;
-  op.id = Place(in.operands[next], 4, false);
-  if (next + 1 < last) op.threads = Place(in.operands[next + 1], 4, false);
+  op.id = Place(o[first], 4, false);
   if (op.id == kNoSlot) return false;
+  if (counted) {
+    op.threads = Place(o[first + 1], 4, false);
+    if (op.threads == kNoSlot) return false;
+  }
   out.aux = static_cast<std::uint32_t>(code_->barriers.size());
   code_->barriers.push_back(op);
   Emit(out);

@@ -1,4 +1,4 @@
-// Paths of a warp: parting, meeting again, warp-wide operations, CTA barriers, exit.
+// Paths of a warp: parting, meeting again, warp-wide operations, exit. CTA barriers: barriers.cpp.
 //
 // Why no lane can starve another: a path holds back lanes that wait for it at a join only while it
 // can run. When it parks, waits in a barrier or for other lanes, or has taken kPatience back edges,
@@ -450,71 +450,6 @@ void World::ExecuteWarpOp(Warp& warp, const std::vector<Path*>& group) {
         ForLanes(path->mask, [&](int l) { set(l, value); });
         break;
       }
-    }
-  }
-}
-
-void World::ArriveAtBarrier(Path& path, const BarrierOp& op) {
-  Warp& warp = *path.warp;
-  Cta& cta = *warp.cta;
-  const int lane = std::countr_zero(path.mask);
-  const std::uint32_t id = Lane32(path, op.id, lane);
-  if (id >= 16) {
-    Fault(path, Status::kIllegalInstruction, "barrier number above 15");
-    return;
-  }
-  if (cta.barriers.empty()) cta.barriers.resize(16);
-  NamedBarrier& barrier = cta.barriers[id];
-  if (op.threads != kNoSlot) barrier.expected = Lane32(path, op.threads, lane);
-  // A count is in whole warps: a warp's last, partial one stands for 32 threads there.
-  const bool whole = path.mask == warp.live;
-  barrier.arrived += op.threads != kNoSlot && whole
-                         ? kLanes
-                         : static_cast<std::uint32_t>(std::popcount(path.mask));
-  barrier.latest = std::max(barrier.latest, path.clock);
-  if (op.source != kNoSlot) {
-    const std::uint32_t p =
-        (PredicatesOf(path)[op.source] ^ (op.source_negated ? kAllLanes : 0)) & path.mask;
-    barrier.votes += static_cast<std::uint32_t>(std::popcount(p));
-    barrier.voters += static_cast<std::uint32_t>(std::popcount(path.mask));
-  }
-  if (op.what == BarrierOp::What::kArrive) {
-    ++path.pc;
-    QueuePath(path, path.clock);
-  } else {
-    path.state = Path::State::kBarrier;
-    barrier.waiting.push_back(&path);
-  }
-  CheckBarriers(cta);
-  if (path.state == Path::State::kBarrier) ReleaseJoins(warp);
-}
-
-void World::CheckBarriers(Cta& cta) {
-  for (NamedBarrier& barrier : cta.barriers) {
-    if (barrier.arrived == 0) continue;
-    const std::uint32_t expected = barrier.expected != 0 ? barrier.expected : cta.live_threads;
-    if (barrier.arrived < expected) continue;
-    const Time at = barrier.latest + costs.barrier;
-    const std::vector<Path*> waiting = std::move(barrier.waiting);
-    const NamedBarrier done = barrier;
-    barrier = {};
-    for (Path* path : waiting) {
-      const Op& op = cta.launch->code->ops[path->pc];
-      const BarrierOp& what = cta.launch->code->barriers[op.aux];
-      if (what.source != kNoSlot) {
-        const bool all = done.votes == done.voters;
-        ForLanes(path->mask, [&](int l) {
-          if (what.what == BarrierOp::What::kRedPopc) {
-            SetLane32(*path, op.d, l, done.votes);
-          } else {
-            SetPredicate(*path, op.d, l,
-                         what.what == BarrierOp::What::kRedAnd ? all : done.votes != 0);
-          }
-        });
-      }
-      path->clock = at;
-      ++path->pc;
-      QueuePath(*path, at);
     }
   }
 }

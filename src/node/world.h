@@ -96,12 +96,14 @@ struct Warp {
 };
 
 struct NamedBarrier {
-  std::uint32_t arrived = 0;            // threads
-  std::uint32_t expected = 0;           // given count, or 0 = all live threads
+  std::uint32_t warps = 0;              // that have arrived with all their threads
+  std::uint32_t expected = 0;           // threads, as given; 0 = all of the CTA
   std::uint32_t votes = 0, voters = 0;  // bar.red
-  bool all = true;
   Time latest = 0;
+  std::vector<std::uint32_t> partial;  // by warp: lanes that wait for others of their warp
   std::vector<Path*> waiting;
+
+  bool Used() const { return warps != 0 || !waiting.empty(); }
 };
 
 struct Cta {
@@ -266,6 +268,7 @@ class World {
   bool MeetAligned(Path& path);
   void ArriveAtBarrier(Path& path, const BarrierOp& op);
   void CheckBarriers(Cta& cta);
+  void CheckBarrier(Cta& cta, NamedBarrier& barrier);
 
   // griddepcontrol (calls.cpp). True: the path has to wait.
   bool WaitForGrid(Path& path);
