@@ -35,6 +35,7 @@ using ModuleId = std::uint64_t;
 using KernelId = std::uint64_t;
 using StreamId = std::uint64_t;  // never 0; each (process, device) has DefaultStream()
 using EventId = std::uint64_t;
+using GraphId = std::uint64_t;
 using Address = std::uint64_t;
 using PoolId = std::uint64_t;  // never 0
 
@@ -102,6 +103,10 @@ struct LaunchRequest {
   Dim3 grid, block, cluster;
   std::uint32_t dynamic_shared = 0;
   bool cooperative = false;
+  std::optional<int> priority;    // else its stream's; lower numbers first
+  bool programmatic = false;      // may begin when the kernel before it has triggered
+  EventId trigger_event = 0;      // recorded when all CTAs have triggered or ended ...
+  bool trigger_at_start = false;  // ... or when all have begun
   std::vector<std::byte> params;  // packed as KernelInfo says
 };
 
@@ -154,6 +159,29 @@ struct ValueOp {
   int width = 4;  // bytes: 4 or 8
   Address address = 0;
   std::uint64_t value = 0;
+};
+
+// One operation of an executable graph. Only what belongs to its kind is looked at.
+struct GraphNode {
+  enum class Kind : std::uint8_t {
+    kEmpty,
+    kKernel,
+    kCopy,
+    kMemset,
+    kHost,
+    kRecord,
+    kWait,
+    kValues,
+  };
+  Kind kind = Kind::kEmpty;
+  int device = 0;                    // ordinal as the process sees it
+  std::vector<std::uint32_t> after;  // nodes before this one in the list
+  LaunchRequest launch;
+  CopyRequest copy;
+  MemsetRequest memset;
+  HostFunction host;
+  EventId event = 0;
+  std::vector<ValueOp> values;
 };
 
 // --- what went on (listeners print; the machine never does) --------------------------------------
@@ -320,6 +348,15 @@ class Machine {
   // Writes to memory and waits for values there, one after the other.
   virtual Status Values(ProcessId process, StreamId stream, std::vector<ValueOp> values, Time at,
                         OpId* op) = 0;
+  // Graphs that can be launched: a list of operations in which each comes after those it waits for.
+  virtual Status PutGraph(ProcessId process, std::vector<GraphNode> nodes, GraphId* graph) = 0;
+  // Launches from now on use `node` in that place; those under way are not changed.
+  virtual Status UpdateGraph(ProcessId process, GraphId graph, std::uint32_t place,
+                             GraphNode node) = 0;
+  virtual Status DropGraph(ProcessId process, GraphId graph) = 0;
+  // One launch of a graph begins when the one before it has ended.
+  virtual Status LaunchGraph(ProcessId process, StreamId stream, GraphId graph, Time at,
+                             OpId* op) = 0;
   // Last operation of a stream / the one an event marks / all of a device. What synchronise waits
   // for.
   virtual Status StreamTail(ProcessId process, StreamId stream, std::vector<OpId>* ops) = 0;

@@ -1,6 +1,7 @@
 // The Machine's state beside the World: operations, streams, events, modules, and what hosts wait
 // for. Split over machine.cpp (time), machine_memory.cpp, machine_modules.cpp, machine_streams.cpp,
-// machine_work.cpp (operations, kernels), machine_copy.cpp and machine_signal.cpp.
+// machine_work.cpp (operations, kernels), machine_copy.cpp, machine_signal.cpp and
+// machine_graph.cpp.
 #pragma once
 
 #include <deque>
@@ -53,7 +54,9 @@ struct Stream {
   bool non_blocking = false;
   bool legacy = false;
   bool destroyed = false;  // kept until its tail is complete
+  int priority = 0;        // lower numbers first
   OpId tail = 0;
+  std::vector<OpId> also;  // the next operation waits for these, too (graphs)
 };
 
 struct Event {
@@ -87,7 +90,17 @@ struct Place {
 };
 
 struct Operation {
-  enum class What : std::uint8_t { kKernel, kCopy, kMemset, kFree, kRecord, kHost, kValues };
+  enum class What : std::uint8_t {
+    kKernel,
+    kCopy,
+    kMemset,
+    kFree,
+    kRecord,
+    kHost,
+    kValues,
+    kGraph,  // the beginning of a graph's launch
+    kJoin,   // nothing but the end of what it depends on
+  };
   OpId id = 0;
   What what = What::kRecord;
   ProcessId process = 0;
@@ -123,6 +136,12 @@ struct Operation {
   std::vector<Place> places;
   std::size_t step = 0;     // the first that is not done
   std::uint64_t watch = 0;  // of the value it waits for
+};
+
+struct ExecutableGraph {
+  ProcessId process = 0;
+  std::vector<GraphNode> nodes;
+  OpId last = 0;  // the end of its latest launch
 };
 
 class MachineImpl final : public Machine {
@@ -201,6 +220,11 @@ class MachineImpl final : public Machine {
   Status FinishHostCall(ProcessId process, OpId op, Time at) override;
   Status Values(ProcessId process, StreamId stream, std::vector<ValueOp> values, Time at,
                 OpId* op) override;
+  Status PutGraph(ProcessId process, std::vector<GraphNode> nodes, GraphId* graph) override;
+  Status UpdateGraph(ProcessId process, GraphId graph, std::uint32_t place,
+                     GraphNode node) override;
+  Status DropGraph(ProcessId process, GraphId graph) override;
+  Status LaunchGraph(ProcessId process, StreamId stream, GraphId graph, Time at, OpId* op) override;
   Status StreamTail(ProcessId process, StreamId stream, std::vector<OpId>* ops) override;
   Status EventTail(ProcessId process, EventId event, std::vector<OpId>* ops) override;
   Status DeviceTail(ProcessId process, int device, std::vector<OpId>* ops) override;
@@ -267,6 +291,9 @@ class MachineImpl final : public Machine {
   void EndContext(ProcessId process, int device);  // kills and drops its work
   void FinishLaunch(struct Launch& launch, Time at);
 
+  Status CheckNode(ProcessId process, const GraphNode& node, std::uint32_t place);
+  Status EnqueueNode(ProcessId process, StreamId lane, const GraphNode& node, Time at);
+
   // Modules.
   Result<std::shared_ptr<ParsedImage>> ParseImage(std::span<const std::byte> image, Status* status);
   Status PlaceGlobals(LoadedModule& module);
@@ -299,6 +326,7 @@ class MachineImpl final : public Machine {
   std::map<StreamId, Stream> streams_;
   std::map<std::pair<ProcessId, int>, StreamId> default_streams_;
   std::map<EventId, Event> events_;
+  std::map<GraphId, ExecutableGraph> graphs_;
   std::map<ModuleId, LoadedModule> modules_;
   std::map<KernelId, Kernel> kernels_;
   std::unordered_map<std::string, std::weak_ptr<ParsedImage>> images_;  // by content

@@ -13,18 +13,24 @@ StreamId MachineImpl::DefaultStream(ProcessId process, int device) {
   StreamId& id = default_streams_[{process, number}];
   if (id == 0) {
     id = next_id_++;
-    streams_[id] = {process, number, false, true, 0};
+    Stream& made = streams_[id];
+    made.process = process;
+    made.device = number;
+    made.legacy = true;
   }
   return id;
 }
 
 Status MachineImpl::CreateStream(ProcessId process, int device, bool non_blocking, int priority,
                                  StreamId* stream) {
-  (void)priority;  // accepted; no profile says yet what it is worth
   const Process* found = Find(process);
   if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidContext;
   *stream = next_id_++;
-  streams_[*stream] = {process, world_.FirstDevice(*found) + device, non_blocking, false, 0};
+  Stream& made = streams_[*stream];
+  made.process = process;
+  made.device = world_.FirstDevice(*found) + device;
+  made.non_blocking = non_blocking;
+  made.priority = priority;
   return Status::kSuccess;
 }
 

@@ -34,6 +34,7 @@ void MachineImpl::Depend(Operation& op, OpId on) {
 void MachineImpl::Enqueue(Stream& stream, Operation& op, Time at) {
   op.ready = std::max({op.ready, at, world_.now});
   Depend(op, stream.tail);
+  for (const OpId id : std::exchange(stream.also, {})) Depend(op, id);
   // The legacy default stream and the blocking streams of a context wait for each other.
   if (!stream.non_blocking) {
     std::erase_if(streams_, [&](const auto& entry) {
@@ -67,6 +68,11 @@ void MachineImpl::Ready(Operation& op) {
     case Operation::What::kValues:
       at += profile().launch.event;
       break;
+    case Operation::What::kGraph:
+      at += profile().launch.graph;
+      break;
+    case Operation::What::kJoin:
+      break;
   }
   At(at, [this, id = op.id] { Start(id); });
 }
@@ -99,6 +105,8 @@ void MachineImpl::Start(OpId id) {
     }
     case Operation::What::kFree:
     case Operation::What::kRecord:
+    case Operation::What::kGraph:
+    case Operation::What::kJoin:
       Complete(id, world_.now);
       break;
     case Operation::What::kHost:

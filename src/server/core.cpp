@@ -192,10 +192,10 @@ void Core::Received(Link* link, wire::Frame frame) {
     ALLRANKS_ACCEPT(CallHost)
     ALLRANKS_ACCEPT(NextHostCall)
     ALLRANKS_ACCEPT(StreamValues)
-    case wire::Op::kPutGraph:
-    case wire::Op::kUpdateGraph:
-    case wire::Op::kDropGraph:
-    case wire::Op::kLaunchGraph:
+    ALLRANKS_ACCEPT(PutGraph)
+    ALLRANKS_ACCEPT(UpdateGraph)
+    ALLRANKS_ACCEPT(DropGraph)
+    ALLRANKS_ACCEPT(LaunchGraph)
     case wire::Op::kNone:
     case wire::Op::kHello:
     case wire::Op::kFinish:
@@ -305,6 +305,9 @@ node::Time Core::CostOf(wire::Op op) const {
     case wire::Op::kWatchKey:
     case wire::Op::kUnwatchKey:
     case wire::Op::kNextHostCall:
+    case wire::Op::kPutGraph:
+    case wire::Op::kUpdateGraph:
+    case wire::Op::kDropGraph:
     case wire::Op::kInit:
     case wire::Op::kPutImage:
     case wire::Op::kDropImage:
@@ -324,6 +327,8 @@ node::Time Core::CostOf(wire::Op op) const {
       return 0;
     case wire::Op::kLaunch:
       return std::max(kHostCall, machine_->profile().launch.host_call);
+    case wire::Op::kLaunchGraph:
+      return std::max(kHostCall, machine_->profile().launch.graph_call);
     default:
       return op > wire::Op::kInit ? std::max(kHostCall, machine_->profile().launch.api_call)
                                   : kHostCall;

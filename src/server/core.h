@@ -71,6 +71,10 @@ struct CoreOptions {
   const std::atomic<bool>* interrupt = nullptr;
 };
 
+// Parts of messages as the machine wants them.
+node::Rows RowsOf(const wire::Rows& rows);
+std::vector<node::ValueOp> ValuesOf(const std::vector<wire::ValueOp>& messages);
+
 class Core {
  public:
   enum class Standing {
@@ -287,6 +291,14 @@ class Core {
   void Handle(Thread thread, const wire::StreamValues& message, Time at);
   void HostCallDue(const node::HostCall& call, Time at);
   void AnswerHostCaller(Thread thread);
+  // --- graph_calls.cpp
+  void Handle(Thread thread, wire::PutGraph& message, Time at);
+  void Handle(Thread thread, wire::UpdateGraph& message, Time at);
+  void Handle(Thread thread, const wire::DropGraph& message, Time at);
+  void Handle(Thread thread, const wire::LaunchGraph& message, Time at);
+  // What a message asks of the machine. False: it is too large, or names what the process has not.
+  bool Translate(Thread thread, wire::Launch& message, node::LaunchRequest* launch);
+  bool Translate(Thread thread, wire::GraphNode& message, node::GraphNode* node);
 
   struct Stream {
     node::StreamId id = 0;

@@ -62,20 +62,24 @@ void Core::Handle(Thread thread, const wire::NextHostCall& message, Time at) {
   AnswerHostCaller(thread);
 }
 
-void Core::Handle(Thread thread, const wire::StreamValues& message, Time at) {
-  const auto stream = Find(thread, message.stream);
-  if (!stream) return Fail<wire::StreamValues>(thread, Status::kInvalidHandle);
+std::vector<node::ValueOp> ValuesOf(const std::vector<wire::ValueOp>& messages) {
   std::vector<node::ValueOp> values;
-  for (const wire::ValueOp& value : message.values) {
+  for (const wire::ValueOp& value : messages) {
     values.push_back({.kind = static_cast<node::ValueOp::Kind>(value.kind),
                       .compare = static_cast<node::ValueOp::Compare>(value.compare),
                       .width = value.width,
                       .address = value.address,
                       .value = value.value});
   }
+  return values;
+}
+
+void Core::Handle(Thread thread, const wire::StreamValues& message, Time at) {
+  const auto stream = Find(thread, message.stream);
+  if (!stream) return Fail<wire::StreamValues>(thread, Status::kInvalidHandle);
   OpId op = 0;
   Fail<wire::StreamValues>(
-      thread, machine_->Values(MachineOf(thread), stream->id, std::move(values), at, &op));
+      thread, machine_->Values(MachineOf(thread), stream->id, ValuesOf(message.values), at, &op));
 }
 
 }  // namespace allranks::server

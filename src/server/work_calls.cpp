@@ -21,11 +21,11 @@ namespace {
 constexpr int kPatience = 16;
 constexpr std::size_t kMaxParams = 32'768;
 
+}  // namespace
+
 node::Rows RowsOf(const wire::Rows& rows) {
   return {rows.height, rows.depth, rows.dst_pitch, rows.dst_slice, rows.src_pitch, rows.src_slice};
 }
-
-}  // namespace
 
 std::optional<Core::Stream> Core::Find(Thread thread, const wire::StreamRef& ref) {
   hosts_.Note(thread, Hosts::Activity::kActs);
@@ -237,19 +237,30 @@ void Core::Handle(Thread thread, const wire::EventQuery& message, Time at) {
 // --- work
 // -------------------------------------------------------------------------------------------
 
+bool Core::Translate(Thread thread, wire::Launch& message, node::LaunchRequest* launch) {
+  const Process& process = ProcessOf(thread);
+  if (!process.kernels.contains(message.kernel)) return false;
+  if (message.trigger_event != 0 && !process.events.contains(message.trigger_event)) return false;
+  launch->kernel = message.kernel;
+  launch->grid = {message.grid.x, message.grid.y, message.grid.z};
+  launch->block = {message.block.x, message.block.y, message.block.z};
+  launch->cluster = {message.cluster.x, message.cluster.y, message.cluster.z};
+  launch->dynamic_shared = message.dynamic_shared;
+  launch->cooperative = message.cooperative;
+  if (message.has_priority) launch->priority = message.priority;
+  launch->programmatic = message.programmatic;
+  launch->trigger_event = message.trigger_event;
+  launch->trigger_at_start = message.trigger_at_start;
+  launch->params = std::move(message.params);
+  return true;
+}
+
 void Core::Handle(Thread thread, wire::Launch& message, Time at) {
   const auto stream = Find(thread, message.stream);
-  if (!stream || !ProcessOf(thread).kernels.contains(message.kernel))
-    return Fail<wire::Launch>(thread, Status::kInvalidHandle);
-  if (message.params.size() > kMaxParams) return Fail<wire::Launch>(thread, Status::kInvalidValue);
   node::LaunchRequest launch;
-  launch.kernel = message.kernel;
-  launch.grid = {message.grid.x, message.grid.y, message.grid.z};
-  launch.block = {message.block.x, message.block.y, message.block.z};
-  launch.cluster = {message.cluster.x, message.cluster.y, message.cluster.z};
-  launch.dynamic_shared = message.dynamic_shared;
-  launch.cooperative = message.cooperative;
-  launch.params = std::move(message.params);
+  if (message.params.size() > kMaxParams) return Fail<wire::Launch>(thread, Status::kInvalidValue);
+  if (!stream || !Translate(thread, message, &launch))
+    return Fail<wire::Launch>(thread, Status::kInvalidHandle);
   OpId op = 0;
   Fail<wire::Launch>(thread, machine_->Launch(MachineOf(thread), stream->id, launch, at, &op));
 }

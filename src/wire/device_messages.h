@@ -370,9 +370,15 @@ struct Launch {
   Dim grid, block, cluster;
   std::uint32_t dynamic_shared = 0;
   bool cooperative = false;
+  bool has_priority = false;        // else the stream's
+  std::int32_t priority = 0;
+  bool programmatic = false;        // may begin when the kernel before it lets it
+  std::uint64_t trigger_event = 0;  // recorded when every block has let dependents begin ...
+  bool trigger_at_start = false;    // ... or has begun
   Blob params;  // packed as GetKernelReply says
   template <class A> void Visit(A& a) {
-    a(stream, kernel, grid, block, cluster, dynamic_shared, cooperative, params);
+    a(stream, kernel, grid, block, cluster, dynamic_shared, cooperative, has_priority, priority);
+    a(programmatic, trigger_event, trigger_at_start, params);
   }
 };
 

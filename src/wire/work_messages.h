@@ -62,5 +62,59 @@ struct StreamValues {
   template <class A> void Visit(A& a) { a(stream, values); }
 };
 
+// --- graphs ------------------------------------------------------------------------------------
+
+// One operation of a graph; of the messages in it only what belongs to its kind is looked at, and
+// never their streams.
+struct GraphNode {
+  enum class Kind : std::uint8_t {
+    kEmpty, kKernel, kCopy, kMemset, kHost, kRecord, kWait, kValues, kLast_ = kValues
+  };
+  Kind kind = Kind::kEmpty;
+  std::int32_t device = 0;
+  std::vector<std::uint32_t> after;  // places before its own in the list
+  Launch launch;
+  Copy copy;
+  Memset memset;
+  HostFunction host;
+  std::uint64_t event = 0;
+  std::vector<ValueOp> values;
+  template <class A> void Visit(A& a) {
+    a(kind, device, after, launch, copy, memset, host, event, values);
+  }
+};
+struct PutGraphReply {
+  std::uint64_t graph = 0;
+  template <class A> void Visit(A& a) { a(graph); }
+};
+struct PutGraph {
+  static constexpr Op kOp = Op::kPutGraph;
+  using Reply = PutGraphReply;
+  std::vector<GraphNode> nodes;
+  template <class A> void Visit(A& a) { a(nodes); }
+};
+// Launches from now on do `nodes` in `places`; what each waits for stays as it was.
+struct UpdateGraph {
+  static constexpr Op kOp = Op::kUpdateGraph;
+  using Reply = Empty;
+  std::uint64_t graph = 0;
+  std::vector<std::uint32_t> places;
+  std::vector<GraphNode> nodes;
+  template <class A> void Visit(A& a) { a(graph, places, nodes); }
+};
+struct DropGraph {
+  static constexpr Op kOp = Op::kDropGraph;
+  using Reply = Empty;
+  std::uint64_t graph = 0;
+  template <class A> void Visit(A& a) { a(graph); }
+};
+struct LaunchGraph {
+  static constexpr Op kOp = Op::kLaunchGraph;
+  using Reply = Empty;
+  StreamRef stream;
+  std::uint64_t graph = 0;
+  template <class A> void Visit(A& a) { a(stream, graph); }
+};
+
 // clang-format on
 }  // namespace allranks::wire

@@ -259,6 +259,16 @@ class FakeMachine final : public node::Machine {
                 node::OpId*) override {
     return Status::kNotSupported;
   }
+  Status PutGraph(node::ProcessId, std::vector<node::GraphNode>, node::GraphId*) override {
+    return Status::kNotSupported;
+  }
+  Status UpdateGraph(node::ProcessId, node::GraphId, std::uint32_t, node::GraphNode) override {
+    return Status::kNotSupported;
+  }
+  Status DropGraph(node::ProcessId, node::GraphId) override { return Status::kNotSupported; }
+  Status LaunchGraph(node::ProcessId, node::StreamId, node::GraphId, Time, node::OpId*) override {
+    return Status::kNotSupported;
+  }
   Status StreamTail(node::ProcessId, node::StreamId stream, std::vector<node::OpId>* ops) override {
     if (auto found = tails_.find(stream); found != tails_.end()) ops->push_back(found->second);
     return Status::kSuccess;

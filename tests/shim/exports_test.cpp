@@ -42,7 +42,8 @@ TEST(Exports, WithoutANodeCallsFailAlike) {
       reinterpret_cast<int (*)(void**, std::size_t)>(dlsym(library, "cudaMalloc"));
   const auto last = reinterpret_cast<int (*)()>(dlsym(library, "cudaGetLastError"));
   const auto name = reinterpret_cast<const char* (*)(int)>(dlsym(library, "cudaGetErrorName"));
-  const auto graph = reinterpret_cast<int (*)(void*, unsigned)>(dlsym(library, "cudaGraphCreate"));
+  const auto graph = reinterpret_cast<int (*)(void*, unsigned)>(
+      dlsym(library, "cudaGraphConditionalHandleCreate"));
   int devices = -1;
   EXPECT_EQ(count(&devices), 999);
   EXPECT_EQ(devices, 0);

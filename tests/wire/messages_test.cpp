@@ -83,8 +83,8 @@ using Requests =
 using MoreRequests =
     testing::Types<CreateStream, DestroyStream, StreamQuery, StreamSync, CreateEvent, DestroyEvent,
                    RecordEvent, WaitEvent, EventQuery, EventSync, EventElapsed, DeviceSync, Launch,
-                   Copy, CopyIn, CopyOut, Memset, CallHost, NextHostCall, StreamValues, Finish,
-                   Deadlock>;
+                   Copy, CopyIn, CopyOut, Memset, CallHost, NextHostCall, StreamValues, PutGraph,
+                   UpdateGraph, DropGraph, LaunchGraph, Finish, Deadlock>;
 using MemoryRequests =
     testing::Types<DefaultPool, CreatePool, DestroyPool, GetPoolAttribute, SetPoolAttribute,
                    TrimPool, SetPoolAccess, GetPoolAccess, AllocAsync, FreeAsync>;

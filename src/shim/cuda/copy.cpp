@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "shim/cuda/capture.h"
 #include "shim/cuda/driver.h"
 
 namespace allranks::shim {
@@ -101,6 +102,7 @@ std::vector<char> Pack(const Region& run) {
 }  // namespace
 
 CUresult CopyRegion(Region region, CUstream stream, bool per_thread, bool async) {
+  if (Stream* capturing = Capturing(stream, per_thread)) return CaptureCopy(capturing, region);
   wire::StreamRef ref;
   const CUresult resolved = ResolveStream(stream, per_thread, &ref);
   if (resolved != CUDA_SUCCESS) return resolved;

@@ -46,6 +46,19 @@ CUresult Locate(const End& end, std::size_t width, std::size_t height, std::size
   return CUDA_SUCCESS;
 }
 
+CUresult RegionOfEnds(const End& src, const End& dst, std::size_t width, std::size_t height,
+                      std::size_t depth, Region* region) {
+  region->width = width;
+  region->rows.height = height;
+  region->rows.depth = depth;
+  if (width == 0 || height == 0 || depth == 0) return CUDA_SUCCESS;
+  const CUresult result = Locate(src, width, height, depth, &region->src, &region->rows.src_pitch,
+                                 &region->rows.src_slice);
+  if (result != CUDA_SUCCESS) return result;
+  return Locate(dst, width, height, depth, &region->dst, &region->rows.dst_pitch,
+                &region->rows.dst_slice);
+}
+
 CUresult CopyBlock(bool per_thread, const End& src, const End& dst, std::size_t width,
                    std::size_t height, std::size_t depth, CUstream stream, bool async) {
   Context* context;
@@ -53,16 +66,8 @@ CUresult CopyBlock(bool per_thread, const End& src, const End& dst, std::size_t 
   if (ready != CUDA_SUCCESS) return ready;
   if (width == 0 || height == 0 || depth == 0) return CUDA_SUCCESS;
   Region region;
-  region.width = width;
-  region.rows.height = height;
-  region.rows.depth = depth;
-  CUresult result = Locate(src, width, height, depth, &region.src, &region.rows.src_pitch,
-                           &region.rows.src_slice);
-  if (result != CUDA_SUCCESS) return result;
-  result = Locate(dst, width, height, depth, &region.dst, &region.rows.dst_pitch,
-                  &region.rows.dst_slice);
-  if (result != CUDA_SUCCESS) return result;
-  return CopyRegion(region, stream, per_thread, async);
+  const CUresult result = RegionOfEnds(src, dst, width, height, depth, &region);
+  return result == CUDA_SUCCESS ? CopyRegion(region, stream, per_thread, async) : result;
 }
 
 CUresult Copy2D(bool per_thread, const CUDA_MEMCPY2D* copy, CUstream stream, bool async,
@@ -83,14 +88,21 @@ CUresult Copy2D(bool per_thread, const CUDA_MEMCPY2D* copy, CUstream stream, boo
 
 // For CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER, whose contexts say nothing that the addresses do not.
 template <class T>
+End SourceOf(const T& copy) {
+  return {copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcXInBytes,
+          copy.srcY,          copy.srcZ,    copy.srcPitch,  copy.srcHeight};
+}
+template <class T>
+End TargetOf(const T& copy) {
+  return {copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstXInBytes,
+          copy.dstY,          copy.dstZ,    copy.dstPitch,  copy.dstHeight};
+}
+
+template <class T>
 CUresult Copy3D(bool per_thread, const T* copy, CUstream stream, bool async) {
   if (copy == nullptr || copy->srcLOD != 0 || copy->dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
-  const End src{copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcXInBytes,
-                copy->srcY,          copy->srcZ,    copy->srcPitch,  copy->srcHeight};
-  const End dst{copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes,
-                copy->dstY,          copy->dstZ,    copy->dstPitch,  copy->dstHeight};
-  return CopyBlock(per_thread, src, dst, copy->WidthInBytes, copy->Height, copy->Depth, stream,
-                   async);
+  return CopyBlock(per_thread, SourceOf(*copy), TargetOf(*copy), copy->WidthInBytes, copy->Height,
+                   copy->Depth, stream, async);
 }
 
 // The legacy default stream is refused, as on hardware. The attributes are hints.
@@ -117,6 +129,12 @@ CUresult CopyBatch(bool per_thread, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t
 }
 
 }  // namespace
+
+CUresult allranks::shim::RegionOf(const CUDA_MEMCPY3D& copy, Region* region) {
+  if (copy.srcLOD != 0 || copy.dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
+  return RegionOfEnds(SourceOf(copy), TargetOf(copy), copy.WidthInBytes, copy.Height, copy.Depth,
+                      region);
+}
 
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D* copy) { return Copy2D(false, copy, nullptr, false, true); }
 CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* copy) {

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "shim/cuda/capture.h"
+
 namespace allranks::shim {
 namespace {
 
@@ -267,6 +269,8 @@ CUresult cuCtxSynchronize() {
   Context* context;
   const CUresult ready = Current(&context);
   if (ready != CUDA_SUCCESS) return ready;
+  const CUresult captured = CheckUnsafeCall();
+  if (captured != CUDA_SUCCESS) return captured;
   wire::DeviceSync sync;
   sync.device = context->device;
   return Result(Call(sync));

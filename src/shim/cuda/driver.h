@@ -99,16 +99,23 @@ struct Kernel {
   int max_dynamic_shared = 0;
 };
 
+struct Capture;    // capture.h
+struct GraphNode;  // graph.h
+
 struct Stream {
   std::uint64_t id = 0;
   int device = 0;
   unsigned flags = 0;
   int priority = 0;
+  Capture* capture = nullptr;    // that it takes part in
+  std::vector<GraphNode*> tail;  // what it captured last
 };
 struct Event {
   std::uint64_t id = 0;
   int device = 0;
   unsigned flags = 0;
+  std::uint64_t capture = 0;     // that it was last recorded in
+  std::vector<GraphNode*> tail;  // what it stands for there
 };
 
 struct Pool {
@@ -182,6 +189,9 @@ Context* CurrentContext();
 // What a stream argument means: the node's stream, and its device. `per_thread`: 0 is the thread's
 // own default stream instead of the legacy one.
 CUresult ResolveStream(CUstream stream, bool per_thread, wire::StreamRef* ref);
+// The same for questions about the stream, which a capture does not mind. *found is nullptr for the
+// legacy default stream.
+CUresult LocateStream(CUstream stream, bool per_thread, wire::StreamRef* ref, Stream** found);
 
 // A function for a device, from a CUfunction or a CUkernel passed as one.
 CUresult ResolveFunction(CUfunction handle, int device, Function** function);
@@ -201,6 +211,13 @@ CUresult StartHostThread();
 bool InHostFunction();
 void RunHostFunction(CUhostFn function, void* data);
 
+// A kernel's arguments as the node wants them: from an array of pointers, or from the buffer in
+// `extra`.
+CUresult PackParameters(const wire::GetKernelReply& info, void** pointers, void** extra,
+                        wire::Blob* out);
+// What launch attributes say, in the message.
+CUresult ApplyAttributes(const CUlaunchAttribute* attributes, unsigned count, wire::Launch* launch);
+
 CUresult TranslateValues(unsigned count, const CUstreamBatchMemOpParams* params,
                          std::vector<wire::ValueOp>* out);
 
@@ -209,6 +226,7 @@ struct Region {
   std::uint64_t dst = 0, src = 0, width = 0;
   wire::Rows rows;
 };
+CUresult RegionOf(const CUDA_MEMCPY3D& copy, Region* region);
 // Copies between any two places, in chunks. Rows must not overlap.
 CUresult CopyRegion(Region region, CUstream stream, bool per_thread, bool async);
 // The same in one row.

@@ -3,6 +3,7 @@
 // that the function has returned. The node sees it wait, so it never holds up virtual time.
 #include <signal.h>
 
+#include "shim/cuda/capture.h"
 #include "shim/cuda/driver.h"
 
 namespace allranks::shim {
@@ -44,6 +45,14 @@ void RunOneCall(void* argument, CUresult error) {
 }
 
 CUresult Enqueue(bool per_thread, CUstream stream, OneCall* call, bool after_error) {
+  if (Stream* capturing = Capturing(stream, per_thread)) {
+    const CUhostFn function = call->function;
+    void* data = call->data;
+    delete call;
+    // A callback says in its contract that it cannot be captured.
+    if (function == nullptr) return CheckOrdinaryUse(capturing, capturing->device);
+    return CaptureHost(capturing, function, data);
+  }
   wire::CallHost request;
   CUresult result = ResolveStream(stream, per_thread, &request.stream);
   if (result == CUDA_SUCCESS) result = StartHostThread();

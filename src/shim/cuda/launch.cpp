@@ -2,14 +2,21 @@
 // everything else about a launch is judged by the node.
 #include <string.h>
 
+#include "shim/cuda/capture.h"
 #include "shim/cuda/driver.h"
 
-using namespace allranks::shim;
-namespace wire = allranks::wire;
-
+namespace allranks::shim {
 namespace {
 
-// From an array of pointers, or from the buffer in `extra`.
+// 0: no such event, or one that measures time, which these cannot.
+std::uint64_t EventNumber(CUevent handle) {
+  const Event* event = TheDriver().events.Find(handle);
+  if (event == nullptr || (event->flags & CU_EVENT_DISABLE_TIMING) == 0) return 0;
+  return event->id;
+}
+
+}  // namespace
+
 CUresult PackParameters(const wire::GetKernelReply& info, void** pointers, void** extra,
                         wire::Blob* out) {
   out->assign(info.param_bytes, std::byte{0});
@@ -39,12 +46,80 @@ CUresult PackParameters(const wire::GetKernelReply& info, void** pointers, void*
   return CUDA_SUCCESS;
 }
 
-// `launch` has everything but stream, kernel and parameters.
+CUresult ApplyAttributes(const CUlaunchAttribute* attributes, unsigned count,
+                         wire::Launch* launch) {
+  for (unsigned i = 0; i < count; ++i) {
+    const CUlaunchAttribute& attribute = attributes[i];
+    switch (attribute.id) {
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        launch->cooperative = attribute.value.cooperative != 0;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        launch->cluster = {attribute.value.clusterDim.x, attribute.value.clusterDim.y,
+                           attribute.value.clusterDim.z};
+        if (launch->cluster.x == 0 || launch->cluster.y == 0 || launch->cluster.z == 0)
+          return CUDA_ERROR_INVALID_VALUE;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+        launch->has_priority = true;
+        launch->priority = attribute.value.priority;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+        launch->programmatic = attribute.value.programmaticStreamSerializationAllowed != 0;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        if (attribute.value.memSyncDomain > CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE)
+          return CUDA_ERROR_INVALID_VALUE;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+        launch->trigger_event = EventNumber(attribute.value.programmaticEvent.event);
+        launch->trigger_at_start = attribute.value.programmaticEvent.triggerAtBlockStart != 0;
+        if (launch->trigger_event == 0) return CUDA_ERROR_INVALID_VALUE;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+        // Marked when every block has begun.
+        launch->trigger_event = EventNumber(attribute.value.launchCompletionEvent.event);
+        launch->trigger_at_start = true;
+        if (launch->trigger_event == 0) return CUDA_ERROR_INVALID_VALUE;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+        return CUDA_ERROR_NOT_SUPPORTED;
+      default:
+        break;  // hints
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace allranks::shim
+
+using namespace allranks::shim;
+namespace wire = allranks::wire;
+
+namespace {
+
+// `launch` has everything but stream, kernel and parameters; what its attributes say is in it.
 CUresult Launch(bool per_thread, wire::Launch* launch, CUfunction handle, CUstream stream,
-                void** pointers, void** extra) {
+                void** pointers, void** extra, const CUlaunchAttribute* attributes,
+                unsigned attribute_count) {
   Context* context;
   CUresult result = Current(&context);
   if (result != CUDA_SUCCESS) return result;
+  if (Stream* capturing = Capturing(stream, per_thread)) {
+    if (capturing->device != context->device) return CUDA_ERROR_INVALID_HANDLE;
+    CUDA_KERNEL_NODE_PARAMS params{};
+    params.func = handle;
+    params.gridDimX = launch->grid.x;
+    params.gridDimY = launch->grid.y;
+    params.gridDimZ = launch->grid.z;
+    params.blockDimX = launch->block.x;
+    params.blockDimY = launch->block.y;
+    params.blockDimZ = launch->block.z;
+    params.sharedMemBytes = launch->dynamic_shared;
+    params.kernelParams = pointers;
+    params.extra = extra;
+    return CaptureLaunch(capturing, params, attributes, attribute_count);
+  }
   result = ResolveStream(stream, per_thread, &launch->stream);
   if (result != CUDA_SUCCESS) return result;
   if (launch->stream.device != context->device) return CUDA_ERROR_INVALID_HANDLE;
@@ -70,7 +145,12 @@ CUresult Do_cuLaunchKernel(bool per_thread, CUfunction function, unsigned grid_x
   launch.block = {block_x, block_y, block_z};
   launch.dynamic_shared = shared;
   launch.cooperative = cooperative;
-  return Launch(per_thread, &launch, function, stream, pointers, extra);
+  CUlaunchAttribute attribute;
+  memset(&attribute, 0, sizeof attribute);
+  attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  attribute.value.cooperative = 1;
+  return Launch(per_thread, &launch, function, stream, pointers, extra, &attribute,
+                cooperative ? 1 : 0);
 }
 
 CUresult Do_cuLaunchCooperativeKernel(bool per_thread, CUfunction function, unsigned grid_x,
@@ -92,24 +172,11 @@ CUresult Do_cuLaunchKernelEx(bool per_thread, const CUlaunchConfig* config, CUfu
     return CUDA_ERROR_INVALID_VALUE;
   }
   launch.dynamic_shared = config->sharedMemBytes;
-  for (unsigned i = 0; i < config->numAttrs; ++i) {
-    const CUlaunchAttribute& attribute = config->attrs[i];
-    switch (attribute.id) {
-      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-        launch.cooperative = attribute.value.cooperative != 0;
-        break;
-      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        launch.cluster = {attribute.value.clusterDim.x, attribute.value.clusterDim.y,
-                          attribute.value.clusterDim.z};
-        break;
-      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-      case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-        return CUDA_ERROR_NOT_SUPPORTED;
-      default:
-        break;  // hints
-    }
-  }
-  return Launch(per_thread, &launch, function, config->hStream, pointers, extra);
+  if (config->numAttrs != 0 && config->attrs == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = ApplyAttributes(config->attrs, config->numAttrs, &launch);
+  if (result != CUDA_SUCCESS) return result;
+  return Launch(per_thread, &launch, function, config->hStream, pointers, extra, config->attrs,
+                config->numAttrs);
 }
 
 CUresult Occupancy(int* blocks, CUfunction handle, int block_size, std::size_t shared) {

@@ -1,4 +1,5 @@
 // Sets of memory, in one row or in several.
+#include "shim/cuda/capture.h"
 #include "shim/cuda/driver.h"
 
 using namespace allranks::shim;
@@ -12,8 +13,11 @@ CUresult Set(bool per_thread, CUdeviceptr dst, std::size_t pitch, std::uint32_t 
   const CUresult ready = Current(&context);
   if (ready != CUDA_SUCCESS) return ready;
   wire::Memset request;
-  const CUresult resolved = ResolveStream(stream, per_thread, &request.stream);
-  if (resolved != CUDA_SUCCESS) return resolved;
+  Stream* capturing = Capturing(stream, per_thread);
+  if (capturing == nullptr) {
+    const CUresult resolved = ResolveStream(stream, per_thread, &request.stream);
+    if (resolved != CUDA_SUCCESS) return resolved;
+  }
   if (columns == 0 || rows == 0) return CUDA_SUCCESS;
   const auto step = static_cast<unsigned>(width);
   if (!IsNodeAddress(dst) || dst % step != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -25,7 +29,7 @@ CUresult Set(bool per_thread, CUdeviceptr dst, std::size_t pitch, std::uint32_t 
   request.rows.height = rows;
   request.rows.dst_pitch = pitch;
   request.wait = !async && !IsDeviceAddress(dst);
-  return Result(Call(request));
+  return capturing != nullptr ? CaptureMemset(capturing, request) : Result(Call(request));
 }
 
 }  // namespace

@@ -1,39 +1,49 @@
 // Streams and events.
+#include "shim/cuda/capture.h"
 #include "shim/cuda/driver.h"
 
 namespace allranks::shim {
 namespace {
 
 // The thread's own default streams, made at first use; the node keeps them until the process ends.
-thread_local std::uint64_t t_streams[kMaxDevices];
+thread_local Stream* t_streams[kMaxDevices];
 
 }  // namespace
 
-CUresult ResolveStream(CUstream stream, bool per_thread, wire::StreamRef* ref) {
-  if (stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {
+CUresult LocateStream(CUstream handle, bool per_thread, wire::StreamRef* ref, Stream** found) {
+  *found = nullptr;
+  if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
     Context* context;
     const CUresult ready = Current(&context);
     if (ready != CUDA_SUCCESS) return ready;
     ref->device = context->device;
     ref->stream = 0;
-    if (stream == CU_STREAM_LEGACY || (stream == nullptr && !per_thread)) return CUDA_SUCCESS;
-    std::uint64_t& own = t_streams[context->device];
-    if (own == 0) {
+    if (handle == CU_STREAM_LEGACY || (handle == nullptr && !per_thread)) return CUDA_SUCCESS;
+    Stream*& own = t_streams[context->device];
+    if (own == nullptr) {
       wire::CreateStream create;
       create.device = context->device;
       wire::CreateStreamReply reply;
       const int status = Call(create, &reply);
       if (status != 0) return Result(status);
-      own = reply.stream;
+      own = new Stream;
+      own->id = reply.stream;
+      own->device = context->device;
     }
-    ref->stream = own;
-    return CUDA_SUCCESS;
+    *found = own;
+  } else {
+    *found = TheDriver().streams.Find(handle);
+    if (*found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   }
-  const Stream* found = TheDriver().streams.Find(stream);
-  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  ref->device = found->device;
-  ref->stream = found->id;
+  ref->device = (*found)->device;
+  ref->stream = (*found)->id;
   return CUDA_SUCCESS;
+}
+
+CUresult ResolveStream(CUstream handle, bool per_thread, wire::StreamRef* ref) {
+  Stream* found;
+  const CUresult result = LocateStream(handle, per_thread, ref, &found);
+  return result == CUDA_SUCCESS ? CheckOrdinaryUse(found, ref->device) : result;
 }
 
 }  // namespace allranks::shim
@@ -56,7 +66,10 @@ CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned flags, int priori
   const int status = Call(create, &reply);
   if (status != 0) return Result(status);
   auto* stream = new Stream;
-  *stream = {reply.stream, context->device, flags, create.priority};
+  stream->id = reply.stream;
+  stream->device = context->device;
+  stream->flags = flags;
+  stream->priority = create.priority;
   *handle = reinterpret_cast<CUstream>(TheDriver().streams.Add(stream));
   return CUDA_SUCCESS;
 }
@@ -71,6 +84,7 @@ CUresult cuStreamDestroy(CUstream handle) {
   Stream* stream = TheDriver().streams.Find(handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   TheDriver().streams.Remove(stream);
+  LeaveCapture(stream);
   wire::DestroyStream destroy;
   destroy.stream = stream->id;
   delete stream;
@@ -95,11 +109,15 @@ CUresult Do_cuStreamSynchronize(bool per_thread, CUstream stream) {
   return AskStream<wire::StreamSync>(per_thread, stream);
 }
 
-CUresult Do_cuStreamWaitEvent(bool per_thread, CUstream stream, CUevent handle, unsigned) {
+CUresult Do_cuStreamWaitEvent(bool per_thread, CUstream stream, CUevent handle, unsigned flags) {
   const CUresult ready = Ready();
   if (ready != CUDA_SUCCESS) return ready;
-  const Event* event = TheDriver().events.Find(handle);
+  if (flags > CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
+  Event* event = TheDriver().events.Find(handle);
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  CUresult captured;
+  if (CaptureWait(stream, per_thread, event, flags == CU_EVENT_WAIT_EXTERNAL, &captured))
+    return captured;
   wire::WaitEvent request;
   const CUresult resolved = ResolveStream(stream, per_thread, &request.stream);
   if (resolved != CUDA_SUCCESS) return resolved;
@@ -112,9 +130,9 @@ CUresult Do_cuStreamGetFlags(bool, CUstream handle, unsigned* flags) {
   if (ready != CUDA_SUCCESS) return ready;
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   wire::StreamRef ref;
-  const CUresult resolved = ResolveStream(handle, false, &ref);
+  Stream* stream;
+  const CUresult resolved = LocateStream(handle, false, &ref, &stream);
   if (resolved != CUDA_SUCCESS) return resolved;
-  const Stream* stream = TheDriver().streams.Find(handle);
   *flags = stream != nullptr ? stream->flags : 0;
   return CUDA_SUCCESS;
 }
@@ -134,7 +152,8 @@ CUresult Do_cuStreamGetId(bool per_thread, CUstream handle, unsigned long long* 
   if (ready != CUDA_SUCCESS) return ready;
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   wire::StreamRef ref;
-  const CUresult resolved = ResolveStream(handle, per_thread, &ref);
+  Stream* stream;
+  const CUresult resolved = LocateStream(handle, per_thread, &ref, &stream);
   if (resolved == CUDA_SUCCESS) {
     *id = ref.stream != 0 ? ref.stream : (1ull << 63) + static_cast<unsigned>(ref.device);
   }
@@ -146,7 +165,8 @@ CUresult Do_cuStreamGetDevice(bool per_thread, CUstream handle, CUdevice* device
   if (ready != CUDA_SUCCESS) return ready;
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   wire::StreamRef ref;
-  const CUresult resolved = ResolveStream(handle, per_thread, &ref);
+  Stream* stream;
+  const CUresult resolved = LocateStream(handle, per_thread, &ref, &stream);
   if (resolved == CUDA_SUCCESS) *device = ref.device;
   return resolved;
 }
@@ -160,28 +180,29 @@ CUresult Do_cuStreamGetCtx(bool per_thread, CUstream handle, CUcontext* context)
   return result;
 }
 
-// Nothing is ever captured here.
-CUresult Do_cuStreamIsCapturing(bool, CUstream, CUstreamCaptureStatus* status) {
-  const CUresult ready = Ready();
-  if (ready == CUDA_SUCCESS && status != nullptr) *status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return ready;
-}
-
-CUresult Do_cuEventRecord(bool per_thread, CUevent handle, CUstream stream) {
+CUresult Do_cuEventRecordWithFlags(bool per_thread, CUevent handle, CUstream stream,
+                                   unsigned flags) {
   const CUresult ready = Ready();
   if (ready != CUDA_SUCCESS) return ready;
-  const Event* event = TheDriver().events.Find(handle);
+  if (flags > CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
+  Event* event = TheDriver().events.Find(handle);
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (Stream* capturing = Capturing(stream, per_thread)) {
+    if (capturing->device != event->device) return CUDA_ERROR_INVALID_HANDLE;
+    return CaptureRecord(capturing, event, flags == CU_EVENT_RECORD_EXTERNAL);
+  }
   wire::RecordEvent request;
   const CUresult resolved = ResolveStream(stream, per_thread, &request.stream);
   if (resolved != CUDA_SUCCESS) return resolved;
   if (request.stream.device != event->device) return CUDA_ERROR_INVALID_HANDLE;
   request.event = event->id;
+  event->capture = 0;
+  event->tail.clear();
   return Result(Call(request));
 }
 
-CUresult Do_cuEventRecordWithFlags(bool per_thread, CUevent event, CUstream stream, unsigned) {
-  return Do_cuEventRecord(per_thread, event, stream);
+CUresult Do_cuEventRecord(bool per_thread, CUevent event, CUstream stream) {
+  return Do_cuEventRecordWithFlags(per_thread, event, stream, CU_EVENT_RECORD_DEFAULT);
 }
 
 }  // namespace
@@ -196,8 +217,6 @@ ALLRANKS_BOTH_STREAMS(cuStreamGetPriority, _ptsz, (CUstream stream, int* priorit
 ALLRANKS_BOTH_STREAMS(cuStreamGetId, _ptsz, (CUstream stream, unsigned long long* id), stream, id)
 ALLRANKS_BOTH_STREAMS(cuStreamGetDevice, _ptsz, (CUstream stream, CUdevice* device), stream, device)
 ALLRANKS_BOTH_STREAMS(cuStreamGetCtx, _ptsz, (CUstream stream, CUcontext* context), stream, context)
-ALLRANKS_BOTH_STREAMS(cuStreamIsCapturing, _ptsz, (CUstream stream, CUstreamCaptureStatus* status),
-                      stream, status)
 ALLRANKS_BOTH_STREAMS(cuEventRecord, _ptsz, (CUevent event, CUstream stream), event, stream)
 ALLRANKS_BOTH_STREAMS(cuEventRecordWithFlags, _ptsz,
                       (CUevent event, CUstream stream, unsigned flags), event, stream, flags)
@@ -217,7 +236,9 @@ CUresult cuEventCreate(CUevent* handle, unsigned flags) {
   const int status = Call(create, &reply);
   if (status != 0) return Result(status);
   auto* event = new Event;
-  *event = {reply.event, context->device, flags};
+  event->id = reply.event;
+  event->device = context->device;
+  event->flags = flags;
   *handle = reinterpret_cast<CUevent>(TheDriver().events.Add(event));
   return CUDA_SUCCESS;
 }
@@ -239,6 +260,8 @@ CUresult cuEventQuery(CUevent handle) {
   if (ready != CUDA_SUCCESS) return ready;
   const Event* event = TheDriver().events.Find(handle);
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const CUresult captured = CheckEventUse(event);
+  if (captured != CUDA_SUCCESS) return captured;
   wire::EventQuery request;
   request.event = event->id;
   return Result(Call(request));
@@ -249,6 +272,8 @@ CUresult cuEventSynchronize(CUevent handle) {
   if (ready != CUDA_SUCCESS) return ready;
   const Event* event = TheDriver().events.Find(handle);
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const CUresult captured = CheckEventUse(event);
+  if (captured != CUDA_SUCCESS) return captured;
   wire::EventSync request;
   request.event = event->id;
   return Result(Call(request));

@@ -1,4 +1,5 @@
 // Stream memory operations: values that streams write to memory and wait for there.
+#include "shim/cuda/capture.h"
 #include "shim/cuda/driver.h"
 
 namespace allranks::shim {
@@ -66,6 +67,8 @@ CUresult Batch(bool per_thread, CUstream stream, unsigned count,
   wire::StreamValues request;
   CUresult result = TranslateValues(count, params, &request.values);
   if (result != CUDA_SUCCESS) return result;
+  if (Stream* capturing = Capturing(stream, per_thread))
+    return CaptureValues(capturing, count, params);
   result = ResolveStream(stream, per_thread, &request.stream);
   if (result != CUDA_SUCCESS || count == 0) return result;
   return Result(Call(request));

@@ -53,6 +53,14 @@ CUkernel FindKernel(const void* host_function) {
   return nullptr;
 }
 
+const void* FindHostFunction(const void* kernel) {
+  Hold hold;
+  for (const auto& [function, known] : TheRegistry().kernels) {
+    if (known == kernel) return function;
+  }
+  return kernel;
+}
+
 cudaError_t FindVariable(const void* host_variable, CUdeviceptr* address, std::size_t* size) {
   Variable variable;
   {

@@ -27,6 +27,8 @@ int CurrentDevice();
 // The kernel behind a host function's address (or a cudaKernel_t passed as one); nullptr if
 // unknown.
 CUkernel FindKernel(const void* host_function);
+// The other way round; the kernel itself if no host function is known for it.
+const void* FindHostFunction(const void* kernel);
 // The variable behind a host variable's address, on the current device.
 cudaError_t FindVariable(const void* host_variable, CUdeviceptr* address, std::size_t* size);
 
@@ -43,3 +45,14 @@ inline CUdeviceptr Ptr(const void* pointer) { return reinterpret_cast<CUdevicept
     const CUresult entered = ::allranks::shim::Enter();                  \
     if (entered != CUDA_SUCCESS) return ::allranks::shim::Note(entered); \
   } while (false)
+
+// The function itself, and the flavour for which stream 0 is the thread's own.
+#define ALLRANKS_STREAM_CALL(name, parameters, call, call_per_thread) \
+  cudaError_t name parameters {                                       \
+    ALLRANKS_ENTER();                                                 \
+    return Note(call);                                                \
+  }                                                                   \
+  ALLRANKS_EXPORT cudaError_t name##_ptsz parameters {                \
+    ALLRANKS_ENTER();                                                 \
+    return Note(call_per_thread);                                     \
+  }

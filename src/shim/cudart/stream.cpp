@@ -13,17 +13,6 @@ cudaStream_t OrPerThread(cudaStream_t stream) {
 
 }  // namespace
 
-// The function itself, and the flavour for which stream 0 is the thread's own.
-#define ALLRANKS_STREAM_CALL(name, parameters, call, call_per_thread) \
-  cudaError_t name parameters {                                       \
-    ALLRANKS_ENTER();                                                 \
-    return Note(call);                                                \
-  }                                                                   \
-  ALLRANKS_EXPORT cudaError_t name##_ptsz parameters {                \
-    ALLRANKS_ENTER();                                                 \
-    return Note(call_per_thread);                                     \
-  }
-
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   ALLRANKS_ENTER();
   return Note(cuStreamCreateWithPriority(stream, flags, priority));
@@ -57,9 +46,6 @@ ALLRANKS_STREAM_CALL(cudaStreamGetId, (cudaStream_t stream, unsigned long long* 
 ALLRANKS_STREAM_CALL(cudaStreamGetDevice, (cudaStream_t stream, int* device),
                      cuStreamGetDevice(stream, device),
                      cuStreamGetDevice(OrPerThread(stream), device))
-ALLRANKS_STREAM_CALL(cudaStreamIsCapturing, (cudaStream_t stream, cudaStreamCaptureStatus* status),
-                     cuStreamIsCapturing(stream, reinterpret_cast<CUstreamCaptureStatus*>(status)),
-                     cuStreamIsCapturing(stream, reinterpret_cast<CUstreamCaptureStatus*>(status)))
 ALLRANKS_STREAM_CALL(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream),
                      cuEventRecord(event, stream), cuEventRecord(event, OrPerThread(stream)))
 ALLRANKS_STREAM_CALL(cudaEventRecordWithFlags,

@@ -1,0 +1,159 @@
+// Executable graphs. A launch makes an operation of each node, by the same calls that streams use:
+// a private stream per node stands between it and those it waits for. Two more operations stand at
+// the ends: the beginning, which is ordered as the stream says and costs a graph's launch, and the
+// end, which is what the stream's later work waits for.
+#include <algorithm>
+#include <utility>
+
+#include "node/machine_impl.h"
+
+namespace allranks::node {
+namespace {
+
+constexpr std::size_t kMaxGraphs = 1 << 12;        // of a process
+constexpr std::size_t kMaxNodes = kMaxQueued / 2;  // of a graph
+constexpr std::size_t kMaxEdges = 1 << 20;
+
+}  // namespace
+
+// Finds out early what can be known before a launch. Memory may come and go.
+Status MachineImpl::CheckNode(ProcessId process, const GraphNode& node, std::uint32_t place) {
+  for (const std::uint32_t before : node.after) {
+    if (before >= place) return Status::kInvalidValue;
+  }
+  const Process* found = Find(process);
+  if (found == nullptr || DeviceOf(*found, node.device) == nullptr) return Status::kInvalidDevice;
+  if (node.kind == GraphNode::Kind::kRecord || node.kind == GraphNode::Kind::kWait) {
+    return FindEvent(process, node.event) != nullptr ? Status::kSuccess : Status::kInvalidHandle;
+  }
+  if (node.kind != GraphNode::Kind::kKernel) return Status::kSuccess;
+  const auto it = kernels_.find(node.launch.kernel);
+  if (it == kernels_.end()) return Status::kInvalidHandle;
+  const LoadedModule& module = modules_.at(it->second.module);
+  if (module.process != process || module.device != world_.FirstDevice(*found) + node.device)
+    return Status::kInvalidHandle;
+  const Status status = DecodeKernel(it->second);
+  if (status != Status::kSuccess) return status;
+  return world_.CheckLaunch(*it->second.code, node.launch, it->second.dynamic_shared_limit);
+}
+
+Status MachineImpl::PutGraph(ProcessId process, std::vector<GraphNode> nodes, GraphId* graph) {
+  const auto owned = std::count_if(graphs_.begin(), graphs_.end(), [&](const auto& entry) {
+    return entry.second.process == process;
+  });
+  if (static_cast<std::size_t>(owned) >= kMaxGraphs || nodes.size() > kMaxNodes)
+    return Status::kOutOfMemory;
+  std::size_t edges = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    edges += nodes[i].after.size();
+    if (edges > kMaxEdges) return Status::kOutOfMemory;
+    const Status status = CheckNode(process, nodes[i], static_cast<std::uint32_t>(i));
+    if (status != Status::kSuccess) return status;
+  }
+  *graph = next_id_++;
+  ExecutableGraph& made = graphs_[*graph];
+  made.process = process;
+  made.nodes = std::move(nodes);
+  return Status::kSuccess;
+}
+
+Status MachineImpl::UpdateGraph(ProcessId process, GraphId graph, std::uint32_t place,
+                                GraphNode node) {
+  const auto it = graphs_.find(graph);
+  if (it == graphs_.end() || it->second.process != process) return Status::kInvalidHandle;
+  if (place >= it->second.nodes.size()) return Status::kInvalidValue;
+  GraphNode& old = it->second.nodes[place];
+  node.after = old.after;
+  const Status status = CheckNode(process, node, place);
+  if (status == Status::kSuccess) old = std::move(node);
+  return status;
+}
+
+Status MachineImpl::DropGraph(ProcessId process, GraphId graph) {
+  const auto it = graphs_.find(graph);
+  if (it == graphs_.end() || it->second.process != process) return Status::kInvalidHandle;
+  graphs_.erase(it);
+  return Status::kSuccess;
+}
+
+Status MachineImpl::EnqueueNode(ProcessId process, StreamId lane, const GraphNode& node, Time at) {
+  OpId op = 0;
+  switch (node.kind) {
+    case GraphNode::Kind::kEmpty:
+      Enqueue(streams_.at(lane),
+              NewOperation(Operation::What::kJoin, process, streams_.at(lane).device), at);
+      return Status::kSuccess;
+    case GraphNode::Kind::kKernel:
+      return Launch(process, lane, node.launch, at, &op);
+    case GraphNode::Kind::kCopy:
+      return Copy(process, lane, std::make_shared<CopyRequest>(node.copy), at, &op);
+    case GraphNode::Kind::kMemset:
+      return Memset(process, lane, node.memset, at, &op);
+    case GraphNode::Kind::kHost:
+      return CallHost(process, lane, node.host, at, &op);
+    case GraphNode::Kind::kRecord:
+      return RecordEvent(process, lane, node.event, at);
+    case GraphNode::Kind::kWait:
+      return WaitEvent(process, lane, node.event, at);
+    case GraphNode::Kind::kValues:
+      return Values(process, lane, node.values, at, &op);
+  }
+  return Status::kInvalidValue;
+}
+
+Status MachineImpl::LaunchGraph(ProcessId process, StreamId stream, GraphId graph, Time at,
+                                OpId* id) {
+  Stream* s = FindStream(process, stream);
+  const auto it = graphs_.find(graph);
+  if (s == nullptr || it == graphs_.end() || it->second.process != process)
+    return Status::kInvalidHandle;
+  ExecutableGraph& executable = it->second;
+  if (queued_[process] + executable.nodes.size() + 2 > kMaxQueued) return Status::kOutOfMemory;
+  const int first = world_.FirstDevice(world_.ProcessOf(process));
+
+  Operation& begin = NewOperation(Operation::What::kGraph, process, s->device);
+  const OpId begin_id = begin.id;
+  Depend(begin, executable.last);
+  Enqueue(*s, begin, at);
+
+  // A node that does nothing (a copy of no bytes, a wait for an event that was never recorded) has
+  // no operation; who waits for it waits for all it waited for.
+  std::vector<std::vector<OpId>> ends(executable.nodes.size());
+  std::vector<bool> waited_for(executable.nodes.size());
+  const StreamId lane = next_id_++;
+  Status status = Status::kSuccess;
+  for (std::size_t i = 0; i < executable.nodes.size() && status == Status::kSuccess; ++i) {
+    const GraphNode& node = executable.nodes[i];
+    std::vector<OpId> before;
+    for (const std::uint32_t k : node.after) {
+      before.insert(before.end(), ends[k].begin(), ends[k].end());
+      waited_for[k] = true;
+    }
+    if (before.empty()) before.push_back(begin_id);
+    Stream& made = streams_[lane];
+    made = {};
+    made.process = process;
+    made.device = first + node.device;
+    made.non_blocking = true;
+    made.priority = s->priority;
+    made.also = before;
+    status = EnqueueNode(process, lane, node, at);
+    const OpId end = streams_.at(lane).tail;
+    ends[i] = end != 0 ? std::vector<OpId>{end} : std::move(before);
+  }
+  streams_.erase(lane);
+
+  Operation& last = NewOperation(Operation::What::kJoin, process, s->device);
+  Depend(last, begin_id);
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (waited_for[i]) continue;
+    for (const OpId end : ends[i]) Depend(last, end);
+  }
+  s = FindStream(process, stream);
+  Enqueue(*s, last, at);
+  executable.last = last.id;
+  *id = last.id;
+  return status;
+}
+
+}  // namespace allranks::node
