@@ -46,6 +46,12 @@ typename EngineT<Observer>::Next EngineT<Observer>::Matrix(const Op& op) {
       WaitFor(slot);
     }
   }
+  if (x.what == MatrixOp::What::kMultiply || x.what == MatrixOp::What::kMultiplyGroup) {
+    // The warps of an SM share its tensor cores; a step is two cycles (decode_matrix.cpp).
+    Sm& sm = device_->sms[static_cast<std::size_t>(cta_->sm)];
+    const Time begin = path.clock - world_.costs.step * op.cycles;
+    path.clock = std::max(path.clock, sm.tensor.Take(std::max<Time>(0, begin), 2 * op.cycles));
+  }
   value_ready_ = path.clock;
   changed_ = false;
   chosen_ = false;

@@ -48,6 +48,7 @@ World::World(const Profile& p, int count, std::uint64_t memory_limit)
       sm.ctas = profile.sm.max_ctas;
       sm.registers = profile.sm.registers;
       sm.shared = profile.sm.shared_bytes;
+      sm.tensor = Server(bucket, 4.0 * static_cast<double>(profile.time.bucket_cycles));
       sm.issue = Server(bucket, static_cast<double>(profile.sm.issue_per_cycle) *
                                     static_cast<double>(profile.time.bucket_cycles));
     }

@@ -149,6 +149,7 @@ struct Launch {
 struct Sm {
   std::int32_t threads = 0, warps = 0, ctas = 0, registers = 0, shared = 0;  // free
   Server issue;
+  Server tensor;  // tensor cores: cycles of a quarter of the SM
 };
 
 struct QueuedPath {

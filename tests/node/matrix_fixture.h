@@ -56,14 +56,14 @@ class MatrixFixture : public ::testing::Test {
 .address_size 64
 .visible .entry k(.param .u64 p_in, .param .u64 p_out)
 {{
-  .reg .b32 %lane, %tid, %s<16>;
+  .reg .b32 %lane, %thread, %s<16>;
   .reg .b64 %rd<16>;
   .reg .pred %p<8>;
   .shared .align 1024 .b8 tile[{}];
   ld.param.u64 %rd1, [p_in];
   ld.param.u64 %rd2, [p_out];
   mov.u32 %lane, %laneid;
-  mov.u32 %tid, %tid.x;
+  mov.u32 %thread, %tid.x;
 {}
   ret;
 }}
