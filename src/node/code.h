@@ -70,6 +70,10 @@ struct MemoryOp {
   Slot operand[8] = {kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot};
   Slot compare = kNoSlot;
 
+  // A weak load or store of 4- or 8-byte elements at a 64-bit address that may be global: worth a
+  // look whether it is dense (dense.h). Set by the decoder.
+  bool plain = false;
+
   bool Strong() const { return order != Order::kWeak; }
 };
 

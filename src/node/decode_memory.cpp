@@ -133,6 +133,11 @@ bool Decoder::LoadStore(const Instruction& in, bool load) {
   }
   if (!load && op.space == Space::kConst) return false;
   if (!DataElements(in.operands[load ? 0 : 1], load, &op)) return false;
+  const bool stores_all =
+      load || std::find(op.data, op.data + op.count, kNoSlot) == op.data + op.count;
+  op.plain = !op.Strong() && (op.space == Space::kGlobal || op.space == Space::kNone) &&
+             op.address != kNoSlot && !op.address32 && (op.bytes == 4 || op.bytes == 8) &&
+             op.bytes == op.register_bytes && stores_all;
   EmitMemory(in, op);
   return true;
 }

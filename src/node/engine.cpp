@@ -51,6 +51,7 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
   settled_ = path.clock;
   issued_ = 0;
   lanes_issued_ = 0;
+  stalled_ = false;
   if (path.clock >= path.quantum_end) path.quantum_end = path.clock + world_.costs.quantum;
   const Op* const ops = code_->ops.data();
   EnterFrame();
@@ -206,6 +207,10 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
             });
           }
           ++path.pc;
+          join_pc = JoinPc();
+          break;
+        }
+        if (world_.WarpOpAlone(path)) {
           join_pc = JoinPc();
           break;
         }

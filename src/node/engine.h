@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -44,8 +45,14 @@ class EngineT final : public Engine {
 
   const std::byte* Source(Slot slot) const { return SlotAt(registers_, constants_, slot); }
   void WaitFor(Slot slot) {
-    if ((slot & kConstant) == 0 && slot != kNoSlot)
-      path_->clock = std::max(path_->clock, ready_[slot]);
+    if ((slot & kConstant) != 0 || slot == kNoSlot) return;
+    const Time stall = ready_[slot] - path_->clock;
+    if (stall <= 0) return;
+    path_->clock += stall;
+    // The first stall of a turn is no reason to give way: the path goes on with warm registers.
+    // Its time is right all the same, since capacity is taken by time (servers.h).
+    if (!stalled_) path_->quantum_end += stall;
+    stalled_ = true;
   }
   // The path has entered or left a function.
   void EnterFrame() {
@@ -88,6 +95,10 @@ class EngineT final : public Engine {
   Next BranchIndexed(const Op& op, std::uint32_t taken);
   Next Call(const Op& op, std::uint32_t mask);
   Next Memory(const Op& op, std::uint32_t mask);
+  // A weak load or store of global memory by all lanes, one behind the other. False: it is not one,
+  // or not a plain one (bounds, rights, alignment, waiting): nothing has been done.
+  bool DenseAccess(const MemoryOp& m);
+  const Mapping* FindMapping(std::uint64_t address);
   void Addresses(const MemoryOp& m, std::uint64_t* address) const;
   bool Spaces(const MemoryOp& m, std::uint32_t mask, std::uint64_t* address);
   bool ScratchAccess(const MemoryOp& m, std::uint32_t mask, std::uint64_t* address,
@@ -126,16 +137,19 @@ class EngineT final : public Engine {
   std::uint32_t issued_ = 0;  // warp instructions since then
   std::uint64_t lanes_issued_ = 0;
   Time value_ready_ = 0;  // result of a memory access: when its value is there
+  bool stalled_ = false;  // this turn has waited for a value already
   bool changed_ = false;  // an access changed memory
   bool dense_ = false;    // it was by all lanes, one behind the other
   bool chosen_ = false;   // the observer has replaced a value of it
-  // The mapping of the last global access.
-  struct {
+  // Mappings of the last global accesses.
+  struct Cached {
     ProcessId process = 0;
     std::uint64_t version = 0;
     const Mapping* mapping = nullptr;
     const Device* device = nullptr;
-  } cache_;
+  };
+  std::array<Cached, 4> cache_;
+  std::size_t cache_next_ = 0;
 };
 
 }  // namespace allranks::node

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "node/atomic_ops.h"
+#include "node/dense.h"
 #include "node/engine.h"
 #include "node/lanes.h"
 #include "node/memory_ops.h"
@@ -163,19 +164,21 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
       lanes_issued_ -= static_cast<std::uint64_t>(std::popcount(path.mask)) * op.count;
       Settle();
       world_.QueuePath(path, path.clock);
+      path.ordered = true;
       path.clock -= world_.costs.step * op.cycles;
       return Next::kYield;
     }
   }
 
-  std::uint64_t address[kLanes];
-  Addresses(m, address);
-
   path.release_goal = 0;
   value_ready_ = path.clock;
   changed_ = false;
   chosen_ = false;
-  if (!Spaces(m, mask, address)) return Next::kGone;
+  if (mask != kAllLanes || !m.plain || !DenseAccess(m)) {
+    std::uint64_t address[kLanes];
+    Addresses(m, address);
+    if (!Spaces(m, mask, address)) return Next::kGone;
+  }
 
   if (is_load || m.what == MemoryOp::What::kAtomic) {
     for (int e = 0; e < m.count; ++e) {
@@ -199,32 +202,86 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
 }
 
 template <class Observer>
+const Mapping* EngineT<Observer>::FindMapping(std::uint64_t address) {
+  const AddressTable& table = world_.ProcessOf(launch_->process).table;
+  for (const Cached& cached : cache_) {
+    if (cached.process == launch_->process && cached.device == device_ &&
+        cached.version == table.version() &&
+        address - cached.mapping->base < cached.mapping->size) {
+      return cached.mapping;
+    }
+  }
+  const Mapping* mapping = table.Find(address);
+  if (mapping != nullptr) {
+    cache_[cache_next_++ % cache_.size()] = {launch_->process, table.version(), mapping, device_};
+  }
+  return mapping;
+}
+
+template <class Observer>
+bool EngineT<Observer>::DenseAccess(const MemoryOp& m) {
+  const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
+  const auto* base = reinterpret_cast<const std::uint64_t*>(Source(m.address));
+  const std::uint64_t address = base[0] + static_cast<std::uint64_t>(m.offset);
+  if ((address & (bytes - 1)) != 0 || !IsDense(base, bytes) || !path_->spins.empty()) return false;
+  const Mapping* mapping = FindMapping(address);
+  if (mapping == nullptr || !mapping->replicas.empty()) return false;
+  Object& object = *mapping->object;
+  const std::uint64_t offset = address - mapping->base, size = kLanes * bytes;
+  const bool load = m.what == MemoryOp::What::kLoad;
+  if (object.device != device_->number || size > object.size || offset > object.size - size ||
+      (!load && (mapping->read_only || !object.watches.empty()))) {
+    return false;
+  }
+  const bool moved =
+      load ? LoadDense(m.data, m.register_bytes, m.count, registers_, object.data + offset)
+           : StoreDense(m.data, m.register_bytes, m.count, registers_, constants_,
+                        object.data + offset);
+  if (!moved) return false;
+  if constexpr (Observer::kActive) {
+    std::uint64_t offsets[kLanes];
+    for (std::uint64_t l = 0; l < kLanes; ++l) offsets[l] = offset + l * bytes;
+    observer_.OnAccess(Access{path_, &m, &object, kAllLanes, offsets,
+                              static_cast<std::uint32_t>(bytes), path_->clock});
+  }
+  const std::uint64_t sectors = (offset + size - 1) / 32 - offset / 32 + 1;
+  const auto packets = static_cast<std::uint32_t>((offset + size - 1) / 128 - offset / 128 + 1);
+  KernelRecord& record = world_.stats.kernels[launch_->record];
+  if (load) {
+    record.bytes_read += size;
+    value_ready_ = world_.ChargeLoad(*device_, object, sectors * 32, packets, path_->clock, false);
+    return true;
+  }
+  record.bytes_written += size;
+  const Time arrival = world_.ChargeStore(*device_, object, sectors * 32, packets, path_->clock);
+  cta_->store_arrival = std::max(cta_->store_arrival, arrival);
+  world_.last_change = std::max(world_.last_change, path_->clock);
+  world_.timer_wakes = 0;
+  return true;
+}
+
+template <class Observer>
 bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
                                     const std::uint64_t* address) {
   Process& process = world_.ProcessOf(launch_->process);
   while (lanes != 0) {
     const int first = std::countr_zero(lanes);
-    if (cache_.process != launch_->process || cache_.device != device_ ||
-        cache_.version != process.table.version() ||
-        address[first] - cache_.mapping->base >= cache_.mapping->size) {
-      const Mapping* mapping = process.table.Find(address[first]);
-      if (mapping == nullptr) {
-        OutOfBounds(m, first, address[first], "global memory");
-        return false;
-      }
-      const Object& object = *mapping->object;
-      if (!world_.MayAccess(process, *mapping, device_->number)) {
-        const int own = device_->number - world_.FirstDevice(process);
-        const int peer = object.device - world_.FirstDevice(process);
-        world_.Fault(*path_, Status::kIllegalAddress,
-                     fmt::format("{} accesses {} of device {} without {} from device {}",
-                                 code_->forms[path_->pc], object.name, peer,
-                                 mapping->pooled ? "the pool's access" : "peer access", own));
-        return false;
-      }
-      cache_ = {launch_->process, process.table.version(), mapping, device_};
+    const Mapping* found = FindMapping(address[first]);
+    if (found == nullptr) {
+      OutOfBounds(m, first, address[first], "global memory");
+      return false;
     }
-    const Mapping& mapping = *cache_.mapping;
+    const Mapping& mapping = *found;
+    if (mapping.object->device != device_->number &&
+        !world_.MayAccess(process, mapping, device_->number)) {
+      const int own = device_->number - world_.FirstDevice(process);
+      const int peer = mapping.object->device - world_.FirstDevice(process);
+      world_.Fault(*path_, Status::kIllegalAddress,
+                   fmt::format("{} accesses {} of device {} without {} from device {}",
+                               code_->forms[path_->pc], mapping.object->name, peer,
+                               mapping.pooled ? "the pool's access" : "peer access", own));
+      return false;
+    }
     if (mapping.read_only && m.what != MemoryOp::What::kLoad) {
       world_.Fault(*path_, Status::kIllegalAddress, "store to constant memory");
       return false;

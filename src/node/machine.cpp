@@ -251,17 +251,27 @@ bool MachineImpl::RunUntil(Time limit) {
     }
     // This device may go on by itself until another one's turn comes.
     world_.running = next;
-    world_.other_limit = std::min(others, limit == kTimeNever ? limit : limit + 1);
+    const Time bound = limit == kTimeNever ? limit : limit + 1;
+    world_.other_limit = std::min(others, bound);
+    const Time timed = timed_.empty() ? kTimeNever : timed_.top().time;
+    const Time ahead =
+        std::min({others == kTimeNever ? kTimeNever : others + world_.costs.quantum, bound, timed});
     while (!next->queue.empty() && !stop_) {
       const QueuedPath entry = next->queue.top();
       if (entry.path->ticket != entry.ticket) {
         next->queue.pop();
         continue;
       }
-      if (entry.time >= world_.other_limit && entry.time != earliest) break;
+      // Registers and weak accesses may run ahead of other devices, too; what needs its turn may
+      // not, and neither may anything pass the limit or what is timed.
+      const bool in_turn = entry.time < world_.other_limit || entry.time == earliest;
+      if (!in_turn && (entry.time >= ahead || entry.path->ordered ||
+                       entry.path->state == Path::State::kParked)) {
+        break;
+      }
       next->queue.pop();
       earliest = kTimeNever;  // only the first may stand at the limit itself
-      world_.now = std::max(world_.now, entry.time);
+      if (in_turn) world_.now = std::max(world_.now, entry.time);
       DropVoid(*next);
       world_.order_limit = world_.other_limit;
       if (!next->queue.empty())
@@ -269,7 +279,7 @@ bool MachineImpl::RunUntil(Time limit) {
       Path& path = *entry.path;
       path.ticket = 0;
       if (path.state == Path::State::kParked) world_.Wake(path);
-      engine_->Run(path, entry.time);
+      engine_->Run(path, in_turn ? entry.time : -1);
       ended_.clear();
       if (++runs >= kInterruptPeriod) break;
     }

@@ -106,6 +106,7 @@ void World::RemovePath(Path& path) {
 
 void World::QueuePath(Path& path, Time time) {
   path.state = Path::State::kQueued;
+  path.ordered = false;
   path.ticket = ++tickets_;
   Push(path, time);
 }
@@ -238,6 +239,15 @@ void World::ExitLanes(Path& path, std::uint32_t lanes) {
   CheckBarriers(cta);
 }
 
+bool World::WarpOpAlone(Path& path) {
+  const std::uint32_t members = MembersOf(path) & path.warp->live;
+  if ((members & ~path.mask) != 0) return false;
+  Path* const group[] = {&path};
+  ExecuteWarpOp(*path.warp, group);
+  ++path.pc;
+  return true;
+}
+
 void World::ArriveAtWarpSync(Path& path) {
   path.state = Path::State::kWarpSync;
   CheckWarpSync(*path.warp);
@@ -320,7 +330,7 @@ bool World::MeetAligned(Path& path) {
   return true;
 }
 
-void World::ExecuteWarpOp(Warp& warp, const std::vector<Path*>& group) {
+void World::ExecuteWarpOp(Warp& warp, std::span<Path* const> group) {
   using What = WarpOp::What;
   const Code& code = *warp.cta->launch->code;
   std::uint64_t in[kLanes] = {};

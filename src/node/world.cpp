@@ -6,6 +6,11 @@
 #include "node/wait.h"
 
 namespace allranks::node {
+namespace {
+
+constexpr std::size_t kSmRing = 1024;  // buckets of an SM's servers: there are a thousand of them
+
+}  // namespace
 
 World::World(const Profile& p, int count, std::uint64_t memory_limit)
     : profile(p), backing(memory_limit) {
@@ -48,9 +53,11 @@ World::World(const Profile& p, int count, std::uint64_t memory_limit)
       sm.ctas = profile.sm.max_ctas;
       sm.registers = profile.sm.registers;
       sm.shared = profile.sm.shared_bytes;
-      sm.tensor = Server(bucket, 4.0 * static_cast<double>(profile.time.bucket_cycles));
-      sm.issue = Server(bucket, static_cast<double>(profile.sm.issue_per_cycle) *
-                                    static_cast<double>(profile.time.bucket_cycles));
+      sm.tensor = Server(bucket, 4.0 * static_cast<double>(profile.time.bucket_cycles), kSmRing);
+      sm.issue = Server(bucket,
+                        static_cast<double>(profile.sm.issue_per_cycle) *
+                            static_cast<double>(profile.time.bucket_cycles),
+                        kSmRing);
     }
   }
 }

@@ -13,13 +13,14 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <queue>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "node/code.h"
 #include "node/machine.h"
 #include "node/memory.h"
+#include "node/path_queue.h"
 #include "node/profile.h"
 #include "node/servers.h"
 #include "node/time.h"
@@ -67,6 +68,7 @@ struct Path {
   SpinState* parked = nullptr;                    // the one it is parked in
   Time release_goal = 0;  // of a release that waits for its turn: when stores have arrived
   bool overdue = false;   // lanes at its joins no longer wait for it
+  bool ordered = false;   // stands at an operation that must wait for its turn among all devices
 };
 
 // A place where lanes meet again: behind a branch that parted them, or behind a call.
@@ -152,22 +154,13 @@ struct Sm {
   Server tensor;  // tensor cores: cycles of a quarter of the SM
 };
 
-struct QueuedPath {
-  Time time = 0;
-  std::uint64_t ticket = 0;  // order among equal times: first queued first
-  Path* path = nullptr;
-  bool operator<(const QueuedPath& other) const {  // std::priority_queue keeps the largest on top
-    return time != other.time ? time > other.time : ticket > other.ticket;
-  }
-};
-
 struct Device {
   int number = 0;  // machine-wide
   int host = 0;
   std::vector<Sm> sms;
   int next_sm = 0;
   std::list<Launch> launches;  // started and not finished, oldest first
-  std::priority_queue<QueuedPath> queue;
+  PathQueue queue;
   Server l2, hbm, link_out, link_in, pcie_out, pcie_in;
   std::uint64_t allocated = 0;
 };
@@ -261,12 +254,14 @@ class World {
   bool CallBuiltin(Path& path, const CallOp& call, std::uint32_t lanes);
   // Executes the warp-wide operation if all its members have come. True: `path` may go on.
   void ArriveAtWarpSync(Path& path);
+  // The same without any meeting, if all members are lanes of this path. False: they are not.
+  bool WarpOpAlone(Path& path);
   void CheckWarpSync(Warp& warp);
-  void ExecuteWarpOp(Warp& warp, const std::vector<Path*>& group);
   // An `.aligned` operation, which the whole warp executes at one place. True: all lanes have come
   // and `path` executes it for them (other paths of the warp stand behind it already); false: the
   // path waits.
   bool MeetAligned(Path& path);
+  void ExecuteWarpOp(Warp& warp, std::span<Path* const> group);
   void ArriveAtBarrier(Path& path, const BarrierOp& op);
   void CheckBarriers(Cta& cta);
   void CheckBarrier(Cta& cta, NamedBarrier& barrier);
