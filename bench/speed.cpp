@@ -1,7 +1,8 @@
-// How fast the node executes: float4 streaming add (c = a + b) on one and on eight devices, beside
-// the same loop compiled natively, in one run. Observer off, clock and bounds checks on.
+// How fast the node executes, in one run: arithmetic on registers on one device, and float4
+// streaming add (c = a + b) on one and on eight devices beside the same loop compiled natively.
+// Clock and bounds checks on, observer off unless the name says so.
 //
-//   build/release/bench/bench_streaming
+//   build/release/bench/bench_speed
 //
 // thread_instr/s counts PTX instructions of single threads per second of CPU time of one core;
 // to_native is CPU time over that of the native loop on as many bytes.
@@ -58,10 +59,10 @@ std::string ReadFile(const std::string& path) {
   return out.str();
 }
 
-// Everything a launch of add4 on each of `devices` devices needs.
-class Streaming {
+// One kernel on each of some devices.
+class Bench {
  public:
-  Streaming(int devices, int n, const std::string& observer) : n_(n) {
+  Bench(int devices, const std::string& observer) {
     auto profile = LoadProfile(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml");
     CHECK(profile.has_value());
     MachineOptions options;
@@ -71,28 +72,31 @@ class Streaming {
     CHECK(machine.has_value());
     machine_ = std::move(*machine);
     process_ = machine_->AddProcess(0, 0);
-    const std::string text = ReadFile(ALLRANKS_SOURCE_DIR "/tests/node/kernels/basics.ptx");
-    for (int d = 0; d < devices; ++d) {
-      Status status;
-      auto module = machine_->LoadModule(process_, d, std::as_bytes(std::span(text)), &status);
-      CHECK(module.has_value());
-      KernelInfo info;
-      CHECK(machine_->GetKernel(*module, "add4", &info) == Status::kSuccess);
-      LaunchRequest launch;
-      launch.kernel = info.id;
-      launch.grid = {static_cast<std::uint32_t>((n + 255) / 256)};
-      launch.block = {256};
-      launch.params.resize(info.param_bytes);
-      for (int i = 0; i < 3; ++i) {
-        Address address = 0;
-        CHECK(machine_->Allocate(process_, d, static_cast<std::uint64_t>(n) * 16, &address) ==
-              Status::kSuccess);
-        std::memcpy(launch.params.data() + info.param_offsets[static_cast<std::size_t>(i)],
-                    &address, 8);
-      }
-      std::memcpy(launch.params.data() + info.param_offsets[3], &n_, 4);
-      launches_.push_back(std::move(launch));
-    }
+  }
+
+  // The launch has room for parameters and none set: see Set.
+  void Add(int device, const std::string& file, const std::string& name, std::uint32_t ctas) {
+    const std::string text = ReadFile(ALLRANKS_SOURCE_DIR + file);
+    Status status;
+    auto module = machine_->LoadModule(process_, device, std::as_bytes(std::span(text)), &status);
+    CHECK(module.has_value());
+    CHECK(machine_->GetKernel(*module, name, &info_) == Status::kSuccess);
+    LaunchRequest launch;
+    launch.kernel = info_.id;
+    launch.grid = {ctas};
+    launch.block = {256};
+    launch.params.resize(info_.param_bytes);
+    launches_.push_back(std::move(launch));
+  }
+  // Parameter `i` of the launch added last.
+  template <class T>
+  void Set(std::size_t i, T value) {
+    std::memcpy(launches_.back().params.data() + info_.param_offsets[i], &value, sizeof(value));
+  }
+  void SetMemory(std::size_t i, int device, std::uint64_t bytes) {
+    Address address = 0;
+    CHECK(machine_->Allocate(process_, device, bytes, &address) == Status::kSuccess);
+    Set(i, address);
   }
 
   void Run() {
@@ -106,32 +110,55 @@ class Streaming {
     CHECK(machine_->TakeFaults().empty());
   }
 
-  const Stats& stats() const { return machine_->stats(); }
+  // Repeats Run() as the state says; CPU seconds of one.
+  double Measure(benchmark::State& state) {
+    Run();  // first touch of the pages
+    const std::uint64_t before = machine_->stats().thread_instructions;
+    const double start = Now();
+    for (auto _ : state) Run();
+    const double seconds = Now() - start;
+    const Stats& stats = machine_->stats();
+    state.counters["thread_instr/s"] =
+        static_cast<double>(stats.thread_instructions - before) / seconds;
+    state.counters["virtual_us"] =
+        static_cast<double>(stats.kernels.back().end - stats.kernels.back().start) * 1e-6;
+    return seconds / static_cast<double>(state.iterations());
+  }
 
  private:
-  int n_;
   std::unique_ptr<Machine> machine_;
   ProcessId process_ = 0;
+  KernelInfo info_;
   std::vector<LaunchRequest> launches_;
 };
+
+void BM_Arithmetic(benchmark::State& state) {
+  constexpr std::uint32_t kCtas = 264;
+  Bench bench(1, "none");
+  bench.Add(0, "/bench/arithmetic.ptx", "arithmetic", kCtas);
+  bench.SetMemory(0, 0, kCtas * 256 * sizeof(float));
+  bench.Set(1, 64);
+  bench.Set(2, 0.25f);
+  bench.Set(3, 1.5f);
+  bench.Measure(state);
+}
 
 void BM_Streaming(benchmark::State& state, const std::string& observer) {
   const int devices = static_cast<int>(state.range(0));
   const int n = static_cast<int>(state.range(1)) / devices;
-  Streaming streaming(devices, n, observer);
-  streaming.Run();  // first touch of the pages
-  const std::uint64_t before = streaming.stats().thread_instructions;
-  const double start = Now();
-  for (auto _ : state) streaming.Run();
-  const double seconds = Now() - start;
-  const auto runs = static_cast<double>(state.iterations());
-  state.counters["thread_instr/s"] =
-      static_cast<double>(streaming.stats().thread_instructions - before) / seconds;
-  state.counters["to_native"] = seconds / runs / NativeSeconds(n, devices);
-  const KernelRecord& last = streaming.stats().kernels.back();
-  state.counters["virtual_us"] = static_cast<double>(last.end - last.start) * 1e-6;
+  Bench bench(devices, observer);
+  for (int d = 0; d < devices; ++d) {
+    bench.Add(d, "/tests/node/kernels/basics.ptx", "add4",
+              static_cast<std::uint32_t>((n + 255) / 256));
+    for (std::size_t i = 0; i < 3; ++i) {
+      bench.SetMemory(i, d, static_cast<std::uint64_t>(n) * sizeof(Float4));
+    }
+    bench.Set(3, n);
+  }
+  state.counters["to_native"] = bench.Measure(state) / NativeSeconds(n, devices);
 }
 
+BENCHMARK(BM_Arithmetic)->Unit(benchmark::kMillisecond)->MinTime(1.0);
 BENCHMARK_CAPTURE(BM_Streaming, observer_off, "none")
     ->Args({1, 1 << 20})
     ->Args({8, 1 << 20})
