@@ -142,7 +142,7 @@ struct AbsD {
 struct NegD {
   static u64 Do(u64 a) { return a ^ 0x8000000000000000; }
 };
-// rcp.approx.ftz.f64 and rsqrt.approx(.ftz).f64 look at and make the upper 32 bits only.
+// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 look at and make the upper 32 bits only.
 struct RcpApproxD {
   static double Do(double a) {
     const u64 b = Bits(a) & 0xffffffff00000000;
@@ -153,15 +153,19 @@ struct RcpApproxD {
     return Double((upper & 0x7ff0000000000000) == 0 ? upper & 0x8000000000000000 : upper);
   }
 };
-template <bool kFlush>
 struct RsqrtApproxD {
   static double Do(double a) {
     const u64 b = Bits(a) & 0xffffffff00000000;
-    const bool tiny = kFlush && (b & 0x7ff0000000000000) == 0;
+    const bool tiny = (b & 0x7ff0000000000000) == 0;
     const double x = Double(tiny ? b & 0x8000000000000000 : b);
     const double r = 1.0 / __builtin_sqrt(x);
     return Double(r != r ? 0x7fffffff00000000 : Bits(r) & 0xffffffff00000000);
   }
+};
+// Without .ftz it is emulated in software, all bits of it: rsqrt(double) is this instruction alone
+// and promises one unit in the last place.
+struct RsqrtD {
+  static double Do(double a) { return Canonical(1.0 / __builtin_sqrt(a), a); }
 };
 template <bool kMaximum>
 struct ExtremeD {
@@ -418,8 +422,8 @@ constexpr Entry kEntries[] = {
     {Key(What::kFma, Type::kF64), kTernary<FmaD, F64>},
     {Key(What::kRcp, Type::kF64), kUnary<RcpD, F64>},
     {Key(What::kRcp, Type::kF64, Type::kNone, kFtz), kUnary<RcpApproxD, F64>},
-    {Key(What::kRsqrt, Type::kF64), kUnary<RsqrtApproxD<false>, F64>},
-    {Key(What::kRsqrt, Type::kF64, Type::kNone, kFtz), kUnary<RsqrtApproxD<true>, F64>},
+    {Key(What::kRsqrt, Type::kF64), kUnary<RsqrtD, F64>},
+    {Key(What::kRsqrt, Type::kF64, Type::kNone, kFtz), kUnary<RsqrtApproxD, F64>},
     {Key(What::kSqrt, Type::kF64), kUnary<SqrtD, F64>},
     {Key(What::kAbs, Type::kF64), kUnary<AbsD, U64>},
     {Key(What::kNeg, Type::kF64), kUnary<NegD, U64>},

@@ -222,8 +222,11 @@ struct Packed16 {
   }
 };
 
-// Carry chains. The carry flag is a predicate of its own; a borrow sets it as a carry does.
+// Carry chains. The carry flag is a predicate of its own. Subtraction is a + ~b + carry: the flag
+// is clear after a borrow. nvcc's division of 128 bits needs it so (it reads the flag of a sub.cc
+// with an addc); chains of one kind cannot tell.
 struct AddCarry {
+  static constexpr u32 kWithout = 0;
   template <class T>
   static T Do(T a, T b, T, T carry, bool* out) {
     const T sum = a + b, r = sum + carry;
@@ -232,15 +235,15 @@ struct AddCarry {
   }
 };
 struct SubCarry {
+  static constexpr u32 kWithout = ~u32{0};
   template <class T>
-  static T Do(T a, T b, T, T borrow, bool* out) {
-    const T difference = a - b, r = difference - borrow;
-    *out = a < b || difference < borrow;
-    return r;
+  static T Do(T a, T b, T, T carry, bool* out) {
+    return AddCarry::Do<T>(a, static_cast<T>(~b), T{0}, carry, out);
   }
 };
 template <class F, class S>
 struct MadCarry {
+  static constexpr u32 kWithout = 0;
   template <class T>
   static T Do(T a, T b, T c, T carry, bool* out) {
     const T product = static_cast<T>(F::Do(static_cast<S>(a), static_cast<S>(b)));
@@ -256,7 +259,7 @@ void Chain(const Lanes& lanes, const Op& op, u32 mask) {
   // Only mad has a third source.
   const E* c = Source<E>(lanes, op.s[2] == kNoSlot ? op.s[0] : op.s[2]);
   E* d = op.d == kNoSlot ? nullptr : Target<E>(lanes, op.d);
-  const u32 in = (op.imm & kImmCarryIn) != 0 ? lanes.predicates[op.s[3]] : 0;
+  const u32 in = (op.imm & kImmCarryIn) != 0 ? lanes.predicates[op.s[3]] : F::kWithout;
   u32 out = 0;
   for (int l = 0; l < kLanes; ++l) {
     bool carry = false;

@@ -344,9 +344,19 @@ TEST(AluFloat, ApproximateF64UsesTheUpperHalf) {
     return As<u64>(std::fpclassify(r) == FP_SUBNORMAL ? std::copysign(0.0, r) : r) &
            0xffffffff00000000;
   });
-  Check1<u64, u64>("rsqrt.approx.f64", [](u64 a) -> u64 {
-    const double r = 1 / std::sqrt(As<double>(a & 0xffffffff00000000));
+  Check1<u64, u64>("rsqrt.approx.ftz.f64", [](u64 a) -> u64 {
+    double x = As<double>(a & 0xffffffff00000000);
+    if (std::fpclassify(x) == FP_SUBNORMAL) x = std::copysign(0.0, x);
+    const double r = 1 / std::sqrt(x);
     return std::isnan(r) ? 0x7fffffff00000000 : As<u64>(r) & 0xffffffff00000000;
+  });
+}
+TEST(AluFloat, ReciprocalSquareRootF64) {
+  // Within one unit in the last place by its documentation; here the quotient of rounded parts.
+  Check1<u64, u64>("rsqrt.approx.f64", [](u64 a) -> u64 {
+    const double r = 1 / std::sqrt(As<double>(a));
+    if (std::isnan(As<double>(a))) return a | u64{1} << 51;
+    return std::isnan(r) ? 0xfff8000000000000 : As<u64>(r);
   });
 }
 

@@ -180,14 +180,15 @@ TEST(AluInteger32, Mul24) {
   });
 }
 
-// %p5 is the carry. Model of `d = x + y + in`, all below 2^64.
+// %p5 is the carry. Model of `d = x + y + in`, all below 2^64. A subtraction adds the complement,
+// so its carry is clear where it borrows.
 template <class T>
 void CheckCarry(const std::string& t) {
   constexpr int kShift = kBits<T>;
   const auto get = [](const Thread& x, int i) -> s128 { return Get<T>(x, i); };
   const auto store = [](Thread* x, s128 v, bool out) {
     Put<T>(x, Wrap<T>(v));
-    if (out) x->p[5] = (v >> kShift) != 0;  // carry or borrow
+    if (out) x->p[5] = (v >> kShift) != 0;
   };
   const std::string r = RegisterName<T>(0) + ", " + RegisterName<T>(1) + ", " + RegisterName<T>(2);
   for (const bool in : {false, true}) {
@@ -196,8 +197,10 @@ void CheckCarry(const std::string& t) {
       const std::string tail = std::string(out ? ".cc" : "") + t + " " + r + ";";
       Check((in ? "addc" : "add") + tail,
             [=](Thread* x) { store(x, get(*x, 1) + get(*x, 2) + (in ? x->p[5] : 0), out); });
-      Check((in ? "subc" : "sub") + tail,
-            [=](Thread* x) { store(x, get(*x, 1) - get(*x, 2) - (in ? x->p[5] : 0), out); });
+      Check((in ? "subc" : "sub") + tail, [=](Thread* x) {
+        const s128 complement = static_cast<T>(~Get<T>(*x, 2));
+        store(x, get(*x, 1) + complement + (in ? x->p[5] : 1), out);
+      });
       for (const bool high : {false, true}) {
         const std::string mad = std::string(in ? "madc" : "mad") + (high ? ".hi" : ".lo") +
                                 (out ? ".cc" : "") + t + " " + r + ", " + RegisterName<T>(3) + ";";
