@@ -216,6 +216,68 @@ struct MatrixOp {
   bool accumulate = true;
 };
 
+// Where an operand of an asynchronous operation is: a lane's address, resolved when it is
+// executed.
+struct AsyncAddress {
+  ptx::Space space = ptx::Space::kNone;  // kNone: generic
+  bool address32 = false;                // the address register is 32 bits wide
+  Slot address = kNoSlot;                // kNoSlot: `offset` alone
+  std::int64_t offset = 0;
+};
+
+// mbarriers, asynchronous copies and what belongs to clusters (decode_async.cpp, async.cpp).
+struct AsyncOp {
+  enum class What : std::uint8_t {
+    kInit,           // mbarrier.init bar, count
+    kInval,          //         .inval
+    kExpectTx,       //         .expect_tx bar, tx
+    kCompleteTx,     //         .complete_tx
+    kArrive,         //         .arrive state, bar, count, tx
+    kArriveDrop,     //         .arrive_drop
+    kTestWait,       //         .test_wait p, bar, state or parity
+    kTryWait,        //         .try_wait ..., limit
+    kPendingCount,   //         .pending_count d, state
+    kCopy,           // cp.async dst, src; `bytes` of which `count` are read, or none where `skip`
+    kCopyCommit,     // cp.async.commit_group
+    kCopyWait,       //         .wait_group pending, .wait_all
+    kCopyArrive,     //         .mbarrier.arrive bar
+    kBulkCopy,       // cp.async.bulk, cp.reduce.async.bulk dst, src, count (bytes), bar
+    kBulkCommit,     // cp.async.bulk.commit_group
+    kBulkWait,       //         .wait_group pending
+    kStore,          // st.async, red.async dst, data, bar
+    kTensorLoad,     // cp.async.bulk.tensor to shared memory: dst, src (map), coordinates, bar
+    kTensorStore,    //         and from it: dst (map), coordinates, src
+    kTensorReplace,  // tensormap.replace dst (map), value
+    kMapa,           // d = address `value` in the CTA of rank `count`
+    kCtaRank,        // d = rank of the CTA that has address `value`
+    kClusterArrive,
+    kClusterWait,
+  };
+  What what = What::kInit;
+  bool blocks = false;       // lanes that the guard keeps out must not wait with the others
+  bool no_complete = false;  // arrive: the phase must not end by it
+  bool parity = false;       // waits: for the phase of a parity, not of a state
+  bool no_increment = false;
+  bool read = false;  // kBulkWait: only until the sources have been read
+  bool skip_negated = false;
+  bool bulk_group = false;  // completion by bulk group, not by mbarrier
+  bool wide = false;        // kMapa, kCtaRank: addresses of 8 bytes
+  bool generic = false;     // kMapa, kCtaRank: generic addresses
+  std::uint8_t bytes = 0;   // kCopy: of a lane; kStore: of an element
+  std::uint8_t elements = 1;
+  std::uint8_t dimensions = 0;
+  std::uint8_t field = 0;  // kTensorReplace
+  std::uint32_t pending = 0;
+  AtomicOp reduce = AtomicOp::kNone;
+  ptx::Type type = ptx::Type::kB32;
+  AsyncAddress dst, src, bar;
+  Slot count = kNoSlot, tx = kNoSlot, value = kNoSlot, limit = kNoSlot;
+  Slot skip = kNoSlot;  // predicate
+  Slot multicast = kNoSlot;
+  Slot coordinates[5] = {kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot};
+  Slot data[4] = {kNoSlot, kNoSlot, kNoSlot, kNoSlot};
+};
+
 enum class Special : std::uint8_t {
   kTidX,
   kTidY,
@@ -250,9 +312,22 @@ enum class Special : std::uint8_t {
   kEnvreg2,
   kDynamicSmem,
   kTotalSmem,
+  kClusterCtaRank,
+  kClusterCtas,
+  kClusterCtaX,
+  kClusterCtaY,
+  kClusterCtaZ,
+  kClusterCtasX,
+  kClusterCtasY,
+  kClusterCtasZ,
+  kClusterX,
+  kClusterY,
+  kClusterZ,
+  kClustersX,
+  kClustersY,
+  kClustersZ,
+  kIsExplicitCluster,
   kFrameAddress,  // Op::imm beyond the start of the function's local frame
-  kZero,
-  kOne,
 };
 
 // A back edge that may be a wait, in terms of slots. See flow.h's SpinLoop.
@@ -281,12 +356,12 @@ struct CompareCode {
 struct ConstantRef {
   enum class What : std::uint8_t { kParam, kSymbol, kSpecial };
   What what = What::kParam;
-  Special special = Special::kZero;  // one that is the same for all threads of a launch
-  Slot slot = 0;                     // without kConstant
-  std::uint8_t bytes = 4;            // slot width 4 or 8
-  ptx::Type type = ptx::Type::kB32;  // of the parameter, for sign extension
-  std::uint32_t offset = 0;          // parameter: byte offset
-  std::string symbol;                // symbol: name and addend
+  Special special = Special::kNtidX;  // one that is the same for all threads of a launch
+  Slot slot = 0;                      // without kConstant
+  std::uint8_t bytes = 4;             // slot width 4 or 8
+  ptx::Type type = ptx::Type::kB32;   // of the parameter, for sign extension
+  std::uint32_t offset = 0;           // parameter: byte offset
+  std::string symbol;                 // symbol: name and addend
   std::int64_t addend = 0;
 };
 
@@ -311,7 +386,8 @@ class Bank {
   std::vector<Memory> slots_;
 };
 
-// One kernel, ready to run. Immutable and independent of process and device: shared by all of them.
+// One kernel, ready to run. Immutable and independent of process and device: shared by all of
+// them.
 struct Code {
   std::string name;
   std::vector<Op> ops;
@@ -324,6 +400,7 @@ struct Code {
   std::vector<BarrierOp> barriers;
   std::vector<WarpOp> warp_ops;
   std::vector<MatrixOp> matrices;
+  std::vector<AsyncOp> async;
   std::vector<SpinCode> spins;
   std::vector<CompareCode> compares;
   Bank constants;  // with literals in place

@@ -18,7 +18,9 @@ constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;  // per thread, as on hardw
 void Decoder::One(const Instruction& in) {
   const std::string_view name = in.opcode;
   bool known = false;
-  if (name == "ld" || name == "ldu") {
+  if (IsAsync(in)) {
+    known = Async(in);
+  } else if (name == "ld" || name == "ldu") {
     known = LoadStore(in, true);
   } else if (name == "st") {
     known = LoadStore(in, false);

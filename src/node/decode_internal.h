@@ -49,6 +49,9 @@ void CopySlot(const Lanes& lanes, const Op& op, std::uint32_t mask) {
   }
 }
 
+// Whether Decoder::Async is responsible.
+bool IsAsync(const ptx::Instruction& in);
+
 // What the functions of one kernel share: the entry and everything it may call.
 struct Closure {
   const ptx::Module& module;
@@ -145,6 +148,12 @@ class Decoder {
   bool Fragment(const Operand& operand, std::size_t count, int width, bool destination,
                 std::vector<Slot>* slots);
   void EmitMatrix(const Instruction& in, MatrixOp op, std::uint8_t steps);
+  // decode_async.cpp: true if the instruction is of that family and well formed.
+  bool Async(const Instruction& in);
+  bool Mbarrier(const Instruction& in, AsyncOp* op, Op* out);
+  bool CopyAsync(const Instruction& in, AsyncOp* op);
+  bool Cluster(const Instruction& in, AsyncOp* op, Op* out);
+  bool AsyncOperand(const Operand& operand, Space space, AsyncAddress* address);
   bool Mov(const Instruction& in);
   bool Alu(const Instruction& in);
   void Track(std::uint32_t at);

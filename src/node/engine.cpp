@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "node/cluster.h"
 #include "node/engine_matrix.h"
 #include "node/engine_memory.h"
 #include "node/flow.h"
@@ -253,6 +254,13 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
         ++path.pc;
         break;
       case OpKind::kAsync:
+        if (mask == 0) {
+          ++path.pc;
+          break;
+        }
+        if (Async(op, mask) != Next::kGo) return;
+        join_pc = JoinPc();
+        break;
       case OpKind::kUnsupported:
         if (mask == 0) {
           ++path.pc;
@@ -417,11 +425,8 @@ void EngineT<Observer>::WriteSpecial(const Op& op, std::uint32_t mask) {
     case Special::kFrameAddress:
       uniform = std::uint64_t{path_->frame.local} + op.imm;
       break;
-    case Special::kZero:
-      uniform = 0;
-      break;
-    case Special::kOne:
-      uniform = 1;
+    default:
+      uniform = ClusterSpecial(*cta_, what);
       break;
   }
   if (what >= Special::kClock && what <= Special::kGlobaltimerHi && !path_->spins.empty()) {
@@ -437,6 +442,37 @@ void EngineT<Observer>::WriteSpecial(const Op& op, std::uint32_t mask) {
       std::memcpy(d + l * 4, &narrow, 4);
     }
   });
+}
+
+template <class Observer>
+typename EngineT<Observer>::Next EngineT<Observer>::Async(const Op& op, std::uint32_t mask) {
+  const AsyncOp& a = code_->async[op.aux];
+  Path& path = *path_;
+  if (warp_->pending_until > path.clock) {
+    for (const Slot s : {a.dst.address, a.src.address, a.bar.address, a.count, a.tx, a.value,
+                         a.limit, a.multicast}) {
+      WaitFor(s);
+    }
+    for (const Slot s : a.coordinates) WaitFor(s);
+    for (const Slot s : a.data) WaitFor(s);
+  }
+  if (a.blocks && mask != path.mask) SkipLanes(path.mask & ~mask);
+  path.clock = std::max(path.clock, world_.AsyncGoal(path, a, mask));
+  if (!Turn()) return Again(op);
+  const bool waits = a.what == AsyncOp::What::kTestWait || a.what == AsyncOp::What::kTryWait;
+  if (!waits && !path.spins.empty()) world_.RecordChange(path);
+  if (a.blocks) Settle();
+  switch (world_.Async(path, op, mask)) {
+    case World::AsyncNext::kBlocked:
+      return Next::kYield;
+    case World::AsyncNext::kGone:
+      return Next::kGone;
+    default:
+      break;
+  }
+  ++path.pc;
+  if (path.clock >= path.quantum_end) return Yield();
+  return Next::kGo;
 }
 
 template <class Observer>

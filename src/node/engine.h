@@ -67,6 +67,16 @@ class EngineT final : public Engine {
     world_.QueuePath(*path_, path_->clock);
     return Next::kYield;
   }
+  // It is not an instruction's turn yet: it is issued again when it is, and counted once.
+  Next Again(const Op& op) {
+    issued_ -= op.count;
+    lanes_issued_ -= static_cast<std::uint64_t>(std::popcount(path_->mask)) * op.count;
+    Settle();
+    world_.QueuePath(*path_, path_->clock);
+    path_->ordered = true;
+    path_->clock -= world_.costs.step * op.cycles;
+    return Next::kYield;
+  }
   std::uint32_t JoinPc() const {
     if (path_->join < 0) return kNoJoin;
     const Join& join = warp_->joins[static_cast<std::size_t>(path_->join)];
@@ -118,6 +128,7 @@ class EngineT final : public Engine {
   bool Misaligned(const MemoryOp& m, std::uint32_t lanes, const std::uint64_t* offset);
   void OutOfBounds(const MemoryOp& m, int lane, std::uint64_t address, const char* space);
   Next Fence(const Op& op);
+  Next Async(const Op& op, std::uint32_t mask);
 
   World& world_;
   Observer observer_;

@@ -158,16 +158,7 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
       if (path.release_goal == 0) path.release_goal = std::max<Time>(1, cta_->store_arrival);
       path.clock = std::max(path.clock, path.release_goal);
     }
-    if (!Turn()) {
-      // The instruction is issued again when its turn has come; it is counted once.
-      issued_ -= op.count;
-      lanes_issued_ -= static_cast<std::uint64_t>(std::popcount(path.mask)) * op.count;
-      Settle();
-      world_.QueuePath(path, path.clock);
-      path.ordered = true;
-      path.clock -= world_.costs.step * op.cycles;
-      return Next::kYield;
-    }
+    if (!Turn()) return Again(op);
   }
 
   path.release_goal = 0;

@@ -60,7 +60,7 @@ struct Watch {
 };
 
 struct Object {
-  enum class Kind : std::uint8_t { kDevice, kPinned, kGlobal, kConst };
+  enum class Kind : std::uint8_t { kDevice, kPinned, kGlobal, kConst, kShared };
   std::uint32_t id = 0;
   Kind kind = Kind::kDevice;
   int device = -1;  // home; -1: host memory

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <fstream>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <sstream>
 
@@ -98,6 +99,23 @@ class Section {
         return Wrong(&element, key, expected);
       }
       out->push_back(std::llround(*value * 1000));
+    }
+  }
+
+  void Counts(const char* key, std::vector<std::int32_t>* out, std::int64_t count) {
+    const std::string expected = fmt::format("a list of {} integers from 1 to 4096", count);
+    const toml::node* node = Find(key, expected);
+    if (node == nullptr) return;
+    const toml::array* list = node->as_array();
+    if (list == nullptr || static_cast<std::int64_t>(list->size()) != count) {
+      return Wrong(node, key, expected);
+    }
+    for (const toml::node& element : *list) {
+      const auto* value = element.as_integer();
+      if (value == nullptr || value->get() < 1 || value->get() > 4096) {
+        return Wrong(&element, key, expected);
+      }
+      out->push_back(static_cast<std::int32_t>(value->get()));
     }
   }
 
@@ -203,6 +221,7 @@ void ReadMachineAndDevice(Section& root, Faults* faults, Profile* p) {
   device.Int("memory_bus_bits", &p->device.memory_bus_bits, 1, 1 << 20);
   device.Int("sms", &p->device.sms, 1, 4096);
   device.Int("gpcs", &p->device.gpcs, 1, 4096);
+  device.Counts("gpc_sms", &p->device.gpc_sms, p->device.gpcs);
   device.Int("memory_bytes", &p->device.memory_bytes, 1 << 20, double(1LL << 44));
   device.Int("l2_bytes", &p->device.l2_bytes, 1 << 10, double(1LL << 40));
   device.Int("total_const_mem", &p->device.total_const_mem);
@@ -211,7 +230,8 @@ void ReadMachineAndDevice(Section& root, Faults* faults, Profile* p) {
   device.Int("max_grid_yz", &p->device.max_grid_yz, 1, 65535);
   device.Int("max_cta_xy", &p->device.max_cta_xy, 1, 1024);
   device.Int("max_cta_z", &p->device.max_cta_z, 1, 1024);
-  device.Int("max_cluster_size", &p->device.max_cluster_size, 1, 64);
+  device.Int("max_cluster_size", &p->device.max_cluster_size, 1, 16);
+  device.Int("max_cluster_size_opt_in", &p->device.max_cluster_size_opt_in, 1, 16);
   device.Flag("vector16_atomic", &p->device.vector16_atomic);
   device.RejectOthers();
 }
@@ -248,6 +268,7 @@ void ReadSm(Section& root, Faults* faults, Profile* p) {
   latency.Int("fence_cta", &p->latency.fence_cta, 1, kMost);
   latency.Int("fence_gpu", &p->latency.fence_gpu, 1, kMost);
   latency.Int("fence_sys", &p->latency.fence_sys, 1, kMost);
+  latency.Int("cluster", &p->latency.cluster, 1, kMost);
   latency.RejectOthers();
 }
 
@@ -315,6 +336,12 @@ void ReadCosts(Section& root, Faults* faults, Profile* p) {
 
 // What no single key can violate. Only asked when every key is right by itself.
 void CheckTogether(Faults* faults, const Profile& p) {
+  const std::int64_t sms =
+      std::accumulate(p.device.gpc_sms.begin(), p.device.gpc_sms.end(), std::int64_t{0});
+  if (sms != p.device.sms) {
+    faults->Add(nullptr, "[device] gpc_sms has {} SMs together: expected sms = {}", sms,
+                p.device.sms);
+  }
   if (p.sm.max_warps * 32 < p.sm.max_threads) {
     faults->Add(nullptr, "[sm] max_warps is {}: expected at least max_threads / 32 = {}",
                 p.sm.max_warps, p.sm.max_threads / 32);

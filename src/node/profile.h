@@ -39,6 +39,7 @@ struct Profile {
     std::int64_t memory_bus_bits = 0;
     std::int32_t sms = 0;
     std::int32_t gpcs = 0;
+    std::vector<std::int32_t> gpc_sms;  // SMs of each GPC: where a cluster must fit
     std::int64_t memory_bytes = 0;
     std::int64_t l2_bytes = 0;
     std::int64_t total_const_mem = 0;
@@ -48,7 +49,8 @@ struct Profile {
     std::int32_t max_cta_xy = 0;  // largest blockDim.x and blockDim.y
     std::int32_t max_cta_z = 0;
     std::int32_t max_cluster_size = 0;  // without opting in to a non-portable size
-    bool vector16_atomic = false;       // a 16-byte access is single-copy atomic (LL protocols)
+    std::int32_t max_cluster_size_opt_in = 0;
+    bool vector16_atomic = false;  // a 16-byte access is single-copy atomic (LL protocols)
   } device;
 
   struct Sm {
@@ -82,6 +84,7 @@ struct Profile {
     std::int32_t fence_cta = 0;
     std::int32_t fence_gpu = 0;  // with nothing outstanding; outstanding stores are waited for
     std::int32_t fence_sys = 0;
+    std::int32_t cluster = 0;  // shared memory of another SM of the cluster
   } latency;
 
   // GB/s are 10^9 bytes per second.

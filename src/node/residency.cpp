@@ -194,6 +194,9 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
   cta.store_arrival = 0;
   cta.end = at;
   cta.triggered = false;
+  cta.mbarriers.clear();
+  cta.cluster = nullptr;
+  cta.rank = 0;
 
   const auto slots = static_cast<std::size_t>(code.slots);
   const std::size_t ready = ReadyTimes(code);
@@ -220,6 +223,8 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
     warp.pending_until = 0;
     warp.paths.clear();
     warp.joins.clear();
+    warp.copies.clear();
+    warp.cluster_arrived = 0;
     warp.local.assign(std::size_t{code.local_bytes} * kLanes, std::byte{kPoison});
     warp.local_bytes = code.local_bytes;
     warp.slots = static_cast<std::uint32_t>(slots);
@@ -240,6 +245,9 @@ void World::ReleaseCta(Cta& cta) {
     stack_bytes_ -= warp.stack.size();
     warp.stack = {};
   }
+  cta.number = 0;  // what was planned for it is void
+  cta.mbarriers.clear();
+  cta.cluster = nullptr;
   free_ctas_.push_back(&cta);
 }
 

@@ -40,22 +40,21 @@ std::optional<Special> SpecialFromName(std::string_view name) {
       {"%envreg2", Special::kEnvreg2},
       {"%dynamic_smem_size", Special::kDynamicSmem},
       {"%total_smem_size", Special::kTotalSmem},
-      // Without clusters every CTA is its own cluster of one.
-      {"%cluster_ctarank", Special::kZero},
-      {"%cluster_nctarank", Special::kOne},
-      {"%cluster_ctaid.x", Special::kZero},
-      {"%cluster_ctaid.y", Special::kZero},
-      {"%cluster_ctaid.z", Special::kZero},
-      {"%cluster_nctaid.x", Special::kOne},
-      {"%cluster_nctaid.y", Special::kOne},
-      {"%cluster_nctaid.z", Special::kOne},
-      {"%clusterid.x", Special::kCtaidX},
-      {"%clusterid.y", Special::kCtaidY},
-      {"%clusterid.z", Special::kCtaidZ},
-      {"%nclusterid.x", Special::kNctaidX},
-      {"%nclusterid.y", Special::kNctaidY},
-      {"%nclusterid.z", Special::kNctaidZ},
-      {"%is_explicit_cluster", Special::kZero}};
+      {"%cluster_ctarank", Special::kClusterCtaRank},
+      {"%cluster_nctarank", Special::kClusterCtas},
+      {"%cluster_ctaid.x", Special::kClusterCtaX},
+      {"%cluster_ctaid.y", Special::kClusterCtaY},
+      {"%cluster_ctaid.z", Special::kClusterCtaZ},
+      {"%cluster_nctaid.x", Special::kClusterCtasX},
+      {"%cluster_nctaid.y", Special::kClusterCtasY},
+      {"%cluster_nctaid.z", Special::kClusterCtasZ},
+      {"%clusterid.x", Special::kClusterX},
+      {"%clusterid.y", Special::kClusterY},
+      {"%clusterid.z", Special::kClusterZ},
+      {"%nclusterid.x", Special::kClustersX},
+      {"%nclusterid.y", Special::kClustersY},
+      {"%nclusterid.z", Special::kClustersZ},
+      {"%is_explicit_cluster", Special::kIsExplicitCluster}};
   const auto it = kNames.find(name);
   return it == kNames.end() ? std::nullopt : std::optional(it->second);
 }

@@ -157,7 +157,7 @@ void World::RecordBranch(Path& path, bool taken) {
 }
 
 void World::RecordRead(Path& path, Object& object, std::uint64_t offset, std::uint32_t size,
-                       const std::byte* value, Time time, Time delay) {
+                       const std::byte* value, Time time, Time delay, Time span) {
   SpinRead read;
   read.object = &object;
   read.offset = offset;
@@ -166,6 +166,7 @@ void World::RecordRead(Path& path, Object& object, std::uint64_t offset, std::ui
   std::memcpy(read.value, value, size);
   read.time = time;
   read.delay = delay;
+  read.span = span;
   read.pc = path.pc;
   for (auto& spin : path.spins) {
     if (Contains(spin->loop->nonlinear_uses, path.pc)) {
@@ -404,7 +405,7 @@ void World::NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size
     // The first iteration j whose load is issued after the write and samples it when visible.
     const Time first = spin.head + read.time;
     Time wait = time + 1 - first;
-    wait = std::max(wait, visible - read.delay - first);
+    wait = std::max(wait, visible - read.delay - first) - read.span;
     const std::uint64_t j =
         wait <= 0 ? 0 : static_cast<std::uint64_t>((wait + spin.period - 1) / spin.period);
     Schedule(*watch.path, j, false);

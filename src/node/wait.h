@@ -29,6 +29,7 @@ struct SpinRead {
   std::uint64_t value[2] = {0, 0};  // as read
   Time time = 0;                    // of the load
   Time delay = 0;                   // from the load's issue to its sampling
+  Time span = 0;                    // how long it went on looking: a try_wait sees a later write
   std::uint32_t pc = 0;
 
   // Whether memory still holds what was read.

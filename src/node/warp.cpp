@@ -90,6 +90,7 @@ Path* World::NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time cloc
   path->back_edges = 0;
   path->overdue = false;
   path->release_goal = 0;
+  path->wait_until = 0;
   warp.paths.push_back(path);
   return path;
 }

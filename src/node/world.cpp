@@ -27,6 +27,7 @@ World::World(const Profile& p, int count, std::uint64_t memory_limit)
   costs.fence_cta = cycles(profile.latency.fence_cta);
   costs.fence_gpu = cycles(profile.latency.fence_gpu);
   costs.fence_sys = cycles(profile.latency.fence_sys);
+  costs.cluster = cycles(profile.latency.cluster);
   costs.link = profile.nvlink.one_way;
   costs.pcie = profile.pcie.one_way;
   costs.quantum = cycles(profile.time.quantum_cycles);

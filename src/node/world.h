@@ -12,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -67,6 +68,7 @@ struct Path {
   std::vector<std::unique_ptr<SpinState>> spins;  // loops being watched, outermost first
   SpinState* parked = nullptr;                    // the one it is parked in
   Time release_goal = 0;  // of a release that waits for its turn: when stores have arrived
+  Time wait_until = 0;    // of an mbarrier.try_wait under way: when it gives up
   bool overdue = false;   // lanes at its joins no longer wait for it
   bool ordered = false;   // stands at an operation that must wait for its turn among all devices
 };
@@ -79,6 +81,19 @@ struct Join {
   Time latest = 0;
   bool used = false;
   Frame frame;  // of the function that `pc` is in
+};
+
+// Asynchronous copies of one thread: when its groups are complete, oldest first. Groups that are
+// over are dropped, the `open` one is not committed yet.
+struct ThreadCopies {
+  struct Group {
+    Time read = 0;  // sources have been read
+    Time done = 0;
+  };
+  std::vector<Time> groups;  // cp.async
+  Time open = 0, all = 0;    // all: of every cp.async so far
+  std::vector<Group> bulk_groups;
+  Group bulk_open;
 };
 
 struct Warp {
@@ -94,7 +109,9 @@ struct Warp {
   std::vector<std::byte> local;  // [lane][local_bytes]
   std::uint32_t local_bytes = 0;
   std::uint32_t slots = 0, predicate_count = 0;  // what the stacks have room for
-  std::vector<std::byte> stack;  // registers, once a call has outgrown the CTA's store
+  std::vector<std::byte> stack;       // registers, once a call has outgrown the CTA's store
+  std::vector<ThreadCopies> copies;   // by lane, made on first use
+  std::uint32_t cluster_arrived = 0;  // lanes that have arrived at the cluster barrier's phase
 };
 
 struct NamedBarrier {
@@ -106,6 +123,20 @@ struct NamedBarrier {
   std::vector<Path*> waiting;
 
   bool Used() const { return warps != 0 || !waiting.empty(); }
+};
+
+// What is known of an mbarrier beside its bytes in shared memory (mbarrier.h).
+struct MbarrierNote {
+  Time completed = 0;          // when the end of the last phase can be seen
+  std::vector<Path*> waiting;  // in try_wait
+};
+
+// CTAs that are resident together on one GPC (cluster.cpp).
+struct Cluster {
+  Dim3 index;
+  std::vector<Cta*> ctas;  // by rank; nullptr: over
+  Time latest = 0;         // arrival at the barrier's present phase
+  std::vector<Path*> waiting;
 };
 
 struct Cta {
@@ -122,6 +153,9 @@ struct Cta {
   Time store_arrival = 0;              // when the last store of the CTA reaches its home
   Time end = 0;                        // latest exit of a lane
   bool triggered = false;              // griddepcontrol.launch_dependents, or over
+  std::map<std::uint32_t, MbarrierNote> mbarriers;  // by offset in shared memory, since their init
+  std::shared_ptr<Cluster> cluster;                 // of more than one CTA, else made on first use
+  std::uint32_t rank = 0;                           // in the cluster
 };
 
 // One kernel launch on its way.
@@ -183,6 +217,7 @@ class Engine;
 struct Costs {
   Time cycle, step;  // one cycle; one instruction of one warp
   Time shared, l1, l2, hbm, atomic, barrier, fence_cta, fence_gpu, fence_sys;
+  Time cluster;     // to another SM of the GPC
   Time link, pcie;  // one way
   Time quantum;
 };
@@ -272,6 +307,13 @@ class World {
   void PrimaryOver(Launch& launch, Time at);
   std::function<void(Launch&, Time)> on_trigger;  // all CTAs have triggered or ended
 
+  // --- mbarriers, asynchronous copies, clusters (async.cpp) ---
+  enum class AsyncNext : std::uint8_t { kGo, kBlocked, kGone };
+  // When all that a wait of these lanes is for has happened; 0 for other operations.
+  Time AsyncGoal(const Path& path, const AsyncOp& op, std::uint32_t lanes) const;
+  // Executes the operation for `lanes`. kGo: the path may go on behind it.
+  AsyncNext Async(Path& path, const Op& op, std::uint32_t lanes);
+
   // --- waiting (wait.cpp) ---
   // A spin loop's back edge was taken by the whole path, which stands at the loop's head. True: it
   // has been parked.
@@ -279,7 +321,7 @@ class World {
   // What an iteration of a watched loop did; called only while path.spins is not empty.
   void RecordBranch(Path& path, bool taken);
   void RecordRead(Path& path, Object& object, std::uint64_t offset, std::uint32_t size,
-                  const std::byte* value, Time time, Time delay);
+                  const std::byte* value, Time time, Time delay, Time span = 0);
   void RecordTracked(Path& path, const Op& op, std::uint32_t mask);
   void RecordSleep(Path& path, std::uint64_t length);
   void RecordClock(Path& path);
