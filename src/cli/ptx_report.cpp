@@ -60,55 +60,114 @@ void CountUnparsed(std::string_view text, PtxReport* report) {
   }
 }
 
-void AddFunction(const PtxImage& image, const ptx::Module& module, const ptx::Function& function,
-                 PtxReport* report) {
-  PtxKernel kernel;
-  kernel.image = image.name;
-  kernel.name = std::string(function.name);
-  kernel.is_entry = function.is_entry;
-  kernel.instructions = function.code.size();
-  const auto known = image.resources.find(kernel.name);
-  const ptx::KernelResources* resources = known == image.resources.end() ? nullptr : &known->second;
-  std::vector<bool> unsupported(function.code.size(), false);
-  const auto code = node::Decode(module, function, resources);
-  if (code) {
+// What is known of a function after its own decoding or that of a kernel that calls it.
+struct Decoded {
+  bool done = false;
+  std::string error;
+  std::vector<bool> unsupported;  // by instruction
+};
+
+// A function that is decoded by itself stands where an entry would, and an entry cannot be called.
+bool CallsItself(const ptx::Function& function, const ptx::Instruction& in) {
+  return in.opcode == "call" &&
+         std::any_of(in.operands.begin(), in.operands.end(), [&](const ptx::Operand& operand) {
+           return operand.kind == ptx::Operand::Kind::kSymbol && operand.name == function.name;
+         });
+}
+
+class ImageReport {
+ public:
+  ImageReport(const PtxImage& image, const ptx::Module& module, PtxReport* report)
+      : image_(image), module_(module), report_(report), decoded_(module.functions.size()) {}
+
+  void Run() {
+    std::vector<PtxKernel> kernels(module_.functions.size());
+    for (const bool entries : {true, false}) {  // what no entry calls is decoded by itself
+      for (std::size_t i = 0; i < module_.functions.size(); ++i) {
+        if (module_.functions[i].has_body && module_.functions[i].is_entry == entries) {
+          kernels[i] = Decode(i);
+        }
+      }
+    }
+    for (std::size_t i = 0; i < module_.functions.size(); ++i) {
+      if (!module_.functions[i].has_body) continue;
+      Count(i, &kernels[i]);
+      report_->kernels.push_back(std::move(kernels[i]));
+    }
+  }
+
+ private:
+  PtxKernel Decode(std::size_t number) {
+    const ptx::Function& function = module_.functions[number];
+    PtxKernel kernel;
+    kernel.image = image_.name;
+    kernel.name = std::string(function.name);
+    kernel.is_entry = function.is_entry;
+    kernel.instructions = function.code.size();
+    const auto known = image_.resources.find(kernel.name);
+    const ptx::KernelResources* resources =
+        known == image_.resources.end() ? nullptr : &known->second;
+    const auto code = node::Decode(module_, function, resources);
+    if (!code) {
+      kernel.error = code.error().message;
+      if (!decoded_[number].done) {
+        decoded_[number] = {true, kernel.error, std::vector<bool>(function.code.size(), true)};
+      }
+      return kernel;
+    }
     kernel.registers = (*code)->registers;
     kernel.registers_known = resources != nullptr;
     kernel.shared = (*code)->static_shared;
     kernel.local = (*code)->local_bytes;
-    for (const node::Op& op : (*code)->ops) {
-      if (op.kind == node::OpKind::kUnsupported && op.source < unsupported.size()) {
-        unsupported[op.source] = true;
+    for (const node::FunctionCode& part : (*code)->functions) {
+      const ptx::Function* of = module_.FindFunction(part.name);
+      if (of == nullptr) continue;
+      Decoded& decoded = decoded_[static_cast<std::size_t>(of - module_.functions.data())];
+      if (decoded.done && decoded.error.empty()) continue;
+      decoded = {true, "", std::vector<bool>(of->code.size(), false)};
+      for (std::uint32_t i = part.begin; i < part.end; ++i) {
+        const node::Op& op = (*code)->ops[i];
+        if (op.kind == node::OpKind::kUnsupported && op.source < of->code.size() &&
+            !(!function.is_entry && CallsItself(*of, of->code[op.source]))) {
+          decoded.unsupported[op.source] = true;
+        }
       }
     }
-  } else {
-    kernel.error = code.error().message;
-    unsupported.assign(unsupported.size(), true);
+    return kernel;
   }
-  for (std::size_t i = 0; i < function.code.size(); ++i) {
-    const ptx::Instruction& in = function.code[i];
-    const std::string name = FormOf(in);
-    PtxForm& form = report->forms[name];
-    ++form.count;
-    form.parsed = true;
-    if (!unsupported[i]) continue;
-    const std::string at = Place(image, module, in);
-    if (form.unsupported++ == 0) {
-      form.first = at;
-      form.why = kernel.error;
-    }
-    if (!kernel.error.empty()) continue;
-    const auto missing =
-        std::find_if(kernel.missing.begin(), kernel.missing.end(),
-                     [&](const PtxKernel::Missing& other) { return other.form == name; });
-    if (missing == kernel.missing.end()) {
-      kernel.missing.push_back({name, at, 1});
-    } else {
-      ++missing->count;
+
+  void Count(std::size_t number, PtxKernel* kernel) {
+    const ptx::Function& function = module_.functions[number];
+    const Decoded& decoded = decoded_[number];
+    for (std::size_t i = 0; i < function.code.size(); ++i) {
+      const ptx::Instruction& in = function.code[i];
+      const std::string name = FormOf(in);
+      PtxForm& form = report_->forms[name];
+      ++form.count;
+      form.parsed = true;
+      if (!decoded.unsupported[i]) continue;
+      const std::string at = Place(image_, module_, in);
+      if (form.unsupported++ == 0) {
+        form.first = at;
+        form.why = decoded.error;
+      }
+      if (!decoded.error.empty()) continue;
+      const auto missing =
+          std::find_if(kernel->missing.begin(), kernel->missing.end(),
+                       [&](const PtxKernel::Missing& other) { return other.form == name; });
+      if (missing == kernel->missing.end()) {
+        kernel->missing.push_back({name, at, 1});
+      } else {
+        ++missing->count;
+      }
     }
   }
-  report->kernels.push_back(std::move(kernel));
-}
+
+  const PtxImage& image_;
+  const ptx::Module& module_;
+  PtxReport* report_;
+  std::vector<Decoded> decoded_;
+};
 
 }  // namespace
 
@@ -130,9 +189,7 @@ void AddToReport(PtxImage image, PtxReport* report) {
     CountUnparsed(image.text, report);
     return;
   }
-  for (const ptx::Function& function : module->functions) {
-    if (function.has_body) AddFunction(image, *module, function, report);
-  }
+  ImageReport(image, *module, report).Run();
 }
 
 }  // namespace allranks::cli
