@@ -19,6 +19,9 @@ namespace allranks::node {
 Result<std::shared_ptr<const Code>> Decode(const ptx::Module& module, const ptx::Function& function,
                                            const ptx::KernelResources* resources);
 
+// A function that the node has instead of the program; kNone for any other name.
+CallOp::Builtin BuiltinOf(std::string_view name);
+
 // The value that a pointer to this function has on the device; nullopt if there is no such
 // function.
 std::optional<std::uint64_t> FunctionAddress(const ptx::Module& module, std::string_view name);

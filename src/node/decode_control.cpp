@@ -52,13 +52,18 @@ bool Decoder::FramePlaces(const Operand& list, std::vector<FramePlace>* places) 
   return true;
 }
 
-// call (results), target, (arguments), prototype or list of targets
-bool Decoder::Call(const Instruction& in) {
+CallOp::Builtin BuiltinOf(std::string_view name) {
   static const std::unordered_map<std::string_view, CallOp::Builtin> kBuiltins = {
       {"vprintf", CallOp::Builtin::kPrintf},
       {"__assertfail", CallOp::Builtin::kAssertFail},
       {"malloc", CallOp::Builtin::kMalloc},
       {"free", CallOp::Builtin::kFree}};
+  const auto found = kBuiltins.find(name);
+  return found == kBuiltins.end() ? CallOp::Builtin::kNone : found->second;
+}
+
+// call (results), target, (arguments), prototype or list of targets
+bool Decoder::Call(const Instruction& in) {
   CallOp call;
   std::size_t next = 0;
   if (!in.operands.empty() && in.operands[0].kind == Operand::Kind::kList) {
@@ -82,9 +87,8 @@ bool Decoder::Call(const Instruction& in) {
       if (number->second == 0) return false;  // an entry cannot be called
       call.function = number->second;
     } else {
-      const auto builtin = kBuiltins.find(target.name);
-      if (builtin == kBuiltins.end()) return false;
-      call.builtin = builtin->second;
+      call.builtin = BuiltinOf(target.name);
+      if (call.builtin == CallOp::Builtin::kNone) return false;
     }
   } else {
     return false;

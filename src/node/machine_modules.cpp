@@ -3,10 +3,12 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/link_set.h"
 #include "node/decode.h"
 #include "node/lanes.h"
 #include "node/machine_impl.h"
 #include "ptx/fatbin.h"
+#include "ptx/link.h"
 #include "ptx/parser.h"
 
 namespace allranks::node {
@@ -31,6 +33,39 @@ std::uint32_t TargetNumber(std::string_view target) {
   return number;
 }
 
+struct PtxText {
+  std::string name, text;
+};
+
+// The PTX of one image, empty if it has none that the device could take, and what its machine code
+// says of resources: of a linked program they stand in an image of their own, which comes first.
+Result<PtxText> TextOf(const LinkSetImage& image, std::uint32_t arch, ParsedImage* parsed) {
+  const auto add_resources = [&](std::span<const std::byte> cubin) {
+    // A cubin that cannot be read leaves them estimated.
+    if (auto resources = ptx::ReadCubin(cubin)) parsed->resources.merge(*resources);
+  };
+  PtxText text{std::string(image.name), ""};
+  if (IsElf(image.bytes)) {
+    add_resources(image.bytes);
+  } else if (IsFatbin(image.bytes)) {
+    auto fatbin = ptx::Fatbin::Open(image.bytes);
+    if (!fatbin) return Fail(fatbin.error());
+    if (const auto cubin = fatbin->PickCubin(arch)) {
+      if (auto bytes = fatbin->Extract(*cubin)) add_resources(std::as_bytes(std::span(*bytes)));
+    }
+    if (const auto pick = fatbin->PickPtx(arch)) {
+      auto extracted = fatbin->Extract(*pick);
+      if (!extracted) return Fail(extracted.error());
+      text.text = std::move(*extracted);
+      if (text.name.empty()) text.name = std::string(fatbin->images()[*pick].name);
+    }
+  } else {
+    text.text.assign(reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size());
+    while (!text.text.empty() && text.text.back() == '\0') text.text.pop_back();
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(std::span<const std::byte> image,
@@ -47,36 +82,37 @@ Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(std::span<const std
     return Fail(
         "this is SASS only; the virtual device needs PTX (build with code=[sm_90,compute_90])");
   }
+  const auto arch = static_cast<std::uint32_t>(profile().device.compute_major * 10 +
+                                               profile().device.compute_minor);
+  std::vector<LinkSetImage> parts = {{"", image}};
+  if (IsLinkSet(image) && !ReadLinkSet(image, &parts)) return Fail("a damaged set of images");
   auto parsed = std::make_shared<ParsedImage>();
-  std::string text;
-  if (IsFatbin(image)) {
-    auto fatbin = ptx::Fatbin::Open(image);
-    if (!fatbin) return Fail(fatbin.error());
-    const auto arch = static_cast<std::uint32_t>(profile().device.compute_major * 10 +
-                                                 profile().device.compute_minor);
-    const auto pick = fatbin->PickPtx(arch);
-    if (!pick) {
-      *status = Status::kNoBinaryForGpu;
-      return Fail("the fat binary has no PTX for compute_{} or lower", arch);
+  std::vector<ptx::LinkInput> inputs;
+  std::uint64_t text_bytes = 0;
+  for (const LinkSetImage& part : parts) {
+    auto text = TextOf(part, arch, parsed.get());
+    if (!text) return Fail(text.error());
+    if (text->text.empty()) continue;
+    text_bytes += text->text.size();
+    if (text_bytes > ptx::kMaxImageBytes)
+      return Fail("more than {} bytes of PTX", ptx::kMaxImageBytes);
+    auto module = ptx::Parse(std::move(text->text));
+    if (!module) {
+      *status = Status::kInvalidPtx;
+      return Fail("{}{}{}", text->name, text->name.empty() ? "" : ": ", module.error().message);
     }
-    auto extracted = fatbin->Extract(*pick);
-    if (!extracted) return Fail(extracted.error());
-    text = std::move(*extracted);
-    if (const auto cubin = fatbin->PickCubin(arch)) {
-      // Only for resources: a cubin that cannot be read leaves them estimated.
-      if (auto bytes = fatbin->Extract(*cubin)) {
-        if (auto resources = ptx::ReadCubin(std::as_bytes(std::span(*bytes)))) {
-          parsed->resources = std::move(*resources);
-        }
-      }
-    }
-  } else {
-    text = key;
-    while (!text.empty() && text.back() == '\0') text.pop_back();
+    inputs.push_back({std::move(*module), std::move(text->name)});
   }
-  auto module = ptx::Parse(std::move(text));
+  if (inputs.empty()) {
+    *status = Status::kNoBinaryForGpu;
+    return Fail("the fat binary has no PTX for compute_{} or lower", arch);
+  }
+  // A single module, too: what it lacks is an error when it is loaded, not when it is called.
+  auto module = ptx::Link(std::move(inputs), [](std::string_view name) {
+    return BuiltinOf(name) != CallOp::Builtin::kNone;
+  });
   if (!module) {
-    *status = Status::kInvalidPtx;
+    *status = parts.size() > 1 ? Status::kInvalidImage : Status::kInvalidPtx;
     return Fail(module.error());
   }
   parsed->module = std::move(*module);

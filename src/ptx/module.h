@@ -146,7 +146,9 @@ struct Alias {
 };
 
 struct Module {
-  std::shared_ptr<const std::string> text;  // everything below points into it (or into `owned`)
+  std::shared_ptr<const std::string>
+      text;  // all below points into it, into more_texts or into owned
+  std::vector<std::shared_ptr<const std::string>> more_texts;  // of a linked module: its inputs
   std::vector<std::unique_ptr<std::string>> owned;  // names that had to be made (scoped duplicates)
   int version_major = 0, version_minor = 0;
   std::string_view target;  // "sm_90a"

@@ -86,7 +86,8 @@ struct Kernel;
 struct Library {
   const void* data = nullptr;
   std::size_t size = 0;
-  std::vector<char> copy;  // if the caller's bytes need not stay
+  std::vector<char> copy;               // if the caller's bytes need not stay
+  const void* const* linked = nullptr;  // -rdc=true: what `data` was linked from, ended by nullptr
   std::uint64_t image = 0;
   bool sent = false;
   Module* modules[kMaxDevices] = {};
@@ -196,6 +197,9 @@ CUresult LocateStream(CUstream stream, bool per_thread, wire::StreamRef* ref, St
 // A function for a device, from a CUfunction or a CUkernel passed as one.
 CUresult ResolveFunction(CUfunction handle, int device, Function** function);
 CUresult FunctionOf(Kernel* kernel, int device, Function** function);
+
+// Appends what the file holds.
+CUresult ReadFile(const char* path, std::vector<char>* bytes);
 
 // Tells the node. load_lock is held.
 CUresult SetMaxDynamicShared(Function* function, int bytes);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/link_set.h"
 #include "shim/cuda/driver.h"
 
 namespace allranks::shim {
@@ -26,6 +27,16 @@ struct FatHeader {
   std::uint64_t size;
 };
 
+// What a version 2 wrapper's data was linked from; nullptr for any other image.
+const void* const* LinkedFrom(const void* image) {
+  FatWrapper wrapper;
+  std::uint32_t magic;
+  memcpy(&magic, image, sizeof magic);
+  if (magic != kWrapperMagic) return nullptr;
+  memcpy(&wrapper, image, sizeof wrapper);
+  return wrapper.version == 2 ? static_cast<const void* const*>(wrapper.more) : nullptr;
+}
+
 // Follows a wrapper to its data and finds out how many bytes an image has; 0 if it is none.
 std::size_t ImageSize(const void** image) {
   std::uint32_t magic;
@@ -41,6 +52,11 @@ std::size_t ImageSize(const void** image) {
     memcpy(&header, *image, sizeof header);
     return header.header_size + header.size;
   }
+  if (magic == kLinkSetMagic) {
+    LinkSetHeader header;
+    memcpy(&header, *image, sizeof header);
+    return header.bytes;
+  }
   if (memcmp(*image, ELFMAG, SELFMAG) == 0) {
     Elf64_Ehdr header;
     memcpy(&header, *image, sizeof header);
@@ -49,6 +65,18 @@ std::size_t ImageSize(const void** image) {
     return sections > segments ? sections : segments;
   }
   return strlen(static_cast<const char*>(*image)) + 1;  // PTX
+}
+
+// The linked machine code, which tells resources, and the PTX of every file: the node links again.
+std::vector<char> LinkSetOf(const void* linked, std::size_t size, const void* const* files) {
+  LinkSetBuilder set;
+  set.Add("", linked, size);
+  for (; *files != nullptr; ++files) {
+    const void* file = *files;
+    const std::size_t bytes = ImageSize(&file);
+    set.Add("", file, bytes);
+  }
+  return set.Finish();
 }
 
 int PutImage(std::uint64_t image, const void* data, std::size_t size) {
@@ -114,6 +142,12 @@ CUresult ModuleOf(Library* library, int device, Module** module) {
   if (library->modules[device] == nullptr) {
     if (!library->sent) {
       if (library->image == 0) library->image = TheDriver().next_image++;
+      if (library->linked != nullptr) {
+        library->copy = LinkSetOf(library->data, library->size, library->linked);
+        library->data = library->copy.data();
+        library->size = library->copy.size();
+        library->linked = nullptr;
+      }
       const int status = PutImage(library->image, library->data, library->size);
       if (status != 0) return Result(status);
       library->sent = true;
@@ -147,7 +181,14 @@ CUresult LoadImage(CUmodule* handle, const void* image, std::string* message) {
   const CUresult ready = Current(&context);
   if (ready != CUDA_SUCCESS) return ready;
   if (handle == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const std::size_t size = ImageSize(&image);
+  const void* const* linked = LinkedFrom(image);
+  std::size_t size = ImageSize(&image);
+  std::vector<char> set;
+  if (linked != nullptr) {
+    set = LinkSetOf(image, size, linked);
+    image = set.data();
+    size = set.size();
+  }
   Driver& driver = TheDriver();
   Hold hold(driver.load_lock);
   const std::uint64_t number = driver.next_image++;
@@ -167,6 +208,19 @@ CUresult LoadImage(CUmodule* handle, const void* image, std::string* message) {
 }
 
 }  // namespace
+
+CUresult ReadFile(const char* path, std::vector<char>* bytes) {
+  if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  FILE* file = fopen(path, "rb");
+  if (file == nullptr) return CUDA_ERROR_FILE_NOT_FOUND;
+  char buffer[65536];
+  std::size_t got;
+  while ((got = fread(buffer, 1, sizeof buffer, file)) > 0) {
+    bytes->insert(bytes->end(), buffer, buffer + got);
+  }
+  fclose(file);
+  return CUDA_SUCCESS;
+}
 
 CUresult SetMaxDynamicShared(Function* function, int bytes) {
   wire::SetMaxDynamicShared set;
@@ -220,6 +274,7 @@ void ForgetModules(int device) {
 CUlibrary ar_library(const void* image) {
   auto* library = new Library;
   library->data = image;
+  library->linked = LinkedFrom(image);
   library->size = ImageSize(&library->data);
   return reinterpret_cast<CUlibrary>(TheDriver().libraries.Add(library));
 }
@@ -261,15 +316,9 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
 }
 
 CUresult cuModuleLoad(CUmodule* module, const char* path) {
-  if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  FILE* file = fopen(path, "rb");
-  if (file == nullptr) return CUDA_ERROR_FILE_NOT_FOUND;
   std::vector<char> bytes;
-  char buffer[65536];
-  std::size_t got;
-  while ((got = fread(buffer, 1, sizeof buffer, file)) > 0)
-    bytes.insert(bytes.end(), buffer, buffer + got);
-  fclose(file);
+  const CUresult read = ReadFile(path, &bytes);
+  if (read != CUDA_SUCCESS) return read;
   bytes.push_back('\0');  // PTX text ends like a string
   return LoadImage(module, bytes.data(), nullptr);
 }
@@ -351,12 +400,26 @@ CUresult cuLibraryLoadData(CUlibrary* handle, const void* code, CUjit_option*, v
   for (unsigned i = 0; i < option_count; ++i) {
     preserved = preserved || options[i] == CU_LIBRARY_BINARY_IS_PRESERVED;
   }
-  if (!preserved) {
+  if (!preserved && library->linked == nullptr) {
     const auto* bytes = static_cast<const char*>(library->data);
     library->copy.assign(bytes, bytes + library->size);
     library->data = library->copy.data();
   }
   return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary* handle, const char* path, CUjit_option*, void**, unsigned,
+                               CUlibraryOption* options, void**, unsigned option_count) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  for (unsigned i = 0; i < option_count; ++i) {
+    if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED) return CUDA_ERROR_INVALID_VALUE;
+  }
+  std::vector<char> bytes;
+  const CUresult read = handle == nullptr ? CUDA_ERROR_INVALID_VALUE : ReadFile(path, &bytes);
+  if (read != CUDA_SUCCESS) return read;
+  bytes.push_back('\0');  // PTX text ends like a string
+  return cuLibraryLoadData(handle, bytes.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
 }
 
 CUresult cuLibraryUnload(CUlibrary handle) {

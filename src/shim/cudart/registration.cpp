@@ -2,6 +2,7 @@
 // Registering only records: the node is not spoken to before a program's first real call.
 #include <pthread.h>
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -59,6 +60,12 @@ const void* FindHostFunction(const void* kernel) {
     if (known == kernel) return function;
   }
   return kernel;
+}
+
+void RememberKernel(CUkernel kernel) {
+  Hold hold;
+  std::vector<CUkernel>& handles = TheRegistry().handles;
+  if (std::find(handles.begin(), handles.end(), kernel) == handles.end()) handles.push_back(kernel);
 }
 
 cudaError_t FindVariable(const void* host_variable, CUdeviceptr* address, std::size_t* size) {

@@ -29,6 +29,8 @@ int CurrentDevice();
 CUkernel FindKernel(const void* host_function);
 // The other way round; the kernel itself if no host function is known for it.
 const void* FindHostFunction(const void* kernel);
+// A kernel that was not registered by nvcc's code but may be passed as one.
+void RememberKernel(CUkernel kernel);
 // The variable behind a host variable's address, on the current device.
 cudaError_t FindVariable(const void* host_variable, CUdeviceptr* address, std::size_t* size);
 
