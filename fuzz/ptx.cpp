@@ -1,16 +1,23 @@
 // Everything that src/ptx reads and src/node decodes is hostile: PTX text, fat binaries and cubins.
 // The first byte of an input picks the reader, so that one corpus serves all three:
 //   'F' fat binary (every image is extracted, and read on as what it claims to be), 'C' cubin,
+//   'L' PTX texts that are linked, with a zero byte between them, 'S' a link set,
 //   anything else: PTX text, from that byte on.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
+#include "base/link_set.h"
 #include "node/decode.h"
 #include "ptx/cubin.h"
 #include "ptx/fatbin.h"
+#include "ptx/link.h"
 #include "ptx/parser.h"
 
 namespace {
@@ -32,29 +39,71 @@ void CheckOperand(const Function& function, const Operand& operand) {
   for (const Operand& element : operand.elements) CheckOperand(function, element);
 }
 
-void ReadPtx(std::string text) {
-  const allranks::Result<allranks::ptx::Module> module = allranks::ptx::Parse(std::move(text));
-  if (!module) {
-    CHECK(module.error().message.starts_with("ptx:"));
-    return;
-  }
-  for (const Function& function : module->functions) {
-    CHECK(module->FindFunction(function.name) != nullptr);
+// What parser.h promises about modules, and that everything decodes, to code or to a clean refusal.
+void CheckModule(const allranks::ptx::Module& module) {
+  for (const Function& function : module.functions) {
+    CHECK(module.FindFunction(function.name) != nullptr);
     for (const auto& [name, at] : function.labels) CHECK(at <= function.code.size());
     for (const auto& instruction : function.code) {
       CHECK(instruction.guard < static_cast<std::int64_t>(function.registers.size()));
-      CHECK(instruction.loc.file < static_cast<std::int64_t>(module->files.size()));
+      CHECK(instruction.loc.file < static_cast<std::int64_t>(module.files.size()));
+      CHECK(instruction.loc.inlined_at < static_cast<std::int64_t>(module.inline_sites.size()));
       for (const Operand& operand : instruction.operands) CheckOperand(function, operand);
       if (instruction.opcode == "bra" && !instruction.operands.empty() &&
           instruction.operands[0].kind == Operand::Kind::kSymbol) {
         CHECK(function.labels.contains(instruction.operands[0].name));
       }
     }
-    // Everything that parses must also decode, to code or to a clean refusal.
     if (function.is_entry && function.has_body && function.code.size() <= kMaxDecoded) {
-      (void)allranks::node::Decode(*module, function, nullptr);
+      (void)allranks::node::Decode(module, function, nullptr);
     }
   }
+}
+
+void ReadPtx(std::string text) {
+  const allranks::Result<allranks::ptx::Module> module = allranks::ptx::Parse(std::move(text));
+  if (!module) {
+    CHECK(module.error().message.starts_with("ptx:"));
+    return;
+  }
+  CheckModule(*module);
+}
+
+void LinkTexts(const std::vector<std::string_view>& texts) {
+  std::vector<allranks::ptx::LinkInput> inputs;
+  for (const std::string_view text : texts) {
+    auto module = allranks::ptx::Parse(std::string(text));
+    if (module) inputs.push_back({std::move(*module), std::to_string(inputs.size())});
+  }
+  const auto linked = allranks::ptx::Link(std::move(inputs), [](std::string_view name) {
+    return allranks::node::BuiltinOf(name) != allranks::node::CallOp::Builtin::kNone;
+  });
+  if (linked) {
+    CheckModule(*linked);
+  } else {
+    CHECK(!linked.error().message.empty());
+  }
+}
+
+void LinkZeroSeparated(std::string_view all) {
+  std::vector<std::string_view> texts;
+  for (std::size_t at = 0; at <= all.size() && texts.size() < 8;) {
+    const std::size_t end = std::min(all.find('\0', at), all.size());
+    texts.push_back(all.substr(at, end - at));
+    at = end + 1;
+  }
+  LinkTexts(texts);
+}
+
+void LinkSet(std::span<const std::byte> bytes) {
+  std::vector<allranks::LinkSetImage> images;
+  if (!allranks::ReadLinkSet(bytes, &images)) return;
+  std::vector<std::string_view> texts;
+  for (const allranks::LinkSetImage& image : images) {
+    if (texts.size() == 8) break;
+    texts.push_back({reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size()});
+  }
+  LinkTexts(texts);
 }
 
 void ReadFatbin(std::span<const std::byte> bytes) {
@@ -81,6 +130,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     ReadFatbin(bytes.subspan(1));
   } else if (data[0] == 'C') {
     (void)allranks::ptx::ReadCubin(bytes.subspan(1));
+  } else if (data[0] == 'L') {
+    LinkZeroSeparated({reinterpret_cast<const char*>(data) + 1, size - 1});
+  } else if (data[0] == 'S') {
+    LinkSet(bytes.subspan(1));
   } else {
     ReadPtx(std::string(reinterpret_cast<const char*>(data), size));
   }
