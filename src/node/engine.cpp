@@ -281,28 +281,29 @@ void EngineT<Observer>::ExecuteRun(const Op* op, const Lanes& lanes) {
   const Op* const end = op + op->run;
   const std::uint32_t mask = path.mask;
   const Time step = world_.costs.step;
-  std::uint32_t count = 0;
+  const auto width = static_cast<std::uint64_t>(std::popcount(mask));
   path.pc += op->run;
   if (warp_->pending_until > path.clock) {
     for (; op != end; ++op) {
-      count += op->count;
+      issued_ += op->count;
+      lanes_issued_ += width * op->count;
       path.clock += step * op->cycles;
       WaitFor(op->s[0]);
       WaitFor(op->s[1]);
       WaitFor(op->s[2]);
       op->alu(lanes, *op, mask);
     }
-  } else {
-    std::uint32_t cycles = 0;
-    for (; op != end; ++op) {
-      count += op->count;
-      cycles += op->cycles;
-      op->alu(lanes, *op, mask);
-    }
-    path.clock += step * cycles;
+    return;
   }
+  std::uint32_t count = 0, cycles = 0;
+  for (; op != end; ++op) {
+    count += op->count;
+    cycles += op->cycles;
+    op->alu(lanes, *op, mask);
+  }
+  path.clock += step * cycles;
   issued_ += count;
-  lanes_issued_ += static_cast<std::uint64_t>(std::popcount(mask)) * count;
+  lanes_issued_ += width * count;
 }
 
 template <class Observer>

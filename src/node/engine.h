@@ -46,13 +46,16 @@ class EngineT final : public Engine {
   const std::byte* Source(Slot slot) const { return SlotAt(registers_, constants_, slot); }
   void WaitFor(Slot slot) {
     if ((slot & kConstant) != 0 || slot == kNoSlot) return;
-    const Time stall = ready_[slot] - path_->clock;
-    if (stall <= 0) return;
-    path_->clock += stall;
+    if (ready_[slot] > path_->clock) Stall(ready_[slot]);
+  }
+  void Stall(Time until) {
+    Settle();  // what was issued before is charged to the time before
+    if (until <= path_->clock) return;
     // The first stall of a turn is no reason to give way: the path goes on with warm registers.
     // Its time is right all the same, since capacity is taken by time (servers.h).
-    if (!stalled_) path_->quantum_end += stall;
+    if (!stalled_) path_->quantum_end += until - path_->clock;
     stalled_ = true;
+    path_->clock = settled_ = until;
   }
   // The path has entered or left a function.
   void EnterFrame() {
