@@ -147,6 +147,7 @@ struct WarpOp {
   };
   What what = What::kSync;
   bool is_signed = false;
+  bool is_float = false, absolute = false, nan_wins = false;  // redux of f32
   std::uint8_t bytes = 4;
   Slot mask = kNoSlot;    // member mask
   Slot source = kNoSlot;  // value, or predicate for votes

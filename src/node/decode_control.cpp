@@ -205,13 +205,17 @@ bool Decoder::Warp(const Instruction& in) {
     op.mask = Place(o[2], 4, false);
     if (op.source == kNoSlot) return false;
   } else if (in.opcode == "redux") {
-    if (!in.Has("sync") || o.size() != 3 || in.Has("f32")) return false;
+    if (!in.Has("sync") || o.size() != 3) return false;
     op.what = in.Has("add")   ? What::kReduxAdd
               : in.Has("min") ? What::kReduxMin
               : in.Has("max") ? What::kReduxMax
               : in.Has("and") ? What::kReduxAnd
               : in.Has("or")  ? What::kReduxOr
                               : What::kReduxXor;
+    op.is_float = in.Has("f32");
+    op.absolute = in.Has("abs");
+    op.nan_wins = in.Has("NaN");
+    if (op.is_float && op.what != What::kReduxMin && op.what != What::kReduxMax) return false;
     op.is_signed = in.Has("s32");
     if (!Destination(o[0], 4, &out.d)) return false;
     op.source = Place(o[1], 4, false);

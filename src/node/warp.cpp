@@ -53,6 +53,27 @@ std::uint32_t MembersOf(const Path& path) {
   return Lane32(path, op.mask, std::countr_zero(path.mask));
 }
 
+// redux.sync.{min,max}.f32: NaNs are left out, or win with .NaN; -0 is less than +0.
+std::uint32_t ReduceFloats(const WarpOp& op, const std::uint64_t* in, std::uint32_t lanes) {
+  constexpr std::uint32_t kNan = 0x7fffffff, kSign = 0x80000000;
+  bool any = false;
+  bool nan = false;
+  std::uint32_t best = 0;
+  ForLanes(lanes, [&](int l) {
+    const std::uint32_t bits = static_cast<std::uint32_t>(in[l]) & (op.absolute ? ~kSign : ~0u);
+    if ((bits & ~kSign) > 0x7f800000) {
+      nan = true;
+      return;
+    }
+    // Ordered as unsigned numbers.
+    const std::uint32_t key = (bits & kSign) != 0 ? ~bits : bits | kSign;
+    if (!any || (op.what == WarpOp::What::kReduxMin ? key < best : key > best)) best = key;
+    any = true;
+  });
+  if (!any || (nan && op.nan_wins)) return kNan;
+  return (best & kSign) != 0 ? best & ~kSign : ~best;
+}
+
 bool IsAligned(const Path& path) {
   const Code& code = *path.warp->cta->launch->code;
   return code.ops[path.pc].kind == OpKind::kMatrix;
@@ -431,6 +452,11 @@ void World::ExecuteWarpOp(Warp& warp, std::span<Path* const> group) {
         break;
       }
       default: {
+        if (op.is_float) {
+          const std::uint32_t value = ReduceFloats(op, in, lanes);
+          ForLanes(path->mask, [&](int l) { set(l, value); });
+          break;
+        }
         std::uint32_t value = static_cast<std::uint32_t>(in[std::countr_zero(lanes)]);
         ForLanes(lanes & (lanes - 1), [&](int l) {
           const auto v = static_cast<std::uint32_t>(in[l]);

@@ -1,6 +1,7 @@
 // ldmatrix, stmatrix, movmatrix and mma.sync against matrix algebra on the host. Where the elements
 // of a lane stand is written here as in the figures of the PTX ISA ("Matrix Fragments for mma..."),
 // shape by shape, and not derived from the rule that the implementation uses.
+#include <bit>
 #include <functional>
 
 #include "matrix_fixture.h"
@@ -433,6 +434,35 @@ MEET:
   const Words want = Run(straight, in, 32);
   ASSERT_EQ(want.size(), 32u);
   EXPECT_EQ(Run(parted, in, 32), want);
+}
+
+// redux.sync of f32 (PTX ISA 8.6): NaNs are left out unless .NaN is given; -0 is less than +0.
+TEST_F(MatrixTest, ReduxOfFloats) {
+  const std::uint32_t nan = 0x7fc00001, canonical = 0x7fffffff;
+  const auto bits = [](float f) { return std::bit_cast<std::uint32_t>(f); };
+  Words plain(32, bits(1.5f)), zeros(32, bits(0.0f)), nans(32, nan);
+  plain[3] = bits(-7.25f);
+  plain[30] = bits(6.0f);
+  zeros[9] = bits(-0.0f);
+  Words mixed = plain;
+  mixed[11] = nan;
+  struct {
+    std::string op;
+    Words in;
+    std::uint32_t want;
+  } const cases[] = {{"min", plain, bits(-7.25f)},     {"max", plain, bits(6.0f)},
+                     {"min.abs", plain, bits(1.5f)},   {"max.abs", plain, bits(7.25f)},
+                     {"min", zeros, bits(-0.0f)},      {"max", zeros, bits(0.0f)},
+                     {"min", mixed, bits(-7.25f)},     {"max.abs", mixed, bits(7.25f)},
+                     {"min.NaN", mixed, canonical},    {"max.abs.NaN", mixed, canonical},
+                     {"min.NaN", plain, bits(-7.25f)}, {"max", nans, canonical}};
+  for (const auto& c : cases) {
+    const std::string body =
+        Load("a", 1, 0) +
+        fmt::format("  .reg .b32 %d<2>;\n  redux.sync.{}.f32 %d0, %a0, 0xffffffff;\n", c.op) +
+        Store("d", 1);
+    EXPECT_EQ(Run(body, c.in, 32), Words(32, c.want)) << c.op;
+  }
 }
 
 TEST_F(MatrixTest, RowsOutsideSharedMemoryFault) {

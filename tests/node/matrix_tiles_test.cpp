@@ -143,6 +143,28 @@ TEST_F(MatrixTilesTest, WmmaFromMemoryToMemory) {
   }
 }
 
+// 1 + 2^-60 lies between 1 and its neighbour above.
+TEST_F(MatrixTilesTest, WmmaOfDoublesRoundsAsAsked) {
+  for (const auto& [rounding, up] :
+       {std::pair{"", false}, {".rn", false}, {".rz", false}, {".rm", false}, {".rp", true}}) {
+    const std::string body = fmt::format(R"(
+  .reg .f64 %x<8>;
+  mov.f64 %x0, 0d3c30000000000000;
+  mov.f64 %x1, 0d3ff0000000000000;
+  setp.ne.u32 %p1, %lane, 0;
+  @%p1 mov.f64 %x0, 0d0000000000000000;
+  wmma.mma.sync.aligned.row.col.m8n8k4{}.f64.f64.f64.f64 {{%x2, %x3}}, {{%x0}}, {{%x1}}, {{%x1, %x1}};
+  mov.b64 {{%s0, %s1}}, %x2;
+  @!%p1 st.global.v2.b32 [%rd2], {{%s0, %s1}};
+)",
+                                         rounding);
+    const Words got = Run(body, Words(32), 2);
+    ASSERT_EQ(got.size(), 2u);
+    EXPECT_EQ(got[0], up ? 1u : 0u) << rounding;
+    EXPECT_EQ(got[1], 0x3ff00000u) << rounding;
+  }
+}
+
 // --- wgmma ---
 
 struct Tile {
