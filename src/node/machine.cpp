@@ -151,6 +151,7 @@ void MachineImpl::RemoveProcess(ProcessId id) {
     if (module.process == id) modules.push_back(number);
   }
   for (const ModuleId module : modules) UnloadModule(id, module);
+  std::erase_if(managed_globals_, [id](const auto& entry) { return entry.first.first == id; });
   while (!process.table.all().empty()) Unmap(process, process.table.all().begin()->first);
   process.alive = false;
 }
@@ -315,7 +316,7 @@ void MachineImpl::HostWrote(ProcessId id, Time at) {
   at = std::max(at, world_.now);
   RecheckValues(at);
   for (const auto& [base, mapping] : process.table.all()) {
-    if (mapping.object->kind != Object::Kind::kPinned) continue;
+    if (!mapping.object->HostVisible()) continue;
     Object& object = *mapping.object;
     for (std::size_t i = 0; i < object.watches.size(); ++i) {
       const Watch watch = object.watches[i];

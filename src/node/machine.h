@@ -71,6 +71,10 @@ struct KernelInfo {
 struct GlobalInfo {
   Address address = 0;
   std::uint64_t size = 0;
+  // A managed variable is host memory, one for all devices of the process.
+  bool managed = false;
+  std::uint64_t mapped = 0;  // bytes of its sealed memfd
+  int fd = -1;               // valid until the process is removed
 };
 
 struct PointerInfo {
@@ -296,7 +300,16 @@ class Machine {
   // Memory of a pool or of Allocate; it goes when the stream gets there.
   virtual Status FreeAsync(ProcessId process, StreamId stream, Address address, Time at,
                            OpId* op) = 0;
-  virtual Status AllocatePinned(ProcessId process, std::uint64_t size, PinnedMemory* memory) = 0;
+  // Moves managed memory to a device, or to the host (`device` < 0). Where memory lives is kept per
+  // allocation: only a prefetch of all of it changes that, others cost their time.
+  virtual Status Prefetch(ProcessId process, StreamId stream, Address address, std::uint64_t size,
+                          int device, Time at, OpId* op) = 0;
+  // Managed memory is pinned memory that can move to a device by Prefetch.
+  virtual Status AllocatePinned(ProcessId process, std::uint64_t size, bool managed,
+                                PinnedMemory* memory) = 0;
+  // Whole pages at an address of the process's own, for FreePinned to forget.
+  virtual Status RegisterHost(ProcessId process, Address address, std::uint64_t size,
+                              PinnedMemory* memory) = 0;
   virtual Status FreePinned(ProcessId process, Address address) = 0;
   virtual PointerInfo Describe(ProcessId process, Address address) const = 0;
   virtual Status IpcExport(ProcessId process, Address address, IpcHandle* handle) = 0;

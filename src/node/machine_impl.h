@@ -95,6 +95,7 @@ struct Operation {
     kCopy,
     kMemset,
     kFree,
+    kMove,
     kRecord,
     kHost,
     kValues,
@@ -127,6 +128,9 @@ struct Operation {
   std::size_t record = 0;
   // kFree
   Address address = 0;
+  // kMove, of dst.object
+  int target = -1;  // machine-wide, -1: the host
+  bool whole = false;
   // kRecord
   EventId event = 0;
   // kHost
@@ -183,7 +187,12 @@ class MachineImpl final : public Machine {
   Status AllocateAsync(ProcessId process, StreamId stream, PoolId pool, std::uint64_t size,
                        Address* address) override;
   Status FreeAsync(ProcessId process, StreamId stream, Address address, Time at, OpId* op) override;
-  Status AllocatePinned(ProcessId process, std::uint64_t size, PinnedMemory* memory) override;
+  Status Prefetch(ProcessId process, StreamId stream, Address address, std::uint64_t size,
+                  int device, Time at, OpId* op) override;
+  Status AllocatePinned(ProcessId process, std::uint64_t size, bool managed,
+                        PinnedMemory* memory) override;
+  Status RegisterHost(ProcessId process, Address address, std::uint64_t size,
+                      PinnedMemory* memory) override;
   Status FreePinned(ProcessId process, Address address) override;
   PointerInfo Describe(ProcessId process, Address address) const override;
   Status IpcExport(ProcessId process, Address address, IpcHandle* handle) override;
@@ -297,6 +306,8 @@ class MachineImpl final : public Machine {
   // Modules.
   Result<std::shared_ptr<ParsedImage>> ParseImage(std::span<const std::byte> image, Status* status);
   Status PlaceGlobals(LoadedModule& module);
+  void UnmapGlobals(Process& process, const LoadedModule& module);
+  bool IsManagedGlobal(ProcessId process, Address address) const;
   Status DecodeKernel(Kernel& kernel);
   Bank BuildConstants(const Code& code, const LoadedModule& module,
                       const std::vector<std::byte>& params) const;
@@ -305,6 +316,8 @@ class MachineImpl final : public Machine {
   Status MapNew(Process& process, int visible_device, Object::Kind kind, std::uint64_t size,
                 const std::string& name, Mapping* out);
   void Unmap(Process& process, Address base);
+  bool TooManyPinned(const Process& process) const;
+  void StartMove(Operation& op);
   // Pools.
   using BlockKey = std::pair<ProcessId, Address>;
   Pool* FindPool(ProcessId process, PoolId pool);
@@ -339,6 +352,12 @@ class MachineImpl final : public Machine {
   std::vector<struct Fault> faults_;
   std::map<std::pair<ProcessId, Address>, int> ipc_opens_;  // how often each handle is open
   std::map<PoolId, Pool> pools_;
+  // Managed variables live as long as their process: the program keeps pointers to them.
+  struct ManagedGlobals {
+    std::shared_ptr<ParsedImage> image;  // keeps the key unique
+    std::map<std::string, GlobalInfo> globals;
+  };
+  std::map<std::pair<ProcessId, const ParsedImage*>, ManagedGlobals> managed_globals_;
   std::map<std::pair<ProcessId, int>, PoolId> default_pools_;
   std::map<BlockKey, PoolId> pool_blocks_;  // memory that came from a pool
   struct Freeing {

@@ -11,6 +11,8 @@ namespace {
 constexpr std::uint64_t kDeviceGranule = 512;
 constexpr std::uint64_t kPinnedGranule = 4096;
 constexpr std::ptrdiff_t kMaxPinned = 512;
+constexpr Address kArenasEnd = kDeviceArena + kDeviceArenas * kDeviceStride;
+constexpr Address kHostEnd = Address{1} << 47;              // of a process's own addresses
 constexpr std::uint64_t kIpcMagic = 0x3143'5049'4b4e'5241;  // "ARNKIPC1"
 
 // Mixes an id so that a handle made up by a program does not happen to name an object.
@@ -25,7 +27,7 @@ std::uint64_t Mix(std::uint64_t x) {
 
 Status MachineImpl::MapNew(Process& process, int visible_device, Object::Kind kind,
                            std::uint64_t size, const std::string& name, Mapping* out) {
-  const bool pinned = kind == Object::Kind::kPinned;
+  const bool pinned = kind == Object::Kind::kPinned || kind == Object::Kind::kManaged;
   const int device = pinned ? -1 : world_.FirstDevice(process) + visible_device;
   Arena& arena =
       pinned ? process.pinned : process.device_arenas[static_cast<std::size_t>(visible_device)];
@@ -58,8 +60,8 @@ void MachineImpl::Unmap(Process& process, Address base) {
   Object& object = *mapping.object;
   world_.WakeAll(object);  // whoever waits for it will find it gone
   process.table.Erase(base);
-  if (object.device < 0) {
-    process.pinned.Return(base);
+  if (object.HostVisible()) {
+    process.pinned.Return(base);  // of registered memory it knows nothing
   } else {
     const int visible = object.device - world_.FirstDevice(process);
     process.device_arenas[static_cast<std::size_t>(visible)].Return(base);
@@ -89,18 +91,25 @@ Status MachineImpl::Free(ProcessId id, Address address) {
   return Status::kSuccess;
 }
 
-Status MachineImpl::AllocatePinned(ProcessId id, std::uint64_t size, PinnedMemory* memory) {
+// Each is a descriptor of the node's; one process must not take them all.
+bool MachineImpl::TooManyPinned(const Process& process) const {
+  const auto& all = process.table.all();
+  return std::count_if(all.begin(), all.end(), [](const auto& entry) {
+           return entry.second.object->HostVisible();
+         }) >= kMaxPinned;
+}
+
+Status MachineImpl::AllocatePinned(ProcessId id, std::uint64_t size, bool managed,
+                                   PinnedMemory* memory) {
   if (Find(id) == nullptr) return Status::kInvalidContext;
   if (size == 0) return Status::kInvalidValue;
   Process& process = world_.ProcessOf(id);
-  // Each is a descriptor of the node's; one process must not take them all.
-  const auto pinned = std::count_if(
-      process.table.all().begin(), process.table.all().end(),
-      [](const auto& entry) { return entry.second.object->kind == Object::Kind::kPinned; });
-  if (pinned >= kMaxPinned) return Status::kOutOfMemory;
-  const std::string name = fmt::format("rank {} pinned #{}", process.rank, ++names_[{id, -1}]);
+  if (TooManyPinned(process)) return Status::kOutOfMemory;
+  const std::string name = fmt::format("rank {} {} #{}", process.rank,
+                                       managed ? "managed" : "pinned", ++names_[{id, -1}]);
   Mapping mapping;
-  const Status status = MapNew(process, 0, Object::Kind::kPinned, size, name, &mapping);
+  const Status status = MapNew(process, 0, managed ? Object::Kind::kManaged : Object::Kind::kPinned,
+                               size, name, &mapping);
   if (status != Status::kSuccess) return status;
   memory->address = mapping.base;
   memory->size = mapping.object->mapped;
@@ -108,12 +117,75 @@ Status MachineImpl::AllocatePinned(ProcessId id, std::uint64_t size, PinnedMemor
   return Status::kSuccess;
 }
 
+Status MachineImpl::RegisterHost(ProcessId id, Address address, std::uint64_t size,
+                                 PinnedMemory* memory) {
+  if (Find(id) == nullptr) return Status::kInvalidContext;
+  Process& process = world_.ProcessOf(id);
+  const auto meets = [&](Address begin, Address end) {
+    return address < end && address + size > begin;
+  };
+  if (size == 0 || address == 0 || address % kPinnedGranule != 0 || size % kPinnedGranule != 0 ||
+      size > kHostEnd || address > kHostEnd - size || meets(kPinnedArena, kArenasEnd) ||
+      meets(kSharedWindow, kParamWindow + kWindowSize)) {
+    return Status::kInvalidValue;
+  }
+  for (const auto& [base, mapping] : process.table.all()) {
+    if (meets(base, base + mapping.size)) return Status::kHostMemoryAlreadyRegistered;
+  }
+  if (TooManyPinned(process)) return Status::kOutOfMemory;
+  std::shared_ptr<Object> object =
+      world_.backing.Create(Object::Kind::kPinned, -1, process.id, size);
+  if (object == nullptr) return Status::kOutOfMemory;
+  object->name = fmt::format("rank {} registered #{}", process.rank, ++names_[{id, -1}]);
+  *memory = {address, size, object->fd};
+  Mapping mapping;
+  mapping.base = address;
+  mapping.size = size;
+  mapping.object = std::move(object);
+  process.table.Insert(std::move(mapping));
+  return Status::kSuccess;
+}
+
+Status MachineImpl::Prefetch(ProcessId id, StreamId stream, Address address, std::uint64_t size,
+                             int device, Time at, OpId* op_id) {
+  Stream* s = FindStream(id, stream);
+  if (s == nullptr) return Status::kInvalidHandle;
+  if (queued_[id] >= kMaxQueued) return Status::kOutOfMemory;
+  const Process& process = world_.ProcessOf(id);
+  if (device >= DeviceCount(id)) return Status::kInvalidDevice;
+  Place place;
+  if (size == 0 || !Resolve(id, address, size, &place) ||
+      place.object->kind != Object::Kind::kManaged) {
+    return Status::kInvalidValue;
+  }
+  Operation& op = NewOperation(Operation::What::kMove, id, s->device);
+  op.size = size;
+  op.whole = size == place.object->size;
+  op.dst = std::move(place);
+  op.target = device < 0 ? -1 : world_.FirstDevice(process) + device;
+  *op_id = op.id;
+  Enqueue(*s, op, at);
+  return Status::kSuccess;
+}
+
+void MachineImpl::StartMove(Operation& op) {
+  const int from = op.dst.object->device;
+  const Time arrival =
+      from == op.target ? world_.now : world_.ChargeCopy(from, op.target, op.size, world_.now);
+  At(arrival, [this, id = op.id] {
+    const auto it = operations_.find(id);
+    if (it == operations_.end()) return;
+    if (it->second.whole) it->second.dst.object->device = it->second.target;
+    Complete(id, world_.now);
+  });
+}
+
 Status MachineImpl::FreePinned(ProcessId id, Address address) {
   if (Find(id) == nullptr) return Status::kInvalidContext;
   Process& process = world_.ProcessOf(id);
   const Mapping* mapping = process.table.Find(address);
-  if (mapping == nullptr || mapping->base != address ||
-      mapping->object->kind != Object::Kind::kPinned) {
+  if (mapping == nullptr || mapping->base != address || !mapping->object->HostVisible() ||
+      IsManagedGlobal(id, address)) {
     return Status::kInvalidValue;
   }
   Unmap(process, address);
@@ -127,11 +199,12 @@ PointerInfo MachineImpl::Describe(ProcessId id, Address address) const {
   const Mapping* mapping = process->table.Find(address);
   if (mapping == nullptr) return info;
   const Object& object = *mapping->object;
-  info.kind = object.kind == Object::Kind::kPinned ? PointerInfo::Kind::kPinned
-                                                   : PointerInfo::Kind::kDevice;
+  info.kind = object.kind == Object::Kind::kPinned    ? PointerInfo::Kind::kPinned
+              : object.kind == Object::Kind::kManaged ? PointerInfo::Kind::kManaged
+                                                      : PointerInfo::Kind::kDevice;
   info.device = object.device < 0 ? 0 : object.device - world_.FirstDevice(*process);
   info.base = mapping->base;
-  info.size = mapping->size;
+  info.size = object.size;
   return info;
 }
 

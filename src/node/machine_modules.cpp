@@ -145,17 +145,39 @@ Status MachineImpl::PlaceGlobals(LoadedModule& module) {
   for (const ptx::Variable& variable : module.image->module.variables) {
     const bool constant = variable.space == ptx::Space::kConst;
     if ((variable.space != ptx::Space::kGlobal && !constant) || variable.is_extern) continue;
+    if (variable.managed) {
+      ManagedGlobals& managed = managed_globals_[{module.process, module.image.get()}];
+      if (const auto known = managed.globals.find(std::string(variable.name));
+          known != managed.globals.end()) {
+        module.globals[known->first] = known->second;
+        continue;
+      }
+    }
+    const Object::Kind kind = variable.managed ? Object::Kind::kManaged
+                              : constant       ? Object::Kind::kConst
+                                               : Object::Kind::kGlobal;
     Mapping mapping;
     const Status status =
-        MapNew(process, visible, constant ? Object::Kind::kConst : Object::Kind::kGlobal,
-               std::max<std::uint64_t>(variable.size, 1), std::string(variable.name), &mapping);
+        variable.managed && TooManyPinned(process)
+            ? Status::kOutOfMemory
+            : MapNew(process, visible, kind, std::max<std::uint64_t>(variable.size, 1),
+                     std::string(variable.name), &mapping);
     if (status != Status::kSuccess) {
-      for (const auto& [name, global] : module.globals) Unmap(process, global.address);
+      UnmapGlobals(process, module);
       return status;
     }
     std::memcpy(mapping.object->data, variable.init.data(),
                 std::min<std::uint64_t>(variable.init.size(), variable.size));
-    module.globals[std::string(variable.name)] = {mapping.base, variable.size};
+    GlobalInfo& info = module.globals[std::string(variable.name)];
+    info.address = mapping.base;
+    info.size = variable.size;
+    if (!variable.managed) continue;
+    info.managed = true;
+    info.mapped = mapping.object->mapped;
+    info.fd = mapping.object->fd;
+    ManagedGlobals& managed = managed_globals_[{module.process, module.image.get()}];
+    managed.image = module.image;
+    managed.globals[std::string(variable.name)] = info;
   }
   for (const ptx::Variable& variable : module.image->module.variables) {
     const auto self = module.globals.find(std::string(variable.name));
@@ -179,11 +201,27 @@ Status MachineImpl::PlaceGlobals(LoadedModule& module) {
   return Status::kSuccess;
 }
 
+bool MachineImpl::IsManagedGlobal(ProcessId process, Address address) const {
+  for (const auto& [key, managed] : managed_globals_) {
+    if (key.first != process) continue;
+    for (const auto& [name, global] : managed.globals) {
+      if (global.address == address) return true;
+    }
+  }
+  return false;
+}
+
+void MachineImpl::UnmapGlobals(Process& process, const LoadedModule& module) {
+  for (const auto& [name, global] : module.globals) {
+    if (!global.managed) Unmap(process, global.address);
+  }
+}
+
 Status MachineImpl::UnloadModule(ProcessId id, ModuleId number) {
   const auto it = modules_.find(number);
   if (it == modules_.end() || it->second.process != id) return Status::kInvalidHandle;
   Process& process = world_.ProcessOf(id);
-  for (const auto& [name, global] : it->second.globals) Unmap(process, global.address);
+  UnmapGlobals(process, it->second);
   for (const auto& [name, kernel] : it->second.kernels) kernels_.erase(kernel);
   modules_.erase(it);
   return Status::kSuccess;

@@ -60,6 +60,7 @@ void MachineImpl::Ready(Operation& op) {
       break;
     case Operation::What::kCopy:
     case Operation::What::kMemset:
+    case Operation::What::kMove:
       at += profile().copy_engine.startup;
       break;
     case Operation::What::kFree:
@@ -103,6 +104,9 @@ void MachineImpl::Start(OpId id) {
       StepCopy(id);
       break;
     }
+    case Operation::What::kMove:
+      StartMove(op);
+      break;
     case Operation::What::kFree:
     case Operation::What::kRecord:
     case Operation::What::kGraph:

@@ -80,7 +80,7 @@ std::shared_ptr<Object> Backing::Create(Object::Kind kind, int device, ProcessId
   if (size > limit_ || *used_ > limit_ - mapped) return nullptr;
   int fd = -1;
   void* data = MAP_FAILED;
-  if (kind == Object::Kind::kPinned) {
+  if (kind == Object::Kind::kPinned || kind == Object::Kind::kManaged) {
     fd = memfd_create("allranks-pinned", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return nullptr;
     // Sealed against shrinking before anybody else has it: a rank that could truncate it would

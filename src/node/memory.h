@@ -60,10 +60,10 @@ struct Watch {
 };
 
 struct Object {
-  enum class Kind : std::uint8_t { kDevice, kPinned, kGlobal, kConst, kShared };
+  enum class Kind : std::uint8_t { kDevice, kPinned, kManaged, kGlobal, kConst, kShared };
   std::uint32_t id = 0;
   Kind kind = Kind::kDevice;
-  int device = -1;  // home; -1: host memory
+  int device = -1;  // home; -1: host memory (managed memory moves)
   ProcessId owner = 0;
   std::uint64_t size = 0;    // as asked for; bounds are checked against it
   std::uint64_t mapped = 0;  // bytes of backing
@@ -73,6 +73,8 @@ struct Object {
   int mappings = 0;
   std::vector<Watch> watches;
   std::vector<LateWrite> late;
+  // Mapped into its process, which can change it at any time.
+  bool HostVisible() const { return kind == Kind::kPinned || kind == Kind::kManaged; }
 };
 
 // One of the memories behind a multicast address.

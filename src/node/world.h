@@ -257,6 +257,7 @@ class World {
   bool MayAccess(const Process& process, const Mapping& mapping, int device) const {
     const int home = mapping.object->device;
     if (home < 0 || home == device || mapping.ipc) return true;
+    if (mapping.object->kind == Object::Kind::kManaged) return true;
     const int own = device - FirstDevice(process), peer = home - FirstDevice(process);
     if (mapping.pooled) return (mapping.granted >> own & 1) != 0;
     return (process.peers[static_cast<std::size_t>(own)] >> peer & 1) != 0;

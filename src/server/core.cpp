@@ -189,6 +189,8 @@ void Core::Received(Link* link, wire::Frame frame) {
     ALLRANKS_ACCEPT(GetPoolAccess)
     ALLRANKS_ACCEPT(AllocAsync)
     ALLRANKS_ACCEPT(FreeAsync)
+    ALLRANKS_ACCEPT(RegisterHost)
+    ALLRANKS_ACCEPT(Prefetch)
     ALLRANKS_ACCEPT(CallHost)
     ALLRANKS_ACCEPT(NextHostCall)
     ALLRANKS_ACCEPT(StreamValues)

@@ -273,7 +273,7 @@ class Core {
   void Handle(Thread thread, wire::CopyIn& message, Time at);
   void Handle(Thread thread, const wire::CopyOut& message, Time at);
   void Handle(Thread thread, const wire::Memset& message, Time at);
-  // --- memory_calls.cpp: stream-ordered memory
+  // --- memory_calls.cpp: stream-ordered and host memory
   void Handle(Thread thread, const wire::DefaultPool& message, Time at);
   void Handle(Thread thread, const wire::CreatePool& message, Time at);
   void Handle(Thread thread, const wire::DestroyPool& message, Time at);
@@ -284,6 +284,8 @@ class Core {
   void Handle(Thread thread, const wire::GetPoolAccess& message, Time at);
   void Handle(Thread thread, const wire::AllocAsync& message, Time at);
   void Handle(Thread thread, const wire::FreeAsync& message, Time at);
+  void Handle(Thread thread, const wire::RegisterHost& message, Time at);
+  void Handle(Thread thread, const wire::Prefetch& message, Time at);
 
   // --- stream_calls.cpp: host functions, values in memory
   void Handle(Thread thread, const wire::CallHost& message, Time at);

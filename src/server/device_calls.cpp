@@ -177,7 +177,11 @@ void Core::Handle(Thread thread, const wire::GetGlobal& message, Time) {
     return Fail<wire::GetGlobal>(thread, Status::kInvalidHandle);
   node::GlobalInfo info;
   const Status status = machine_->GetGlobal(message.module, message.name, &info);
-  Reply<wire::GetGlobal>(thread, {.address = info.address, .size = info.size}, status);
+  if (info.managed) ProcessOf(thread).pinned = true;
+  Reply<wire::GetGlobal>(
+      thread,
+      {.address = info.address, .size = info.size, .managed = info.managed, .mapped = info.mapped},
+      status, info.fd);
 }
 
 void Core::Handle(Thread thread, const wire::SetMaxDynamicShared& message, Time) {
@@ -227,7 +231,8 @@ void Core::Handle(Thread thread, const wire::AllocPinned& message, Time) {
   if (process.allocations >= options_.limits.objects)
     return Fail<wire::AllocPinned>(thread, Status::kOutOfMemory);
   node::PinnedMemory memory;
-  const Status status = machine_->AllocatePinned(MachineOf(thread), message.size, &memory);
+  const Status status =
+      machine_->AllocatePinned(MachineOf(thread), message.size, message.managed, &memory);
   if (status != Status::kSuccess) return Fail<wire::AllocPinned>(thread, status);
   process.pinned = true;
   ++process.allocations;

@@ -1,5 +1,6 @@
-// Stream-ordered memory and its pools. As in device_calls.cpp, each handler checks what the Machine
-// takes on trust and passes on; pools are looked up there by process.
+// Stream-ordered memory and its pools, registered and managed memory. As in device_calls.cpp, each
+// handler checks what the Machine takes on trust and passes on; pools are looked up there by
+// process.
 #include "server/core.h"
 
 namespace allranks::server {
@@ -89,6 +90,29 @@ void Core::Handle(Thread thread, const wire::FreeAsync& message, Time at) {
       machine_->FreeAsync(MachineOf(thread), stream->id, message.address, at, &op);
   if (status == Status::kSuccess && process.allocations > 0) --process.allocations;
   Fail<wire::FreeAsync>(thread, status);
+}
+
+void Core::Handle(Thread thread, const wire::RegisterHost& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  Process& process = ProcessOf(thread);
+  if (process.allocations >= options_.limits.objects)
+    return Fail<wire::RegisterHost>(thread, Status::kOutOfMemory);
+  node::PinnedMemory memory;
+  const Status status =
+      machine_->RegisterHost(MachineOf(thread), message.address, message.size, &memory);
+  if (status != Status::kSuccess) return Fail<wire::RegisterHost>(thread, status);
+  process.pinned = true;
+  ++process.allocations;
+  Reply<wire::RegisterHost>(thread, {.address = memory.address, .size = memory.size}, status,
+                            memory.fd);
+}
+
+void Core::Handle(Thread thread, const wire::Prefetch& message, Time at) {
+  const auto stream = Find(thread, message.stream);
+  if (!stream) return Fail<wire::Prefetch>(thread, Status::kInvalidHandle);
+  node::OpId op = 0;
+  Fail<wire::Prefetch>(thread, machine_->Prefetch(MachineOf(thread), stream->id, message.address,
+                                                  message.size, message.device, at, &op));
 }
 
 }  // namespace allranks::server

@@ -37,6 +37,19 @@ ALLRANKS_EXPORT bool ar_cuda_lost_by_fork();
 // Maps `size` bytes of `fd` at exactly `address`; the fd is used up. False if that place is taken.
 ALLRANKS_EXPORT bool ar_map_pinned(std::uint64_t address, std::uint64_t size, int fd);
 ALLRANKS_EXPORT void ar_unmap_pinned(std::uint64_t address);
+// What the pages of the program's own memory are.
+enum ArPages : int {
+  kArPagesPrivate = 0,
+  kArPagesMissing = 1,  // not all of it is memory that can be read
+  kArPagesOther = 2,    // shared with other processes, or the stack of this call
+};
+ALLRANKS_EXPORT int ar_host_pages(std::uint64_t address, std::uint64_t size);
+// Puts `fd` under whole pages of the program's memory, with their contents; the fd is used up.
+// `head`, `tail`: bytes at either end, 0 or a page, that hold something else as well.
+ALLRANKS_EXPORT bool ar_register_pages(std::uint64_t address, std::uint64_t size,
+                                       std::uint64_t head, std::uint64_t tail, int fd);
+// Makes them ordinary memory again.
+ALLRANKS_EXPORT void ar_unregister_pages(std::uint64_t address);
 // Makes pinned memory accessible to system calls, which cannot take the faults that find host
 // spins.
 ALLRANKS_EXPORT void ar_open_pinned();

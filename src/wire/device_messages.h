@@ -102,9 +102,12 @@ struct GetKernel {
   template <class A> void Visit(A& a) { a(module, name); }
 };
 
+// A managed variable's frame carries the memory file, `mapped` bytes to be mapped at `address`.
 struct GetGlobalReply {
   std::uint64_t address = 0, size = 0;
-  template <class A> void Visit(A& a) { a(address, size); }
+  bool managed = false;
+  std::uint64_t mapped = 0;
+  template <class A> void Visit(A& a) { a(address, size, managed, mapped); }
 };
 struct GetGlobal {
   static constexpr Op kOp = Op::kGetGlobal;
@@ -163,8 +166,10 @@ struct AllocPinned {
   static constexpr Op kOp = Op::kAllocPinned;
   using Reply = AllocPinnedReply;
   std::uint64_t size = 0;
-  template <class A> void Visit(A& a) { a(size); }
+  bool managed = false;
+  template <class A> void Visit(A& a) { a(size, managed); }
 };
+// Pinned, managed or registered.
 struct FreePinned {
   static constexpr Op kOp = Op::kFreePinned;
   using Reply = Empty;

@@ -1,4 +1,4 @@
-// Messages on memory beyond plain allocation: pools and stream-ordered memory; part of
+// Messages on memory beyond plain allocation: pools, stream-ordered and host memory; part of
 // wire/messages.h.
 #pragma once
 
@@ -98,6 +98,26 @@ struct FreeAsync {
   StreamRef stream;
   std::uint64_t address = 0;
   template <class A> void Visit(A& a) { a(stream, address); }
+};
+
+// --- host memory -------------------------------------------------------------------------------
+
+// Whole pages of the process's own memory, which become the node's: the reply's frame carries the
+// memory file to be put there.
+struct RegisterHost {
+  static constexpr Op kOp = Op::kRegisterHost;
+  using Reply = AllocPinnedReply;
+  std::uint64_t address = 0, size = 0;
+  template <class A> void Visit(A& a) { a(address, size); }
+};
+// Moves managed memory. `device` < 0: to the host.
+struct Prefetch {
+  static constexpr Op kOp = Op::kPrefetch;
+  using Reply = Empty;
+  StreamRef stream;
+  std::uint64_t address = 0, size = 0;
+  std::int32_t device = -1;
+  template <class A> void Visit(A& a) { a(stream, address, size, device); }
 };
 
 // clang-format on

@@ -75,6 +75,8 @@ const char* OpName(Op op) {
                                            "get_pool_access",
                                            "alloc_async",
                                            "free_async",
+                                           "register_host",
+                                           "prefetch",
                                            "call_host",
                                            "next_host_call",
                                            "stream_values",

@@ -88,6 +88,8 @@ enum class Op : std::uint16_t {
   kGetPoolAccess,
   kAllocAsync,
   kFreeAsync,
+  kRegisterHost,
+  kPrefetch,
   // Streams and graphs (work_messages.h).
   kCallHost,
   kNextHostCall,

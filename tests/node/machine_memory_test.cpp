@@ -1,4 +1,5 @@
-// Memory of the machine: copies and sets of regions, against plain loops on the host.
+// Memory of the machine: copies and sets of regions against plain loops on the host; pools,
+// registered and managed memory.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -321,6 +322,112 @@ TEST_F(MachineMemoryTest, ResetsAndEndsTakePools) {
     machine_->RunUntil(machine_->now() + Ms(1));
     EXPECT_EQ(machine_->FreeMemory(process_, 0), before);
   }
+}
+
+TEST_F(MachineMemoryTest, RegisteredMemoryLiesWhereTheProcessHasIt) {
+  const Address at = 0x5555'5555'6000;
+  PinnedMemory memory;
+  ASSERT_EQ(machine_->RegisterHost(process_, at, 8192, &memory), Status::kSuccess);
+  EXPECT_EQ(memory.address, at);
+  EXPECT_GE(memory.fd, 0);
+  EXPECT_EQ(machine_->Describe(process_, at + 8191).kind, PointerInfo::Kind::kPinned);
+  const auto bytes = Pattern(8192, 4);
+  Write(at, bytes);
+  EXPECT_EQ(Read(at, 8192), bytes);
+  EXPECT_EQ(machine_->RegisterHost(process_, at + 4096, 8192, &memory),
+            Status::kHostMemoryAlreadyRegistered);
+  EXPECT_EQ(machine_->FreePinned(process_, at + 4096), Status::kInvalidValue);
+  EXPECT_EQ(machine_->FreePinned(process_, at), Status::kSuccess);
+  EXPECT_EQ(machine_->Describe(process_, at).kind, PointerInfo::Kind::kUnknown);
+  EXPECT_EQ(machine_->RegisterHost(process_, at, 8192, &memory), Status::kSuccess);
+}
+
+TEST_F(MachineMemoryTest, HostileRegistrationsAreRefused) {
+  const std::uint64_t kPage = 4096;
+  PinnedMemory memory;
+  const auto refused = [&](Address address, std::uint64_t size) {
+    EXPECT_EQ(machine_->RegisterHost(process_, address, size, &memory), Status::kInvalidValue)
+        << std::hex << address << " " << size;
+  };
+  refused(0, kPage);
+  refused(kPage, 0);
+  refused(kPage + 1, kPage);
+  refused(kPage, 100);
+  refused(~std::uint64_t{0} / kPage * kPage, kPage);
+  refused(kPage, ~std::uint64_t{0} / kPage * kPage);
+  refused(0x2000'0000'0000, kPage);              // pinned memory's place
+  refused(0x3000'0000'0000 - kPage, 2 * kPage);  // device memory's
+  refused(0x6000'0000'0000, kPage);              // shared memory's window
+  refused(0x62ff'ffff'f000, 2 * kPage);          // parameters' window
+  EXPECT_EQ(machine_->RegisterHost(process_, kPage, std::uint64_t{1} << 46, &memory),
+            Status::kInvalidValue);
+}
+
+TEST_F(MachineMemoryTest, ManagedMemoryMoves) {
+  PinnedMemory memory, pinned;
+  ASSERT_EQ(machine_->AllocatePinned(process_, 1 << 20, true, &memory), Status::kSuccess);
+  ASSERT_EQ(machine_->AllocatePinned(process_, 4096, false, &pinned), Status::kSuccess);
+  EXPECT_EQ(machine_->Describe(process_, memory.address).kind, PointerInfo::Kind::kManaged);
+  const std::uint64_t before = machine_->FreeMemory(process_, 2);
+  const auto bytes = Pattern(1 << 20, 8);
+  Write(memory.address, bytes);
+  const auto prefetch = [&](Address address, std::uint64_t size, int device) {
+    OpId op = 0;
+    const Status status =
+        machine_->Prefetch(process_, Default(), address, size, device, machine_->now(), &op);
+    const Time start = machine_->now();
+    if (status == Status::kSuccess) Wait(op);
+    return std::pair(status, machine_->now() - start);
+  };
+  const auto [moved, cost] = prefetch(memory.address, 1 << 20, 2);
+  EXPECT_EQ(moved, Status::kSuccess);
+  EXPECT_EQ(machine_->Describe(process_, memory.address).device, 2);
+  EXPECT_EQ(machine_->FreeMemory(process_, 2), before);
+  const auto [again, nothing] = prefetch(memory.address, 1 << 20, 2);
+  EXPECT_EQ(again, Status::kSuccess);
+  EXPECT_LT(nothing, cost / 2) << "it is there already";
+  EXPECT_EQ(prefetch(memory.address, 4096, 1).first, Status::kSuccess);
+  EXPECT_EQ(machine_->Describe(process_, memory.address).device, 2) << "a part does not move it";
+  EXPECT_EQ(Read(memory.address, 1 << 20), bytes);
+  EXPECT_EQ(prefetch(memory.address, 1 << 20, -1).first, Status::kSuccess);
+  EXPECT_EQ(prefetch(memory.address, 1 << 20, 99).first, Status::kInvalidDevice);
+  EXPECT_EQ(prefetch(memory.address, (1 << 20) + 1, 0).first, Status::kInvalidValue);
+  EXPECT_EQ(prefetch(pinned.address, 64, 0).first, Status::kInvalidValue);
+  EXPECT_EQ(machine_->FreePinned(process_, memory.address), Status::kSuccess);
+}
+
+// One variable for all devices, there until the process ends.
+TEST_F(MachineMemoryTest, ManagedVariablesAreShared) {
+  const std::string text = R"(.version 8.0
+.target sm_90
+.address_size 64
+.global .attribute(.managed) .align 4 .u32 counter = 5;
+.global .align 4 .u32 plain = 6;
+)";
+  const auto load = [&](int device) {
+    Status status;
+    auto module = machine_->LoadModule(process_, device, std::as_bytes(std::span(text)), &status);
+    EXPECT_TRUE(module) << module.error().message;
+    return module ? *module : 0;
+  };
+  const ModuleId first = load(0), second = load(1);
+  GlobalInfo a, b, plain;
+  ASSERT_EQ(machine_->GetGlobal(first, "counter", &a), Status::kSuccess);
+  ASSERT_EQ(machine_->GetGlobal(second, "counter", &b), Status::kSuccess);
+  ASSERT_EQ(machine_->GetGlobal(first, "plain", &plain), Status::kSuccess);
+  EXPECT_TRUE(a.managed);
+  EXPECT_GE(a.fd, 0);
+  EXPECT_EQ(a.address, b.address);
+  EXPECT_FALSE(plain.managed);
+  EXPECT_EQ(Read(a.address, 4), (std::vector<std::uint8_t>{5, 0, 0, 0}));
+  Write(a.address, {9, 0, 0, 0});
+  EXPECT_EQ(machine_->FreePinned(process_, a.address), Status::kInvalidValue);
+  EXPECT_EQ(machine_->UnloadModule(process_, first), Status::kSuccess);
+  EXPECT_EQ(machine_->UnloadModule(process_, second), Status::kSuccess);
+  EXPECT_EQ(machine_->Describe(process_, plain.address).kind, PointerInfo::Kind::kUnknown);
+  ASSERT_EQ(machine_->GetGlobal(load(0), "counter", &b), Status::kSuccess);
+  EXPECT_EQ(a.address, b.address);
+  EXPECT_EQ(Read(b.address, 4), (std::vector<std::uint8_t>{9, 0, 0, 0}));
 }
 
 }  // namespace

@@ -139,7 +139,14 @@ class FakeMachine final : public node::Machine {
                    node::OpId*) override {
     return Free(process, address);
   }
-  Status AllocatePinned(node::ProcessId process, std::uint64_t size,
+  Status Prefetch(node::ProcessId, node::StreamId, node::Address, std::uint64_t, int, Time,
+                  node::OpId*) override {
+    return Status::kSuccess;
+  }
+  Status RegisterHost(node::ProcessId, node::Address, std::uint64_t, node::PinnedMemory*) override {
+    return Status::kNotSupported;
+  }
+  Status AllocatePinned(node::ProcessId process, std::uint64_t size, bool,
                         node::PinnedMemory* out) override {
     size = (size + 4095) / 4096 * 4096;
     if (size == 0 || size > (16u << 20)) return Status::kOutOfMemory;

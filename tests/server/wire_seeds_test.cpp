@@ -257,7 +257,7 @@ void PolledMemory(Recorder& r) {
   r.Close(0);
 }
 
-void Pools(Recorder& r) {
+void PoolsAndHostMemory(Recorder& r) {
   r.Call(0, wire::Hello{});
   r.Call(0, wire::Init{});
   wire::CreatePool create;
@@ -285,6 +285,19 @@ void Pools(Recorder& r) {
   EXPECT_EQ(r.Call(0, alloc).address, second);
   r.Call(0, wire::DeviceSync{});
   EXPECT_EQ(r.Call(0, wire::GetPoolAttribute{pool, 5}).value, 1000u);
+  r.Call(0, wire::RegisterHost{0x5555'5555'5000, 8192});
+  EXPECT_EQ(r.header.status, 0);
+  r.Call(0, wire::FreePinned{0x5555'5555'5000});
+  EXPECT_EQ(r.header.status, 0);
+  wire::AllocPinned managed;
+  managed.size = 5000;
+  managed.managed = true;
+  wire::Prefetch prefetch;
+  prefetch.address = r.Call(0, managed).address;
+  prefetch.size = 5000;
+  prefetch.device = 1;
+  r.Call(0, prefetch);
+  EXPECT_EQ(r.header.status, 0);
   r.Call(0, wire::TrimPool{pool, 0});
   r.Call(0, wire::DestroyPool{pool});
   EXPECT_EQ(r.header.status, 0);
@@ -321,7 +334,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, WireSeedsTest,
                                            Seed{"threads_and_keys", ThreadsAndKeys},
                                            Seed{"processes", Processes},
                                            Seed{"polled_memory", PolledMemory},
-                                           Seed{"pools", Pools}),
+                                           Seed{"pools_and_host_memory", PoolsAndHostMemory}),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 }  // namespace

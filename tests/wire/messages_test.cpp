@@ -85,9 +85,9 @@ using MoreRequests =
                    RecordEvent, WaitEvent, EventQuery, EventSync, EventElapsed, DeviceSync, Launch,
                    Copy, CopyIn, CopyOut, Memset, CallHost, NextHostCall, StreamValues, PutGraph,
                    UpdateGraph, DropGraph, LaunchGraph, Finish, Deadlock>;
-using MemoryRequests =
-    testing::Types<DefaultPool, CreatePool, DestroyPool, GetPoolAttribute, SetPoolAttribute,
-                   TrimPool, SetPoolAccess, GetPoolAccess, AllocAsync, FreeAsync>;
+using MemoryRequests = testing::Types<DefaultPool, CreatePool, DestroyPool, GetPoolAttribute,
+                                      SetPoolAttribute, TrimPool, SetPoolAccess, GetPoolAccess,
+                                      AllocAsync, FreeAsync, RegisterHost, Prefetch>;
 
 template <class T>
 void RoundTrips() {

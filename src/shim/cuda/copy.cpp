@@ -109,7 +109,13 @@ CUresult CopyRegion(Region region, CUstream stream, bool per_thread, bool async)
   if (region.width == 0 || region.rows.height == 0 || region.rows.depth == 0) return CUDA_SUCCESS;
   if (region.dst == 0 || region.src == 0) return CUDA_ERROR_INVALID_VALUE;
   Flatten(&region);
-  const bool to_node = IsNodeAddress(region.dst), from_node = IsNodeAddress(region.src);
+  const auto span = [&](std::uint64_t pitch, std::uint64_t slice) {
+    return (region.rows.depth - 1) * slice + (region.rows.height - 1) * pitch + region.width;
+  };
+  const bool to_node =
+      IsNodeAddress(region.dst, span(region.rows.dst_pitch, region.rows.dst_slice));
+  const bool from_node =
+      IsNodeAddress(region.src, span(region.rows.src_pitch, region.rows.src_slice));
   if (to_node && from_node) {
     wire::Copy copy;
     copy.stream = ref;

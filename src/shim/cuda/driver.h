@@ -13,6 +13,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -29,7 +30,6 @@ inline constexpr int kDriverVersion = 13000;
 // The node's part of the address space. Nothing of the process itself lies there.
 inline bool IsPinnedAddress(std::uint64_t a) { return a - 0x2000'0000'0000 < 0x1000'0000'0000; }
 inline bool IsDeviceAddress(std::uint64_t a) { return a - 0x3000'0000'0000 < 0x2000'0000'0000; }
-inline bool IsNodeAddress(std::uint64_t a) { return IsPinnedAddress(a) || IsDeviceAddress(a); }
 
 // Visible to the node when contended, so it may be held across calls to it.
 class Mutex {
@@ -125,6 +125,37 @@ struct Pool {
   bool standard = false;
 };
 
+// Host memory that devices can use.
+struct HostRange {
+  enum class Kind { kAllocated, kRegistered, kManaged, kVariable };  // the last two are managed
+  std::uint64_t base = 0, size = 0;
+  Kind kind = Kind::kAllocated;
+  unsigned flags = 0;
+};
+class HostRanges {
+ public:
+  void Add(const HostRange& range);
+  bool Remove(std::uint64_t base);
+  bool Find(std::uint64_t address, HostRange* range);
+  bool Overlaps(std::uint64_t begin, std::uint64_t end);
+  // cudaHostRegister and its end, errors included.
+  CUresult Register(std::uint64_t begin, std::uint64_t end, unsigned flags);
+  CUresult Unregister(std::uint64_t begin);
+  // True if the node can be told to use these bytes of registered memory.
+  bool InRegistered(std::uint64_t address, std::uint64_t size);
+
+ private:
+  struct Segment {
+    std::uint64_t size = 0;
+    int uses = 0;
+  };
+  Mutex mutex_;
+  std::map<std::uint64_t, HostRange> ranges_;
+  std::atomic<bool> any_registered_{false};
+  Mutex register_lock_;  // held across calls to the node
+  std::map<std::uint64_t, Segment> segments_;
+};
+
 // The live handles of one type.
 template <class T>
 class Handles {
@@ -173,10 +204,20 @@ struct Driver {
   Handles<Stream> streams;
   Handles<Event> events;
   Handles<Pool> pools;
+  HostRanges host_ranges;
   Pool* default_pools[kMaxDevices] = {};  // made at first use; under context_lock
   Pool* current_pools[kMaxDevices] = {};  // null: the default one; under context_lock
 };
 Driver& TheDriver();
+
+// Memory that the node has: device memory, pinned, managed or registered.
+inline bool IsNodeAddress(std::uint64_t a, std::uint64_t size = 1) {
+  return IsPinnedAddress(a) || IsDeviceAddress(a) || TheDriver().host_ranges.InRegistered(a, size);
+}
+
+// Pinned or managed memory, mapped into the process.
+CUresult AllocateHost(std::uint64_t size, bool managed, std::uint64_t* address);
+CUresult FreeHost(std::uint64_t address);
 
 inline CUresult Result(int status) { return static_cast<CUresult>(status); }
 

@@ -1,4 +1,4 @@
-// Allocation of device and pinned memory, what a pointer is, and memory shared between processes.
+// Allocation of device memory, what a pointer is, and memory shared between processes.
 #include <string.h>
 
 #include "shim/cuda/driver.h"
@@ -42,70 +42,20 @@ CUresult cuMemFree(CUdeviceptr address) {
   const CUresult ready = Ready();
   if (ready != CUDA_SUCCESS) return ready;
   if (address == 0) return CUDA_SUCCESS;
+  if (HostRange range; TheDriver().host_ranges.Find(address, &range)) {
+    if (range.base != address || range.kind != HostRange::Kind::kManaged) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    const CUresult result = FreeHost(address);
+    if (result == CUDA_SUCCESS) TheDriver().host_ranges.Remove(address);
+    return result;
+  }
   // Freeing waits for what may still use the memory, as the real driver does.
   const CUresult idle = cuCtxSynchronize();
   if (idle != CUDA_SUCCESS) return idle;
   wire::Free request;
   request.address = address;
   return Result(Call(request));
-}
-
-CUresult cuMemHostAlloc(void** pointer, size_t size, unsigned) {
-  Context* context;
-  const CUresult ready = Current(&context);
-  if (ready != CUDA_SUCCESS) return ready;
-  if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *pointer = nullptr;
-  if (size == 0) return CUDA_SUCCESS;
-  wire::AllocPinned alloc;
-  alloc.size = size;
-  wire::AllocPinnedReply reply;
-  int fd = -1;
-  const int status = Call(alloc, &reply, &fd);
-  if (status != 0) return Result(status);
-  if (fd < 0 || !ar_map_pinned(reply.address, reply.size, fd)) {
-    wire::FreePinned undo;
-    undo.address = reply.address;
-    Call(undo);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  *pointer = reinterpret_cast<void*>(reply.address);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuMemAllocHost(void** pointer, size_t size) { return cuMemHostAlloc(pointer, size, 0); }
-
-CUresult cuMemFreeHost(void* pointer) {
-  const CUresult ready = Ready();
-  if (ready != CUDA_SUCCESS) return ready;
-  if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult idle = cuCtxSynchronize();
-  if (idle != CUDA_SUCCESS) return idle;
-  wire::FreePinned request;
-  request.address = reinterpret_cast<std::uint64_t>(pointer);
-  // What has been stored there must have reached the node before the pages go.
-  const int status = Call(request);
-  if (status == 0) ar_unmap_pinned(request.address);
-  return Result(status);
-}
-
-CUresult cuMemHostGetDevicePointer(CUdeviceptr* address, void* pointer, unsigned flags) {
-  const CUresult ready = Ready();
-  if (ready != CUDA_SUCCESS) return ready;
-  if (address == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (!IsPinnedAddress(reinterpret_cast<std::uint64_t>(pointer))) return CUDA_ERROR_INVALID_VALUE;
-  *address = reinterpret_cast<CUdeviceptr>(pointer);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
-  const CUresult ready = Ready();
-  if (ready != CUDA_SUCCESS) return ready;
-  if (flags == nullptr || !IsPinnedAddress(reinterpret_cast<std::uint64_t>(pointer))) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  *flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
-  return CUDA_SUCCESS;
 }
 
 CUresult cuMemGetInfo(size_t* free, size_t* total) {
@@ -159,7 +109,9 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
   wire::DescribeReply reply;
   const CUresult result = Describe(address, &reply);
   if (result != CUDA_SUCCESS) return result;
-  const bool device = reply.kind == wire::DescribeReply::Kind::kDevice;
+  // Managed memory counts as the device's, and the host has it as well.
+  const bool device = reply.kind != wire::DescribeReply::Kind::kPinned;
+  const bool host = reply.kind != wire::DescribeReply::Kind::kDevice;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       Store(value, reply.device >= 0 && reply.device < kMaxDevices
@@ -173,7 +125,7 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
       Store(value, address);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      if (device) return CUDA_ERROR_INVALID_VALUE;
+      if (!host) return CUDA_ERROR_INVALID_VALUE;
       Store(value, address);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
@@ -186,7 +138,7 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
       Store(value, reply.device);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      Store(value, device ? 1u : 0u);
+      Store(value, host ? 0u : 1u);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/link_set.h"
 #include "shim/cuda/driver.h"
@@ -358,13 +359,36 @@ CUresult cuModuleGetFunction(CUfunction* handle, CUmodule module_handle, const c
 
 namespace {
 
-CUresult GetGlobal(CUdeviceptr* address, size_t* size, Module* module, const char* name) {
+// A managed variable is one memory for all devices and stays mapped.
+CUresult MapManaged(const wire::GetGlobalReply& variable, int fd) {
+  Hold hold(TheDriver().load_lock);
+  HostRange known;
+  if (TheDriver().host_ranges.Find(variable.address, &known)) {
+    if (fd >= 0) close(fd);
+    return CUDA_SUCCESS;
+  }
+  if (fd < 0 || !ar_map_pinned(variable.address, variable.mapped, fd)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  TheDriver().host_ranges.Add(
+      {variable.address, variable.size, HostRange::Kind::kVariable, CU_MEM_ATTACH_GLOBAL});
+  return CUDA_SUCCESS;
+}
+
+CUresult GetGlobal(CUdeviceptr* address, size_t* size, Module* module, const char* name,
+                   bool* managed = nullptr) {
   wire::GetGlobal get;
   get.module = module->id;
   get.name = name;
   wire::GetGlobalReply reply;
-  const int status = Call(get, &reply);
+  int fd = -1;
+  const int status = Call(get, &reply, &fd);
   if (status != 0) return Result(status);
+  if (reply.managed) {
+    const CUresult mapped = MapManaged(reply, fd);
+    if (mapped != CUDA_SUCCESS) return mapped;
+  }
+  if (managed != nullptr) *managed = reply.managed;
   if (address != nullptr) *address = reply.address;
   if (size != nullptr) *size = reply.size;
   return CUDA_SUCCESS;
@@ -479,6 +503,17 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* size, CUlibrary librar
   const CUresult result = cuLibraryGetModule(&module, library);
   if (result != CUDA_SUCCESS) return result;
   return GetGlobal(address, size, reinterpret_cast<Module*>(module), name);
+}
+
+CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* size, CUlibrary library,
+                             const char* name) {
+  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUmodule module;
+  CUresult result = cuLibraryGetModule(&module, library);
+  if (result != CUDA_SUCCESS) return result;
+  bool managed = false;
+  result = GetGlobal(address, size, reinterpret_cast<Module*>(module), name, &managed);
+  return result == CUDA_SUCCESS && !managed ? CUDA_ERROR_NOT_FOUND : result;
 }
 
 CUresult cuKernelGetFunction(CUfunction* handle, CUkernel kernel_handle) {

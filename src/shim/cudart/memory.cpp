@@ -44,32 +44,6 @@ cudaError_t cudaFree(void* pointer) {
   return Note(cuMemFree(Ptr(pointer)));
 }
 
-cudaError_t cudaHostAlloc(void** pointer, size_t size, unsigned flags) {
-  ALLRANKS_ENTER();
-  return Note(cuMemHostAlloc(pointer, size, flags));
-}
-
-cudaError_t cudaMallocHost(void** pointer, size_t size) { return cudaHostAlloc(pointer, size, 0); }
-
-cudaError_t cudaFreeHost(void* pointer) {
-  ALLRANKS_ENTER();
-  return pointer == nullptr ? cudaSuccess : Note(cuMemFreeHost(pointer));
-}
-
-cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned flags) {
-  ALLRANKS_ENTER();
-  if (device == nullptr) return Note(cudaErrorInvalidValue);
-  CUdeviceptr address = 0;
-  const CUresult result = cuMemHostGetDevicePointer(&address, host, flags);
-  *device = reinterpret_cast<void*>(address);
-  return Note(result);
-}
-
-cudaError_t cudaHostGetFlags(unsigned* flags, void* host) {
-  ALLRANKS_ENTER();
-  return Note(cuMemHostGetFlags(flags, host));
-}
-
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   ALLRANKS_ENTER();
   return Note(cuMemGetInfo(free, total));
@@ -93,7 +67,12 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, Ptr(pointer));
   attributes->device = device < 0 ? CurrentDevice() : device;
   attributes->devicePointer = const_cast<void*>(pointer);
-  if (type == CU_MEMORYTYPE_DEVICE) {
+  unsigned managed = 0;
+  cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, Ptr(pointer));
+  if (managed != 0) {
+    attributes->type = cudaMemoryTypeManaged;
+    attributes->hostPointer = const_cast<void*>(pointer);
+  } else if (type == CU_MEMORYTYPE_DEVICE) {
     attributes->type = cudaMemoryTypeDevice;
   } else {
     attributes->type = cudaMemoryTypeHost;

@@ -21,10 +21,19 @@ struct Variable {
   std::size_t size;
 };
 
+// A __managed__ variable: the program reaches it through a pointer that is set when it is first
+// needed.
+struct ManagedVariable {
+  CUlibrary library;
+  std::string name;
+  void** pointer;
+};
+
 struct Registry {
   std::unordered_map<const void*, CUkernel> kernels;
   std::unordered_map<const void*, Variable> variables;
   std::vector<CUkernel> handles;
+  std::vector<ManagedVariable> managed;
 };
 
 // Libraries may be loaded by several threads at run time. Never held across a call to the node.
@@ -108,6 +117,7 @@ ALLRANKS_EXPORT void __cudaUnregisterFatBinary(void** handle) {
   Registry& registry = TheRegistry();
   std::erase_if(registry.variables,
                 [&](const auto& entry) { return entry.second.library == library; });
+  std::erase_if(registry.managed, [&](const auto& entry) { return entry.library == library; });
 }
 
 ALLRANKS_EXPORT void __cudaRegisterFunction(void** handle, const char* host_function, char*,
@@ -125,7 +135,55 @@ ALLRANKS_EXPORT void __cudaRegisterVar(void** handle, char* host_variable, char*
   TheRegistry().variables[host_variable] = {reinterpret_cast<CUlibrary>(handle), name, size};
 }
 
-ALLRANKS_EXPORT char __cudaInitModule(void**) { return 1; }
+ALLRANKS_EXPORT void __cudaRegisterManagedVar(void** handle, void** pointer, char* host_variable,
+                                              const char* name, int, size_t size, int, int) {
+  Hold hold;
+  auto library = reinterpret_cast<CUlibrary>(handle);
+  TheRegistry().managed.push_back({library, name, pointer});
+  // As a symbol it goes by its own address or by that of the pointer.
+  TheRegistry().variables[host_variable] = {library, name, size};
+  TheRegistry().variables[static_cast<void*>(pointer)] = {library, name, size};
+}
+
+// Called by nvcc's code before the host touches a managed variable of this module.
+ALLRANKS_EXPORT char __cudaInitModule(void** handle) {
+  std::vector<ManagedVariable> managed;
+  {
+    Hold hold;
+    for (const ManagedVariable& variable : TheRegistry().managed) {
+      if (variable.library == reinterpret_cast<CUlibrary>(handle)) managed.push_back(variable);
+    }
+  }
+  const CUresult entered = Enter();
+  if (entered != CUDA_SUCCESS) {
+    Note(entered);
+    return 0;
+  }
+  for (const ManagedVariable& variable : managed) {
+    CUdeviceptr address = 0;
+    std::size_t size = 0;
+    const CUresult result =
+        cuLibraryGetManaged(&address, &size, variable.library, variable.name.c_str());
+    if (result != CUDA_SUCCESS) {
+      Note(result);
+      return 0;
+    }
+    *variable.pointer = reinterpret_cast<void*>(address);
+    Hold hold;
+    TheRegistry().variables[*variable.pointer] = {variable.library, variable.name, size};
+  }
+  return 1;
+}
+
+cudaError_t cudaLibraryGetManaged(void** address, size_t* size, cudaLibrary_t library,
+                                  const char* name) {
+  ALLRANKS_ENTER();
+  CUdeviceptr place = 0;
+  const CUresult result = cuLibraryGetManaged(&place, size, library, name);
+  if (address != nullptr) *address = reinterpret_cast<void*>(place);
+  return Note(result == CUDA_ERROR_NOT_FOUND ? cudaErrorSymbolNotFound
+                                             : static_cast<cudaError_t>(result));
+}
 
 ALLRANKS_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
   const CUkernel found = FindKernel(host_function);

@@ -55,14 +55,11 @@ constexpr int kMaxPatienceMs = 64;
 constexpr std::int64_t kReadPs = 100'000;  // a read of host memory in a loop
 constexpr std::int64_t kMaxStepPs = 10'000'000'000;
 
-struct Mapping {
-  std::uint64_t address = 0, size = 0;
-  std::uint64_t alias = 0;  // a second mapping of the same memory, never closed, for the handlers
-};
-
 constinit Mapping g_mappings[kMaxMappings];
 constinit std::atomic<int> g_mapping_count{0};
 constinit std::atomic<bool> g_closed{false};
+constinit std::atomic<bool> g_edges_closed{false};  // the mappings' heads and tails, too
+constinit std::atomic<std::uint64_t> g_held_begin{0}, g_held_end{0};
 constinit std::atomic<int> g_patience_ms{
     1};  // grows with every bulk access, so that those stay cheap
 constinit std::atomic<bool> g_handlers{false};
@@ -97,6 +94,32 @@ std::uint64_t Alias(std::uint64_t address) {
   return 0;
 }
 
+// Pages that are wholly ours.
+void CloseBody(const Mapping& mapping) {
+  const std::uint64_t body = mapping.size - mapping.head - mapping.tail;
+  if (body != 0) Protect(mapping.address + mapping.head, body, PROT_NONE);
+}
+
+bool IsHeld(std::uint64_t address) {
+  return address >= g_held_begin.load(std::memory_order_acquire) &&
+         address < g_held_end.load(std::memory_order_acquire);
+}
+
+// A thread is silent: it may be spinning on a page that is only partly ours.
+void CloseEdges() {
+  ClosePinnedPages();
+  if (g_edges_closed.load(std::memory_order_relaxed)) return;
+  MappingLock lock;
+  const int count = g_mapping_count.load(std::memory_order_relaxed);
+  for (int i = 0; i < count; ++i) {
+    const Mapping& mapping = g_mappings[i];
+    if (mapping.head != 0) Protect(mapping.address, mapping.head, PROT_NONE);
+    if (mapping.tail != 0)
+      Protect(mapping.address + mapping.size - mapping.tail, mapping.tail, PROT_NONE);
+  }
+  g_edges_closed.store(true, std::memory_order_relaxed);
+}
+
 // --- the helper --------------------------------------------------------------------------------
 
 void* Helper(void*) {
@@ -114,9 +137,7 @@ void* Helper(void*) {
       if (segment == seen[i] && segment % 2 == 0) silent = true;
       seen[i] = segment;
     }
-    if (silent && Linked() && NodeBusy() && !g_closed.load(std::memory_order_relaxed)) {
-      ClosePinnedPages();
-    }
+    if (silent && Linked() && NodeBusy()) CloseEdges();
   }
 }
 
@@ -356,6 +377,11 @@ void OnFault(int signal, siginfo_t* info, void* raw) {
   const int saved_errno = errno;
   auto* context = static_cast<ucontext_t*>(raw);
   const auto address = reinterpret_cast<std::uint64_t>(info->si_addr);
+  if (info->si_code > 0 && IsHeld(address)) {
+    while (IsHeld(address)) RawSyscall(SYS_sched_yield);
+    errno = saved_errno;
+    return;
+  }
   if (info->si_code <= 0 || Alias(address) == 0) {
     errno = saved_errno;
     PassOn(signal, info, raw);
@@ -426,13 +452,14 @@ void ClosePinnedPages() {
   MappingLock lock;
   if (g_closed.exchange(true)) return;
   const int count = g_mapping_count.load(std::memory_order_relaxed);
-  for (int i = 0; i < count; ++i) Protect(g_mappings[i].address, g_mappings[i].size, PROT_NONE);
+  for (int i = 0; i < count; ++i) CloseBody(g_mappings[i]);
 }
 
 void OpenPinnedPages() {
   if (!g_closed.load(std::memory_order_relaxed)) return;
   MappingLock lock;
   if (!g_closed.exchange(false)) return;
+  g_edges_closed.store(false, std::memory_order_relaxed);
   const int count = g_mapping_count.load(std::memory_order_relaxed);
   for (int i = 0; i < count; ++i) {
     Protect(g_mappings[i].address, g_mappings[i].size, PROT_READ | PROT_WRITE);
@@ -443,6 +470,7 @@ void MakePinnedPrivate() {
   const int count = g_mapping_count.exchange(0);
   g_helper.store(false);
   g_closed.store(false);
+  g_edges_closed.store(false);
   for (int i = 0; i < count; ++i) {
     const Mapping& mapping = g_mappings[i];
     const auto size = static_cast<long>(mapping.size);
@@ -457,6 +485,46 @@ void MakePinnedPrivate() {
   }
 }
 
+bool AddMapping(const Mapping& mapping) {
+  {
+    MappingLock lock;
+    const int count = g_mapping_count.load(std::memory_order_relaxed);
+    if (count == kMaxMappings) return false;
+    g_mappings[count] = mapping;
+    g_mapping_count.store(count + 1, std::memory_order_relaxed);
+    if (g_closed.load(std::memory_order_relaxed)) CloseBody(mapping);
+  }
+  PrepareForFaults();
+  return true;
+}
+
+Mapping TakeMapping(std::uint64_t address) {
+  MappingLock lock;
+  const int count = g_mapping_count.load(std::memory_order_relaxed);
+  for (int i = 0; i < count; ++i) {
+    if (g_mappings[i].address != address) continue;
+    const Mapping found = g_mappings[i];
+    g_mappings[i] = g_mappings[count - 1];
+    g_mapping_count.store(count - 1, std::memory_order_relaxed);
+    return found;
+  }
+  return {};
+}
+
+void PrepareForFaults() {
+  InstallHandlers();
+  StartHelper();
+}
+
+HeldWriters::HeldWriters(std::uint64_t address, std::uint64_t size) {
+  g_held_begin.store(address, std::memory_order_release);
+  g_held_end.store(address + size, std::memory_order_release);
+  Protect(address, size, PROT_READ);
+}
+
+// The end first, so that the range in between is empty and not another.
+HeldWriters::~HeldWriters() { g_held_end.store(0, std::memory_order_release); }
+
 }  // namespace allranks::shim
 
 namespace shim = allranks::shim;
@@ -468,40 +536,17 @@ bool ar_map_pinned(std::uint64_t address, std::uint64_t size, int fd) {
                                  MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
   const long alias = RawSyscall(SYS_mmap, 0, bytes, PROT_READ, MAP_SHARED, fd, 0);
   RawSyscall(SYS_close, fd);
-  bool good = mapped == where && alias > 0;  // a kernel before 4.17 ignores the flag
-  if (good) {
-    shim::MappingLock lock;
-    const int count = shim::g_mapping_count.load(std::memory_order_relaxed);
-    good = count < shim::kMaxMappings;
-    if (good) {
-      shim::g_mappings[count] = {address, size, static_cast<std::uint64_t>(alias)};
-      shim::g_mapping_count.store(count + 1, std::memory_order_relaxed);
-      if (shim::g_closed.load(std::memory_order_relaxed)) shim::Protect(address, size, PROT_NONE);
-    }
+  if (mapped == where && alias > 0 &&  // a kernel before 4.17 ignores the flag
+      shim::AddMapping({address, size, static_cast<std::uint64_t>(alias), 0, 0})) {
+    return true;
   }
-  if (!good) {
-    if (mapped > 0) RawSyscall(SYS_munmap, mapped, bytes);
-    if (alias > 0) RawSyscall(SYS_munmap, alias, bytes);
-    return false;
-  }
-  shim::InstallHandlers();
-  shim::StartHelper();
-  return true;
+  if (mapped > 0) RawSyscall(SYS_munmap, mapped, bytes);
+  if (alias > 0) RawSyscall(SYS_munmap, alias, bytes);
+  return false;
 }
 
 void ar_unmap_pinned(std::uint64_t address) {
-  shim::Mapping found;
-  {
-    shim::MappingLock lock;
-    const int count = shim::g_mapping_count.load(std::memory_order_relaxed);
-    for (int i = 0; i < count; ++i) {
-      if (shim::g_mappings[i].address != address) continue;
-      found = shim::g_mappings[i];
-      shim::g_mappings[i] = shim::g_mappings[count - 1];
-      shim::g_mapping_count.store(count - 1, std::memory_order_relaxed);
-      break;
-    }
-  }
+  const shim::Mapping found = shim::TakeMapping(address);
   if (found.size == 0) return;
   RawSyscall(SYS_munmap, static_cast<long>(found.address), static_cast<long>(found.size));
   RawSyscall(SYS_munmap, static_cast<long>(found.alias), static_cast<long>(found.size));

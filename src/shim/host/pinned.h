@@ -14,6 +14,29 @@ void OpenPinnedPages();
 // In a forked child: every mapping becomes an ordinary private copy.
 void MakePinnedPrivate();
 
+// Memory of the node's in this process.
+struct Mapping {
+  std::uint64_t address = 0, size = 0;
+  std::uint64_t alias = 0;  // a second mapping of the same memory, never closed, for the handlers
+  // Bytes at either end that share their page with other things (registered.cpp).
+  std::uint64_t head = 0, tail = 0;
+};
+// False if there are too many.
+bool AddMapping(const Mapping& mapping);
+// Forgets the mapping at `address` and returns it; of size 0 if there is none.
+Mapping TakeMapping(std::uint64_t address);
+// The handlers and the helper thread are there from now on.
+void PrepareForFaults();
+
+// While one lives, whoever stores to these pages waits. They can be read. One at a time.
+class HeldWriters {
+ public:
+  HeldWriters(std::uint64_t address, std::uint64_t size);
+  ~HeldWriters();
+  HeldWriters(const HeldWriters&) = delete;
+  HeldWriters& operator=(const HeldWriters&) = delete;
+};
+
 // Size of the memory operand of the instruction at `code`, 1 to 16 bytes; 0 if it is not one of
 // those that compilers use to poll.
 std::uint32_t MemoryOperandSize(const std::uint8_t* code);
