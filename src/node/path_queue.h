@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstdint>
 #include <queue>
+#include <utility>
 #include <vector>
 
 #include "node/time.h"
@@ -39,8 +40,15 @@ class PathQueue {
       late_.push(entry);
     } else if (span - current_ < static_cast<std::int64_t>(kRing)) {
       if (ring_.empty()) ring_.resize(kRing);
-      ring_[static_cast<std::size_t>(span) % kRing].push_back(entry);
-      Mark(span);
+      auto& bucket = ring_[static_cast<std::size_t>(span) % kRing];
+      if (bucket.empty()) {
+        if (bucket.capacity() == 0 && !spare_.empty()) {
+          bucket.swap(spare_.back());
+          spare_.pop_back();
+        }
+        Mark(span);
+      }
+      bucket.push_back(entry);
     } else {
       far_.push(entry);
     }
@@ -97,7 +105,8 @@ class PathQueue {
       auto& bucket = ring_[static_cast<std::size_t>(span) % kRing];
       // Beyond the ring, the slot belongs to another span; then it is empty or not yet due.
       if (span - current_ < static_cast<std::int64_t>(kRing)) {
-        sorted_.swap(bucket);
+        if (sorted_.capacity() != 0) spare_.push_back(std::move(sorted_));
+        sorted_ = std::exchange(bucket, {});
         const std::size_t slot = static_cast<std::size_t>(span) % kRing;
         marks_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
       }
@@ -119,6 +128,7 @@ class PathQueue {
   std::size_t next_ = 0;
   std::priority_queue<QueuedPath> late_, far_;
   std::vector<std::vector<QueuedPath>> ring_;
+  std::vector<std::vector<QueuedPath>> spare_;  // room once used, kept for the next span
   std::uint64_t marks_[kRing / 64] = {};
 };
 
