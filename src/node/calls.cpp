@@ -131,11 +131,6 @@ bool World::Return(Path& path, std::uint32_t lanes) {
   return all;
 }
 
-bool World::CallBuiltin(Path& path, const CallOp&, std::uint32_t) {
-  Fault(path, Status::kNotSupported, "unsupported function of the device runtime");
-  return false;
-}
-
 bool World::WaitForGrid(Path& path) {
   Launch& launch = *path.warp->cta->launch;
   if (launch.primary_over) return false;

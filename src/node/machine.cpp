@@ -47,6 +47,12 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
   CHECK(engine_ != nullptr);
   world_.fuel = options.fuel;
   world_.schedule = [this](Time time, std::function<void()> run) { At(time, std::move(run)); };
+  world_.on_text = [this](const struct Launch& launch, bool error, std::string text) {
+    OnText(launch, error, std::move(text));
+  };
+  world_.device_heap = [this](const struct Launch& launch, const Mapping** mapping) {
+    return HeapOf(launch, mapping);
+  };
   world_.on_launch_done = [this](struct Launch& launch, Time at) { FinishLaunch(launch, at); };
   world_.on_fault = [this](struct Launch& launch, Status status, std::string message) {
     OnFault(launch, status, std::move(message));
@@ -141,6 +147,8 @@ void MachineImpl::RemoveProcess(ProcessId id) {
   }
   queued_.erase(id);
   DropPools(id, -1);
+  for (int d = 0; d < DeviceCount(id); ++d) DropHeap(id, first + d);
+  texts_.erase(id);
   std::erase_if(ipc_opens_, [id](const auto& entry) { return entry.first.first == id; });
   std::erase_if(streams_, [id](const auto& entry) { return entry.second.process == id; });
   std::erase_if(default_streams_, [id](const auto& entry) { return entry.first.first == id; });
@@ -186,6 +194,7 @@ void MachineImpl::ResetDevice(ProcessId id, int device) {
   EndContext(id, number);
   process.sticky[static_cast<std::size_t>(device)] = Status::kSuccess;
   DropPools(id, number);
+  DropHeap(id, number);
   std::vector<Address> mapped;
   for (const auto& [base, mapping] : process.table.all()) {
     if (mapping.object->device == number && !mapping.ipc &&

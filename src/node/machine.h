@@ -243,6 +243,14 @@ struct Fault {
   std::string message;  // what, kernel, block, thread, file:line
 };
 
+// What kernels of a process have printed and nobody has taken yet.
+struct DeviceText {
+  std::string out, err;
+};
+
+// What cuCtxSetLimit sets of a device; the numbers are those of CUlimit.
+enum class DeviceLimit : int { kPrintfFifo = 1, kMallocHeap = 2 };
+
 class Machine {
  public:
   static Result<std::unique_ptr<Machine>> Create(const Profile& profile,
@@ -404,6 +412,11 @@ class Machine {
   virtual std::vector<Waiter> Waiters() const = 0;
 
   virtual std::vector<Fault> TakeFaults() = 0;
+  // At most `limit` bytes, and whole printfs; the rest is for the next time.
+  virtual DeviceText TakeText(ProcessId process, std::size_t limit) = 0;
+  // The heap's size cannot change once a kernel has used it (kInvalidValue).
+  virtual Status SetLimit(ProcessId process, int device, DeviceLimit limit,
+                          std::uint64_t value) = 0;
   virtual const Stats& stats() const = 0;
 };
 

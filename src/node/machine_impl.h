@@ -1,7 +1,7 @@
 // The Machine's state beside the World: operations, streams, events, modules, and what hosts wait
 // for. Split over machine.cpp (time), machine_memory.cpp, machine_modules.cpp, machine_streams.cpp,
-// machine_work.cpp (operations, kernels), machine_copy.cpp, machine_signal.cpp and
-// machine_graph.cpp.
+// machine_work.cpp (operations, kernels), machine_runtime.cpp (printf, malloc), machine_copy.cpp,
+// machine_signal.cpp and machine_graph.cpp.
 #pragma once
 
 #include <deque>
@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "node/device_heap.h"
 #include "node/machine.h"
 #include "node/world.h"
 #include "ptx/cubin.h"
@@ -250,6 +251,8 @@ class MachineImpl final : public Machine {
   bool Stuck() const override;
   std::vector<Waiter> Waiters() const override;
   std::vector<struct Fault> TakeFaults() override;
+  DeviceText TakeText(ProcessId process, std::size_t limit) override;
+  Status SetLimit(ProcessId process, int device, DeviceLimit limit, std::uint64_t value) override;
   const Stats& stats() const override;
 
  private:
@@ -318,6 +321,10 @@ class MachineImpl final : public Machine {
   void Unmap(Process& process, Address base);
   bool TooManyPinned(const Process& process) const;
   void StartMove(Operation& op);
+  // The device runtime (machine_runtime.cpp).
+  void OnText(const struct Launch& launch, bool error, std::string text);
+  DeviceHeap* HeapOf(const struct Launch& launch, const Mapping** mapping);
+  void DropHeap(ProcessId process, int device_number);
   // Pools.
   using BlockKey = std::pair<ProcessId, Address>;
   Pool* FindPool(ProcessId process, PoolId pool);
@@ -349,6 +356,18 @@ class MachineImpl final : public Machine {
   std::set<OpId> value_waits_;  // operations that wait for a value in memory
   std::map<std::uint32_t, std::weak_ptr<Object>> exported_;
   std::list<struct Launch> ended_;  // kept until no engine frame refers to them
+  struct Runtime {                  // of one device, for one process
+    std::uint64_t fifo_limit = std::uint64_t{1} << 20, heap_limit = DeviceHeap::kDefaultSize;
+    Address heap_base = 0;  // 0: not made yet
+    DeviceHeap heap;
+  };
+  struct Text {
+    std::deque<std::string> out;  // one per printf
+    std::uint64_t bytes = 0;
+    std::string err;
+  };
+  std::map<std::pair<ProcessId, int>, Runtime> runtimes_;
+  std::map<ProcessId, Text> texts_;
   std::vector<struct Fault> faults_;
   std::map<std::pair<ProcessId, Address>, int> ipc_opens_;  // how often each handle is open
   std::map<PoolId, Pool> pools_;

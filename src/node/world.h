@@ -33,6 +33,7 @@ struct Warp;
 struct Launch;
 struct Device;
 struct SpinState;  // wait.h
+class DeviceHeap;  // device_heap.h
 
 // What nobody has written. Never zero: reading it should not look like a plausible value.
 inline constexpr int kPoison = 0xCB;
@@ -265,6 +266,9 @@ class World {
 
   // Calls `run` at a virtual time, in order with everything else; set by the machine.
   std::function<void(Time, std::function<void()>)> schedule;
+  // What kernels print (`error`: on stderr), and the heap of their device; set by the machine.
+  std::function<void(const Launch&, bool error, std::string text)> on_text;
+  std::function<DeviceHeap*(const Launch&, const Mapping**)> device_heap;  // nullptr: no memory
 
   // --- paths (warp.cpp) ---
   Path* NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time clock, std::int32_t join);
@@ -286,7 +290,7 @@ class World {
   bool Call(Path& path, const CallOp& call, std::uint32_t function);
   // `lanes` leave their function. True: these were all, and the path stands behind the call.
   bool Return(Path& path, std::uint32_t lanes);
-  // A function of the node's own. False: it has faulted.
+  // A function of the node's own (builtins.cpp). False: it has faulted.
   bool CallBuiltin(Path& path, const CallOp& call, std::uint32_t lanes);
   // Executes the warp-wide operation if all its members have come. True: `path` may go on.
   void ArriveAtWarpSync(Path& path);

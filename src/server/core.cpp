@@ -17,6 +17,26 @@ using node::Ns;
 
 namespace {
 
+// The calls with which CUDA writes out what kernels have printed.
+bool FlushesText(wire::Op op) {
+  switch (op) {
+    case wire::Op::kLaunch:
+    case wire::Op::kLaunchGraph:
+    case wire::Op::kStreamSync:
+    case wire::Op::kEventSync:
+    case wire::Op::kDeviceSync:
+    case wire::Op::kCopy:
+    case wire::Op::kCopyIn:
+    case wire::Op::kCopyOut:
+    case wire::Op::kLoadModule:
+    case wire::Op::kUnloadModule:
+    case wire::Op::kResetDevice:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // CPU time of a call that only concerns hosts (a join, a wake-up, a yield): about a system call.
 // Not in the profile, which describes devices; only its being small matters.
 constexpr node::Time kHostCall = Ns(100);
@@ -147,6 +167,7 @@ void Core::Received(Link* link, wire::Frame frame) {
     ALLRANKS_ACCEPT(GetKernel)
     ALLRANKS_ACCEPT(GetGlobal)
     ALLRANKS_ACCEPT(SetMaxDynamicShared)
+    ALLRANKS_ACCEPT(SetLimit)
     ALLRANKS_ACCEPT(Occupancy)
     ALLRANKS_ACCEPT(Alloc)
     ALLRANKS_ACCEPT(Free)
@@ -348,6 +369,16 @@ void Core::SendReply(Thread thread, node::Status status, const wire::Blob& body,
     header.status = static_cast<std::int32_t>(status);
     header.busy = machine_->Busy();
     header.clock = hosts_.now();
+    if (FlushesText(record.op)) {
+      if (const auto process = processes_.find(thread.rank);
+          process != processes_.end() && process->second.machine) {
+        const std::size_t room =
+            wire::kMaxPayload - std::min<std::size_t>(wire::kMaxPayload, body.size() + 1024);
+        node::DeviceText text = machine_->TakeText(*process->second.machine, room);
+        header.out = std::move(text.out);
+        header.err = std::move(text.err);
+      }
+    }
     wire::Blob payload;
     payload.reserve(16 + body.size());
     wire::EncodeTo(header, payload);

@@ -240,6 +240,7 @@ class Core {
   void Handle(Thread thread, const wire::GetKernel& message, Time at);
   void Handle(Thread thread, const wire::GetGlobal& message, Time at);
   void Handle(Thread thread, const wire::SetMaxDynamicShared& message, Time at);
+  void Handle(Thread thread, const wire::SetLimit& message, Time at);
   void Handle(Thread thread, const wire::Occupancy& message, Time at);
   void Handle(Thread thread, const wire::Alloc& message, Time at);
   void Handle(Thread thread, const wire::Free& message, Time at);

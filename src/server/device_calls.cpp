@@ -184,6 +184,16 @@ void Core::Handle(Thread thread, const wire::GetGlobal& message, Time) {
       status, info.fd);
 }
 
+void Core::Handle(Thread thread, const wire::SetLimit& message, Time) {
+  if (!DeviceOk(thread, message.device))
+    return Fail<wire::SetLimit>(thread, Status::kInvalidDevice);
+  const auto limit = static_cast<node::DeviceLimit>(message.limit);
+  if (limit != node::DeviceLimit::kPrintfFifo && limit != node::DeviceLimit::kMallocHeap)
+    return Fail<wire::SetLimit>(thread, Status::kUnsupportedLimit);
+  Fail<wire::SetLimit>(thread,
+                       machine_->SetLimit(MachineOf(thread), message.device, limit, message.value));
+}
+
 void Core::Handle(Thread thread, const wire::SetMaxDynamicShared& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
   if (!ProcessOf(thread).kernels.contains(message.kernel))

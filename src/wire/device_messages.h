@@ -117,6 +117,15 @@ struct GetGlobal {
   template <class A> void Visit(A& a) { a(module, name); }
 };
 
+// By the numbers of CUlimit.
+struct SetLimit {
+  static constexpr Op kOp = Op::kSetLimit;
+  using Reply = Empty;
+  std::int32_t device = 0;
+  std::int32_t limit = 0;
+  std::uint64_t value = 0;
+  template <class A> void Visit(A& a) { a(device, limit, value); }
+};
 struct SetMaxDynamicShared {
   static constexpr Op kOp = Op::kSetMaxDynamicShared;
   using Reply = Empty;

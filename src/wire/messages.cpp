@@ -84,6 +84,7 @@ const char* OpName(Op op) {
                                            "update_graph",
                                            "drop_graph",
                                            "launch_graph",
+                                           "set_limit",
                                            "finish",
                                            "deadlock"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(Op::kLast_) + 1);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "wire/codec.h"
 
@@ -98,6 +99,8 @@ enum class Op : std::uint16_t {
   kUpdateGraph,
   kDropGraph,
   kLaunchGraph,
+  // The device runtime (device_messages.h).
+  kSetLimit,
   // The supervisor's connection only.
   kFinish,
   kDeadlock,
@@ -119,7 +122,8 @@ struct ReplyHeader {
   std::int32_t status = 0;    // CUresult
   bool busy = false;          // device work is unfinished somewhere on the node
   std::int64_t clock = 0;     // the thread's clock from now on, ps
-  template <class A> void Visit(A& a) { a(status, busy, clock); }
+  std::string out, err;       // what kernels have printed: for the process's stdout and stderr
+  template <class A> void Visit(A& a) { a(status, busy, clock, out, err); }
 };
 
 struct Empty {

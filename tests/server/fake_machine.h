@@ -360,6 +360,13 @@ class FakeMachine final : public node::Machine {
     return {waiter};
   }
   std::vector<node::Fault> TakeFaults() override { return {}; }
+  node::DeviceText TakeText(node::ProcessId, std::size_t) override {
+    return std::exchange(text_, {});
+  }
+  Status SetLimit(node::ProcessId, int, node::DeviceLimit, std::uint64_t) override {
+    return Status::kSuccess;
+  }
+  void Print(node::DeviceText text) { text_ = std::move(text); }
   const node::Stats& stats() const override { return stats_; }
 
   int alive() const { return alive_; }
@@ -381,6 +388,7 @@ class FakeMachine final : public node::Machine {
   int host_writes = 0;
 
  private:
+  node::DeviceText text_;
   struct Memory {
     node::ProcessId process = 0;
     std::vector<std::byte> bytes;

@@ -126,6 +126,7 @@ void KernelAndCopies(Recorder& r) {
   r.Call(0, wire::MemInfo{});
   r.Call(0, wire::Occupancy{launch.kernel, 64, 0});
   r.Call(0, wire::SetMaxDynamicShared{launch.kernel, 1024});
+  r.Call(0, wire::SetLimit{0, 2, 1 << 20});
   r.Call(0, wire::StickyError{});
   r.Call(0, wire::Free{memory});
   r.Call(0, wire::DropImage{1});

@@ -77,9 +77,9 @@ using Requests =
     testing::Types<Hello, NewThread, ThreadExit, WaitThread, NewProcess, ProcessStarted, Exec,
                    WaitProcess, WaitFd, Sleep, Yield, BarrierWait, WatchKey, UnwatchKey, WaitKey,
                    WakeKey, HostPoll, BootstrapBarrier, Init, PutImage, DropImage, LoadModule,
-                   UnloadModule, GetKernel, GetGlobal, SetMaxDynamicShared, Occupancy, Alloc, Free,
-                   AllocPinned, FreePinned, Describe, IpcExport, IpcOpen, IpcClose, CanAccessPeer,
-                   EnablePeer, DisablePeer, MemInfo, StickyError, ResetDevice>;
+                   UnloadModule, GetKernel, GetGlobal, SetMaxDynamicShared, SetLimit, Occupancy,
+                   Alloc, Free, AllocPinned, FreePinned, Describe, IpcExport, IpcOpen, IpcClose,
+                   CanAccessPeer, EnablePeer, DisablePeer, MemInfo, StickyError, ResetDevice>;
 using MoreRequests =
     testing::Types<CreateStream, DestroyStream, StreamQuery, StreamSync, CreateEvent, DestroyEvent,
                    RecordEvent, WaitEvent, EventQuery, EventSync, EventElapsed, DeviceSync, Launch,

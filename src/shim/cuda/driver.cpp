@@ -285,12 +285,17 @@ CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return CUDA_SUCCESS;
 }
 
-// The node bounds stacks and heaps by itself; what is set here is only remembered.
+// The node bounds stacks by itself; of what is set here it asks for the sizes of the printf buffer
+// and of the heap.
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   Context* context;
   const CUresult ready = Current(&context);
   if (ready != CUDA_SUCCESS) return ready;
   if (limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  if (limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE) {
+    const CUresult set = Result(Call(wire::SetLimit{context->device, limit, value}));
+    if (set != CUDA_SUCCESS) return set;
+  }
   if (static_cast<std::size_t>(limit) < context->limits.size()) context->limits[limit] = value;
   return CUDA_SUCCESS;
 }

@@ -57,7 +57,7 @@ struct Context {
   unsigned flags = 0;
   int retained = 0;
   // Stack, printf buffer and heap, by CUlimit: at first the hardware's defaults.
-  std::array<std::atomic<std::size_t>, 3> limits = {1024, 7 << 20, 8 << 20};
+  std::array<std::atomic<std::size_t>, 3> limits = {1024, 1 << 20, 8 << 20};
 };
 
 struct Module;

@@ -274,6 +274,9 @@ int Exchange(Thread* thread, wire::Op op, std::span<const std::byte> tail, std::
     thread->send.reserve(8192);
   }
   thread->segment.fetch_add(1, std::memory_order_relaxed);
+  // By stdio, so that it stands in order with what the program prints.
+  if (!header.out.empty()) std::fwrite(header.out.data(), 1, header.out.size(), stdout);
+  if (!header.err.empty()) std::fwrite(header.err.data(), 1, header.err.size(), stderr);
   errno = saved_errno;
   return header.status;
 }
