@@ -40,6 +40,7 @@ inline node::Profile TinyProfile() {
                     .memory_bus_bits = 64,
                     .sms = 2,
                     .gpcs = 1,
+                    .gpc_sms = {2},
                     .memory_bytes = 1 << 22,
                     .l2_bytes = 1 << 16,
                     .total_const_mem = 65536,
