@@ -1,5 +1,6 @@
 // Lambdas as kernel arguments: captures by value of scalars, pointers and structs, generic lambdas,
 // lambdas inside device functions, and __host__ __device__ ones that give the same on both sides.
+//
 // nvcc: --extended-lambda
 #include "arrays.h"
 

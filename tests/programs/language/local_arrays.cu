@@ -1,5 +1,6 @@
 // Local memory: arrays indexed by data, arrays of structs, pointers to locals passed on, more live
 // values than registers under __launch_bounds__ and -maxrregcount, and alignment of vectors.
+//
 // nvcc: -maxrregcount=32
 #include "arrays.h"
 
