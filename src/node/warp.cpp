@@ -4,6 +4,7 @@
 // can run. When it parks, waits in a barrier or for other lanes, or has taken kPatience back edges,
 // ReleaseJoins lets the waiting lanes go on alone. They still meet later at outer joins.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -48,6 +49,7 @@ const WarpOp& WarpOpOf(const Path& path) {
   return code.warp_ops[code.ops[path.pc].aux];
 }
 
+// The member mask of the path's first lane; those of the others may differ until they have parted.
 std::uint32_t MembersOf(const Path& path) {
   const WarpOp& op = WarpOpOf(path);
   return Lane32(path, op.mask, std::countr_zero(path.mask));
@@ -72,6 +74,17 @@ std::uint32_t ReduceFloats(const WarpOp& op, const std::uint64_t* in, std::uint3
   });
   if (!any || (nan && op.nan_wins)) return kNan;
   return (best & kSign) != 0 ? best & ~kSign : ~best;
+}
+
+// Those of `lanes` whose member mask is `members`.
+std::uint32_t LanesWith(const Path& path, std::uint32_t lanes, std::uint32_t members) {
+  const Slot mask = WarpOpOf(path).mask;
+  const std::uint32_t live = path.warp->live;
+  std::uint32_t same = 0;
+  ForLanes(lanes, [&](int l) {
+    same |= static_cast<std::uint32_t>((Lane32(path, mask, l) & live) == members) << l;
+  });
+  return same;
 }
 
 bool IsAligned(const Path& path) {
@@ -262,15 +275,29 @@ void World::ExitLanes(Path& path, std::uint32_t lanes) {
 }
 
 bool World::WarpOpAlone(Path& path) {
-  const std::uint32_t members = MembersOf(path) & path.warp->live;
-  if ((members & ~path.mask) != 0) return false;
-  Path* const group[] = {&path};
-  ExecuteWarpOp(*path.warp, group);
+  // Several sets of lanes may be here at once, each with its own mask: tiles of a warp.
+  const std::uint32_t whole = path.mask;
+  const std::uint32_t live = path.warp->live;
+  std::array<std::uint32_t, kLanes> sets;
+  std::size_t count = 0;
+  for (std::uint32_t left = whole; left != 0; left &= ~sets[count++]) {
+    const std::uint32_t members = Lane32(path, WarpOpOf(path).mask, std::countr_zero(left)) & live;
+    sets[count] = LanesWith(path, left, members);
+    if (sets[count] != members) return false;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    path.mask = sets[i];
+    Path* const group[] = {&path};
+    ExecuteWarpOp(*path.warp, group);
+  }
+  path.mask = whole;
   ++path.pc;
   return true;
 }
 
 void World::ArriveAtWarpSync(Path& path) {
+  const std::uint32_t same = LanesWith(path, path.mask, MembersOf(path) & path.warp->live);
+  if (same != path.mask) Split(path, path.mask & ~same, path.pc + 1);
   path.state = Path::State::kWarpSync;
   CheckWarpSync(*path.warp);
   if (path.state == Path::State::kWarpSync) ReleaseJoins(*path.warp);
