@@ -166,6 +166,9 @@ enum class MatrixType : std::uint8_t {
   kF64,
   kE4M3,
   kE5M2,
+  kE3M2,  // six bits and four bits: each in a byte of its own
+  kE2M3,
+  kE2M1,
   kS8,
   kU8,
   kS4,

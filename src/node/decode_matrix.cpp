@@ -22,7 +22,8 @@ std::optional<MatrixType> TypeFromName(std::string_view word) {
   static constexpr std::pair<std::string_view, MatrixType> kNames[] = {
       {"f16", MatrixType::kF16},   {"bf16", MatrixType::kBF16}, {"tf32", MatrixType::kTF32},
       {"f32", MatrixType::kF32},   {"f64", MatrixType::kF64},   {"e4m3", MatrixType::kE4M3},
-      {"e5m2", MatrixType::kE5M2}, {"s8", MatrixType::kS8},     {"u8", MatrixType::kU8},
+      {"e5m2", MatrixType::kE5M2}, {"e3m2", MatrixType::kE3M2}, {"e2m3", MatrixType::kE2M3},
+      {"e2m1", MatrixType::kE2M1}, {"s8", MatrixType::kS8},     {"u8", MatrixType::kU8},
       {"s4", MatrixType::kS4},     {"u4", MatrixType::kU4},     {"b1", MatrixType::kB1},
       {"s32", MatrixType::kS32}};
   for (const auto& [name, type] : kNames) {
@@ -70,10 +71,18 @@ MatrixType Family(MatrixType type) {
     case MatrixType::kU4:
       return MatrixType::kS4;
     case MatrixType::kE5M2:
+    case MatrixType::kE3M2:
+    case MatrixType::kE2M3:
+    case MatrixType::kE2M1:
       return MatrixType::kE4M3;
     default:
       return type;
   }
+}
+
+// Types that only mma with .kind::f8f6f4 has.
+bool IsNarrow(MatrixType type) {
+  return type == MatrixType::kE3M2 || type == MatrixType::kE2M3 || type == MatrixType::kE2M1;
 }
 
 bool Listed(const std::vector<Products>& table, MatrixType factor, const Shape& shape) {
@@ -198,8 +207,8 @@ bool Decoder::Matrix(const Instruction& in) {
   }
   if (!in.Has("sync") || !in.Has("aligned")) return false;
   for (const std::string_view word : in.modifiers) {
-    if (word == "sp" || word.starts_with("sp::") || word.starts_with("kind::") ||
-        word == "block_scale") {
+    if (word == "sp" || word.starts_with("sp::") || word == "block_scale" ||
+        (word.starts_with("kind::") && word != "kind::f8f6f4")) {
       return false;
     }
   }
@@ -260,6 +269,10 @@ bool Decoder::MatrixProduct(const Instruction& in) {
   op.b = types[2];
   op.c = types[3];
   if (!Listed(wmma ? WmmaProducts() : MmaProducts(), op.a, *shape) || !TypesFit(op)) return false;
+  const bool narrow = IsNarrow(op.a) || IsNarrow(op.b);
+  if (in.Has("kind::f8f6f4") ? Family(op.a) != MatrixType::kE4M3 || op.k != 32 : narrow) {
+    return false;
+  }
   op.quads = op.a == MatrixType::kF16 && op.k == 4;
   std::vector<std::string_view> layouts;
   for (const std::string_view word : in.modifiers) {
@@ -371,7 +384,7 @@ bool Decoder::MatrixGroup(const Instruction& in) {
   const int bits = matrix::BitsOf(op.a);
   // A row of a factor is always 32 bytes; there is no wgmma of f64 and 4-bit integers.
   if (!TypesFit(op) || op.m != 64 || op.n < 8 || op.n > 256 || op.n % 8 != 0 ||
-      op.k * bits != 256 || bits == 64 || bits == 4) {
+      op.k * bits != 256 || bits == 64 || bits == 4 || IsNarrow(op.a) || IsNarrow(op.b)) {
     return false;
   }
   constexpr int kRows = 16;  // of one warp

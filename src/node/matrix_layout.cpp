@@ -22,6 +22,9 @@ int BitsOf(MatrixType type) {
       return 64;
     case MatrixType::kE4M3:
     case MatrixType::kE5M2:
+    case MatrixType::kE3M2:
+    case MatrixType::kE2M3:
+    case MatrixType::kE2M1:
     case MatrixType::kS8:
     case MatrixType::kU8:
       return 8;

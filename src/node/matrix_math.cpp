@@ -45,21 +45,34 @@ std::uint16_t ToHalf(float f) {
   return static_cast<std::uint16_t>(sign | normal >> 13);
 }
 
-// e4m3 has no infinities: only 0x7f and 0xff are NaN.
-std::array<float, 256> MakeE4M3() {
+// The value of each byte that holds a number without infinities. Only e4m3 has NaNs: 0x7f and 0xff.
+// e2m1 stands in the middle of its byte, bits 2 to 5; six-bit numbers in the low bits.
+template <int kExponent, int kMantissa, int kShift = 0>
+std::array<float, 256> MakeTable() {
+  constexpr int kBias = (1 << (kExponent - 1)) - 1, kBits = kExponent + kMantissa;
   std::array<float, 256> table{};
   for (int i = 0; i < 256; ++i) {
-    const int exponent = i >> 3 & 15, mantissa = i & 7;
-    float value = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -9)
-                                : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
-    if ((i & 0x7f) == 0x7f) value = std::numeric_limits<float>::quiet_NaN();
-    table[static_cast<std::size_t>(i)] = i >= 128 ? -value : value;
+    const int number = i >> kShift;
+    const int exponent = number >> kMantissa & ((1 << kExponent) - 1);
+    const int mantissa = number & ((1 << kMantissa) - 1);
+    const int whole = exponent == 0 ? mantissa : mantissa + (1 << kMantissa);
+    float value = std::ldexp(static_cast<float>(whole), std::max(exponent, 1) - kBias - kMantissa);
+    if (kBits == 7 && (i & 0x7f) == 0x7f) value = std::numeric_limits<float>::quiet_NaN();
+    table[static_cast<std::size_t>(i)] = (number >> kBits & 1) != 0 ? -value : value;
   }
   return table;
 }
 
+const std::array<float, 256>& TableOf(MatrixType type) {
+  static const std::array<float, 256> kE4M3 = MakeTable<4, 3>(), kE3M2 = MakeTable<3, 2>(),
+                                      kE2M3 = MakeTable<2, 3>(), kE2M1 = MakeTable<2, 1, 2>();
+  return type == MatrixType::kE4M3   ? kE4M3
+         : type == MatrixType::kE3M2 ? kE3M2
+         : type == MatrixType::kE2M3 ? kE2M3
+                                     : kE2M1;
+}
+
 void ToFloats(MatrixType type, const std::byte* from, int count, float* to) {
-  static const std::array<float, 256> kE4M3 = MakeE4M3();
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(from);
   const auto* halves = reinterpret_cast<const std::uint16_t*>(from);
   const auto* words = reinterpret_cast<const std::uint32_t*>(from);
@@ -73,12 +86,14 @@ void ToFloats(MatrixType type, const std::byte* from, int count, float* to) {
     case MatrixType::kTF32:
       for (int i = 0; i < count; ++i) to[i] = std::bit_cast<float>(words[i] & 0xffffe000);
       break;
-    case MatrixType::kE4M3:
-      for (int i = 0; i < count; ++i) to[i] = kE4M3[bytes[i]];
-      break;
-    default:  // e5m2: the upper byte of a half
+    case MatrixType::kE5M2:  // the upper byte of a half
       for (int i = 0; i < count; ++i) to[i] = FromHalf(std::uint32_t{bytes[i]} << 8);
       break;
+    default: {
+      const std::array<float, 256>& table = TableOf(type);
+      for (int i = 0; i < count; ++i) to[i] = table[bytes[i]];
+      break;
+    }
   }
 }
 

@@ -192,6 +192,9 @@ inline std::uint64_t Encode(const std::string& type, int value) {
   if (type == "f64") return EncodeFloat(value, 11, 52);
   if (type == "e4m3") return EncodeFloat(value, 4, 3);
   if (type == "e5m2") return EncodeFloat(value, 5, 2);
+  if (type == "e3m2") return EncodeFloat(value, 3, 2);
+  if (type == "e2m3") return EncodeFloat(value, 2, 3);
+  if (type == "e2m1") return EncodeFloat(value, 2, 1) << 2;             // in the middle of its byte
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));  // integers
 }
 
@@ -201,6 +204,9 @@ inline Format FormatOf(const std::string& type) {
   if (type == "f64") return {type, 64, -8, 8};
   if (type == "e4m3") return {type, 8, -8, 8};
   if (type == "e5m2") return {type, 8, -4, 4};
+  if (type == "e3m2") return {type, 8, -4, 4};
+  if (type == "e2m3") return {type, 8, -7, 7};
+  if (type == "e2m1") return {type, 8, -4, 4};
   if (type == "s8") return {type, 8, -128, 127};
   if (type == "u8") return {type, 8, 0, 255};
   if (type == "s4") return {type, 4, -8, 7};
