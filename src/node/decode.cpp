@@ -2,6 +2,7 @@
 #include "node/decode.h"
 
 #include <algorithm>
+#include <deque>
 #include <unordered_map>
 
 #include "node/decode_internal.h"
@@ -222,8 +223,8 @@ void Decoder::Spins() {
   }
 }
 
-Result<void> Decoder::Run() {
-  begin_ = static_cast<std::uint32_t>(code_->ops.size());
+Result<void> Decoder::Prepare() {
+  index_ = code_->functions.size();
   code_->functions.emplace_back();
   LayOutVariables();
   FindSteady();
@@ -232,13 +233,31 @@ Result<void> Decoder::Run() {
   flow_ = Analyse(function_, steady);
   if (!flow_.ok) return Fail("{}: {}", function_.name, flow_.error);
   code_->reads_unset |= flow_.reads_unset;
-  FunctionCode& function = code_->functions.back();
+  FunctionCode& function = code_->functions[index_];
   function.name = std::string(function_.name);
-  function.begin = begin_;
+  function.slots = static_cast<std::uint32_t>(flow_.slots);
   if (function.local_bytes > kMaxLocalBytes) {
     return Fail("{}: {} bytes of local memory per thread; the most is {}", function_.name,
                 function.local_bytes, kMaxLocalBytes);
   }
+  return {};
+}
+
+void Decoder::Shape(int wide_slots, int slots) {
+  const int shift = wide_slots - flow_.wide_slots;
+  for (std::size_t reg = 0; reg < flow_.place.size(); ++reg) {
+    const Type type = function_.registers[reg].type;
+    if (flow_.place[reg] != kNoSlot && type != Type::kPred && SlotBytes(type) == 4) {
+      flow_.place[reg] = static_cast<Slot>(flow_.place[reg] + shift);
+    }
+  }
+  code_->functions[index_].slots = static_cast<std::uint32_t>(slots);
+}
+
+Result<void> Decoder::Run() {
+  begin_ = static_cast<std::uint32_t>(code_->ops.size());
+  FunctionCode& function = code_->functions[index_];
+  function.begin = begin_;
   predicates_ = flow_.predicates;
   const std::size_t first_branch = code_->branches.size(), first_table = code_->tables.size();
   op_of_.resize(function_.code.size() + 1);
@@ -273,7 +292,6 @@ Result<void> Decoder::Run() {
   MarkRuns();
   Lines();
   function.end = static_cast<std::uint32_t>(code_->ops.size());
-  function.slots = static_cast<std::uint32_t>(flow_.slots);
   function.predicates = static_cast<std::uint32_t>(predicates_);
   return {};
 }
@@ -298,8 +316,24 @@ Result<std::shared_ptr<const Code>> Decode(const ptx::Module& module, const ptx:
   closure.Build(function);
   Code& code = *closure.code;
   code.name = std::string(function.name);
+  std::deque<Decoder> decoders;
+  int wide = 0, narrow = 0;
   for (const ptx::Function* f : closure.functions) {
-    if (auto decoded = Decoder(closure, *f).Run(); !decoded) return Fail(decoded.error());
+    Decoder& decoder = decoders.emplace_back(closure, *f);
+    if (auto prepared = decoder.Prepare(); !prepared) return Fail(prepared.error());
+    wide = std::max(wide, decoder.flow().wide_slots);
+    narrow = std::max(narrow, decoder.flow().slots - decoder.flow().wide_slots);
+  }
+  // Lanes of one warp may be in different functions at different depths. They do not disturb each
+  // other as long as a slot has the same width in all frames that may lie there: so all frames of a
+  // code have one shape.
+  const int frame = (wide + narrow + 1) / 2 * 2;
+  if (frame > kMaxSlots) {
+    return Fail("{}: more registers live at once than fit in all its functions", function.name);
+  }
+  for (Decoder& decoder : decoders) {
+    if (decoders.size() > 1) decoder.Shape(wide, frame);
+    if (auto decoded = decoder.Run(); !decoded) return Fail(decoded.error());
   }
   if (closure.literals.size() > static_cast<std::size_t>(kMaxSlots)) {
     return Fail("{}: more than {} literals", function.name, kMaxSlots);
@@ -327,9 +361,9 @@ Result<std::shared_ptr<const Code>> Decode(const ptx::Module& module, const ptx:
         code.static_shared,
         static_cast<std::uint32_t>(std::min<std::uint64_t>(resources->shared_bytes, UINT32_MAX)));
   } else {
-    std::uint32_t slots = 0;
-    for (const FunctionCode& f : code.functions) slots = std::max(slots, f.slots);
-    code.registers = std::clamp(slots + 8, 16u, kMaxRegisters);
+    int slots = 0;
+    for (const Decoder& decoder : decoders) slots = std::max(slots, decoder.flow().slots);
+    code.registers = std::clamp(static_cast<std::uint32_t>(slots) + 8, 16u, kMaxRegisters);
   }
   return std::shared_ptr<const Code>(closure.code);
 }

@@ -77,6 +77,11 @@ class Decoder {
   Decoder(Closure& closure, const ptx::Function& function)
       : closure_(closure), module_(closure.module), function_(function), code_(closure.code) {}
 
+  // Lays out local memory and registers.
+  Result<void> Prepare();
+  const Flow& flow() const { return flow_; }
+  // Gives the function's frame the shape that all frames of the code have (Decode in decode.cpp).
+  void Shape(int wide_slots, int slots);
   Result<void> Run();
 
  private:
@@ -172,6 +177,7 @@ class Decoder {
   std::uint8_t skipped_ = 0;                          // such moves since the last operation
   std::uint32_t at_ = 0;                              // instruction being decoded
   std::vector<std::uint32_t> op_of_;                  // first op of each instruction
+  std::size_t index_ = 0;                             // in Code::functions
   std::uint32_t begin_ = 0;                           // of the function's ops
   std::map<std::string_view, FramePlace> frame_;      // local memory, and parameters of functions
   std::map<std::string_view, std::uint64_t> params_;  // of the entry

@@ -68,6 +68,7 @@ struct Flow {
   // instructions with several destinations, with b128 or with exchange between lanes.
   std::vector<Slot> place;
   int slots = 0, predicates = 0;
+  int wide_slots = 0;                // of `slots`: the first ones, for b64 and b128
   bool reads_unset = false;          // some register is live on entry
   std::vector<SpinLoop> spin_loops;  // by ascending branch
   bool ok = true;

@@ -269,6 +269,7 @@ void AllocateRegisters(const ptx::Function& function, const Liveness& liveness,
   const std::uint32_t wide_slots = 2 * wide.used();
   if (wide_slots + narrow.used() > kMaxSlots) return fail();
   flow.slots = static_cast<int>(wide_slots + narrow.used());
+  flow.wide_slots = static_cast<int>(wide_slots);
   flow.predicates = static_cast<int>(predicates.used());
   for (std::uint32_t reg = 0; reg < registers; ++reg) {
     if (unused(reg)) continue;
