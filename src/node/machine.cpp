@@ -46,6 +46,7 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
   engine_ = MakeEngine(world_, options.observer);
   CHECK(engine_ != nullptr);
   world_.fuel = options.fuel;
+  world_.order_seed = options.order_seed;
   world_.schedule = [this](Time time, std::function<void()> run) { At(time, std::move(run)); };
   world_.on_text = [this](const struct Launch& launch, bool error, std::string text) {
     OnText(launch, error, std::move(text));

@@ -50,6 +50,9 @@ struct MachineOptions {
   std::string observer = "none";   // none | count | stale (tests)
   std::uint64_t seed = 0;          // for observers that choose
   std::uint64_t fuel = 0;          // thread-instructions per kernel before it is ended; 0 = none
+  // Tests of what must not depend on order: not 0, warps start up to some hundred cycles late and
+  // take turns at equal times in an order drawn from it.
+  std::uint64_t order_seed = 0;
 };
 
 // --- answers -----------------------------------------------------------------------------------

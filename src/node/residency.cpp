@@ -229,8 +229,10 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
     warp.local_bytes = code.local_bytes;
     warp.slots = static_cast<std::uint32_t>(slots);
     warp.predicate_count = static_cast<std::uint32_t>(code.predicates);
-    Path* path = NewPath(warp, warp.live, 0, at, -1);
-    QueuePath(*path, at);
+    const Time late =
+        order_seed == 0 ? 0 : static_cast<Time>(Permuted(number * 64 + w + 1) % 512) * costs.cycle;
+    Path* path = NewPath(warp, warp.live, 0, at + late, -1);
+    QueuePath(*path, at + late);
   }
   Occupy(launch, sm_index, 1);
   launch.ctas.push_back(&cta);

@@ -386,7 +386,7 @@ void World::Schedule(Path& path, std::uint64_t skip, bool by_timer) {
   spin.skip = skip;
   spin.by_timer = by_timer;
   const Time at = spin.head + static_cast<Time>(skip) * spin.period;
-  path.ticket = ++tickets_;
+  path.ticket = NextTicket();
   Push(path, at);
 }
 

@@ -142,7 +142,7 @@ void World::RemovePath(Path& path) {
 void World::QueuePath(Path& path, Time time) {
   path.state = Path::State::kQueued;
   path.ordered = false;
-  path.ticket = ++tickets_;
+  path.ticket = NextTicket();
   Push(path, time);
 }
 

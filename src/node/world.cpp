@@ -65,6 +65,15 @@ World::World(const Profile& p, int count, std::uint64_t memory_limit)
 
 World::~World() = default;
 
+// One-to-one, with 0 as the only number that becomes 0.
+std::uint64_t World::Permuted(std::uint64_t ticket) const {
+  for (const std::uint64_t factor : {order_seed | 1, std::uint64_t{0x9e3779b97f4a7c15}}) {
+    ticket *= factor;
+    ticket ^= ticket >> 32;
+  }
+  return ticket;
+}
+
 void World::Fault(const Path& path, Status status, const std::string& what) {
   const Cta& cta = *path.warp->cta;
   Launch& launch = *cta.launch;

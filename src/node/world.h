@@ -240,6 +240,7 @@ class World {
   Time last_change = 0;           // of memory, or of what runs; see Stuck
   std::uint64_t timer_wakes = 0;  // since then
   std::uint64_t fuel = 0;
+  std::uint64_t order_seed = 0;  // MachineOptions
 
   // A strong operation at time t may be performed at once if t < order_limit: nothing else
   // that is known of happens before it.
@@ -373,6 +374,12 @@ class World {
   void Park(Path& path, SpinState& spin, std::uint64_t skip);
   void Schedule(Path& path, std::uint64_t skip, bool by_timer);
   void Push(Path& path, Time time);
+  // Never 0 and never the same twice: order_seed only permutes them.
+  std::uint64_t NextTicket() {
+    const std::uint64_t ticket = ++tickets_;
+    return order_seed == 0 ? ticket : Permuted(ticket);
+  }
+  std::uint64_t Permuted(std::uint64_t ticket) const;
   void ReleaseCta(Cta& cta);
   Cta* NewCta(Launch& launch, std::uint64_t number, int sm, Time at);
   bool FindSm(const Device& device, const Launch& launch, int* sm) const;
