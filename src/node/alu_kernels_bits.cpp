@@ -104,40 +104,26 @@ void Lop3Predicate(const Lanes& lanes, const Op& op, u32 mask) {
 enum PrmtMode : u32 { kGeneric, kF4e, kB4e, kRc8, kEcl, kEcr, kRc16 };
 template <u32 kMode>
 struct Prmt {
-  static u32 Do(u32 a, u32 b, u32 selector) {
-    const u64 bytes = u64{b} << 32 | a;
+  // Byte i of the result, in place. (No loop over i: that would keep lanes from being vectorised.)
+  template <u32 kByte>
+  static u32 Byte(u32 a, u32 b, u32 selector) {
     const u32 s = selector & 3;
-    u32 r = 0;
-    for (u32 i = 0; i < 4; ++i) {
-      u32 which = 0;
-      switch (kMode) {
-        case kGeneric:
-          which = (selector >> (4 * i)) & 15;
-          break;
-        case kF4e:
-          which = s + i;
-          break;
-        case kB4e:
-          which = (s - i) & 7;
-          break;
-        case kRc8:
-          which = s;
-          break;
-        case kEcl:
-          which = i > s ? i : s;
-          break;
-        case kEcr:
-          which = i < s ? i : s;
-          break;
-        default:
-          which = 2 * (s & 1) + (i & 1);
-          break;
-      }
-      u32 byte = static_cast<u32>(bytes >> (8 * (which & 7))) & 0xff;
-      if (kMode == kGeneric && (which & 8) != 0) byte = (byte & 0x80) != 0 ? 0xff : 0;
-      r |= byte << (8 * i);
-    }
-    return r;
+    u32 which = 2 * (s & 1) + (kByte & 1);  // rc16
+    if (kMode == kGeneric) which = (selector >> (4 * kByte)) & 15;
+    if (kMode == kF4e) which = s + kByte;
+    if (kMode == kB4e) which = (s - kByte) & 7;
+    if (kMode == kRc8) which = s;
+    if (kMode == kEcl) which = kByte > s ? kByte : s;
+    if (kMode == kEcr) which = kByte < s ? kByte : s;
+    const u32 word = (which & 4) != 0 ? b : a;
+    u32 byte = (word >> (8 * (which & 3))) & 0xff;
+    const u32 sign = (byte & 0x80) != 0 ? 0xff : 0;
+    if (kMode == kGeneric) byte = (which & 8) != 0 ? sign : byte;
+    return byte << (8 * kByte);
+  }
+  static u32 Do(u32 a, u32 b, u32 selector) {
+    return Byte<0>(a, b, selector) | Byte<1>(a, b, selector) | Byte<2>(a, b, selector) |
+           Byte<3>(a, b, selector);
   }
 };
 

@@ -111,6 +111,62 @@ struct PackPair {
   static u32 Do(float high, float low) { return T::Store(high) << 16 | T::Store(low); }
 };
 
+// --- pairs of 8-bit floats ----------------------------------------------------------------------
+struct E4m3 {
+  static constexpr int kMantissa = 3, kBias = 7;
+  static constexpr u32 kLargest = 0x7e;
+};
+struct E5m2 {
+  static constexpr int kMantissa = 2, kBias = 15;
+  static constexpr u32 kLargest = 0x7b;
+};
+// To nearest and never beyond the largest number; the NaN of both formats is 0x7f.
+template <class S>
+inline u32 ToByte(u32 imm, float f) {
+  constexpr int kShift = 23 - S::kMantissa;
+  // A unit of this is a unit of a subnormal: adding it rounds.
+  constexpr u32 kMagic = (127u + 24 - S::kBias - S::kMantissa) << 23;
+  const u32 b = Bits(f), sign = (b >> 24) & 0x80, magnitude = b & 0x7fffffff;
+  const u32 half = (1u << (kShift - 1)) - 1 + ((magnitude >> kShift) & 1);
+  const u32 normal = (magnitude - ((127u - S::kBias) << 23) + half) >> kShift;
+  const u32 subnormal = Bits(Float(magnitude) + Float(kMagic)) - kMagic;
+  u32 r = magnitude < (128u - S::kBias) << 23 ? subnormal : normal;
+  r = r > S::kLargest ? S::kLargest : r;
+  const u32 negative = (imm & kImmRelu) != 0 ? 0 : r | sign;
+  r = sign != 0 ? negative : r;
+  return magnitude > 0x7f800000 ? 0x7f : r;
+}
+template <class S>
+struct BytePair {
+  static u32 DoImm(u32 imm, float high, float low) {
+    return ToByte<S>(imm, high) << 8 | ToByte<S>(imm, low);
+  }
+  static u32 DoImm(u32 imm, u32 halves) {
+    return DoImm(imm, FromHalf(halves >> 16), FromHalf(halves & 0xffff));
+  }
+};
+// The bits as those of an f16 are too small by a power of two, which a product mends.
+template <class S>
+struct Halved {
+  static u32 One(u32 imm, u32 byte) {
+    constexpr float kScale = S::kBias == 15 ? 1.0f : 256.0f;
+    const u32 magnitude = byte & 0x7f, sign = (byte & 0x80) << 8;
+    u32 r = ToHalf(FromHalf(magnitude << (10 - S::kMantissa)) * kScale);
+    const u32 negative = (imm & kImmRelu) != 0 ? 0 : r | sign;
+    r = sign != 0 ? negative : r;
+    const bool nan = S::kBias == 15 ? magnitude > 0x7c : magnitude == 0x7f;
+    return nan ? kNanF16 : r;
+  }
+  static u32 DoImm(u32 imm, u32 pair) {
+    return One(imm, pair >> 8 & 0xff) << 16 | One(imm, pair & 0xff);
+  }
+};
+
+#define BYTES(format, S)                                                                      \
+  {Key(What::kSmallPack, Type::kB16, Type::kF32, format), &Map2<BytePair<S>, U32, F32, F32>}, \
+      {Key(What::kSmallPack, Type::kB16, Type::kF16x2, format), kUnary<BytePair<S>, U32>}, {  \
+    Key(What::kSmallUnpack, Type::kF16x2, Type::kB16, format), kUnary<Halved<S>, U32>         \
+  }
 #define EXTEND(T, t)                                                                           \
   {Key(What::kExtend, Type::kU16, Type::k##T, 0), &Map1<Extend<t>, Out16, U32>},               \
       {Key(What::kExtend, Type::kU32, Type::k##T, 0), &Map1<Extend<t>, Out32, U32>},           \
@@ -166,6 +222,8 @@ constexpr Entry kEntries[] = {
     {Key(What::kFloatToFloat, Type::kF64, Type::kF32), &Map1<ToF64, F64, F32>},
     {Key(What::kFloatPack, Type::kF16x2, Type::kF32), &Map2<PackPair<F16>, U32, F32, F32>},
     {Key(What::kFloatPack, Type::kBF16x2, Type::kF32), &Map2<PackPair<BF16>, U32, F32, F32>},
+    BYTES(kE4m3, E4m3),
+    BYTES(kE5m2, E5m2),
 };
 
 }  // namespace

@@ -16,6 +16,19 @@ inline float In(float v) {
   return FlushIf < (kVariant & kFtz) != 0 > (v);
 }
 
+// .ftz flushes a result that is tiny once rounded as if exponents had no lower bound: half of
+// 0x00ffffff is flushed though it rounds to the smallest normal number. `scaled` is the result
+// times 2^64, where nothing is tiny; it may overflow only when the result is far from it.
+inline float FlushTiny(float r, float scaled) {
+  const u32 b = Bits(r);
+  return Float(__builtin_fabsf(scaled) < 0x1p-62f ? b & 0x80000000 : b);
+}
+template <u32 kVariant>
+inline float FinishFlushed(float r) {
+  return (kVariant & kSat) != 0 ? Saturate(r) : Canonical(r);
+}
+
+// A sum that is tiny is exact.
 template <u32 V>
 struct AddF {
   static float Do(float a, float b) { return Finish<V>(In<V>(a) + In<V>(b)); }
@@ -26,16 +39,29 @@ struct SubF {
 };
 template <u32 V>
 struct MulF {
-  static float Do(float a, float b) { return Finish<V>(In<V>(a) * In<V>(b)); }
+  static float Do(float a, float b) {
+    const float x = In<V>(a), y = In<V>(b), r = x * y;
+    return FinishFlushed<V>((V & kFtz) != 0 ? FlushTiny(r, x * 0x1p64f * y) : r);
+  }
 };
 template <u32 V>
 struct DivF {
-  static float Do(float a, float b) { return Finish<V>(In<V>(a) / In<V>(b)); }
+  static float Do(float a, float b) {
+    const float x = In<V>(a), y = In<V>(b), r = x / y;
+    return FinishFlushed<V>((V & kFtz) != 0 ? FlushTiny(r, x * 0x1p64f / y) : r);
+  }
 };
 template <u32 V>
 struct FmaF {
   static float Do(float a, float b, float c) {
-    return Finish<V>(Fma(In<V>(a), In<V>(b), In<V>(c)));
+    const float x = In<V>(a), y = In<V>(b), z = In<V>(c);
+    if constexpr ((V & kFtz) == 0) return FinishFlushed<V>(Fma(x, y, z));
+#ifdef __FMA__
+    return FinishFlushed<V>(FlushTiny(Fma(x, y, z), Fma(x * 0x1p64f, y, z * 0x1p64f)));
+#else
+    const double sum = AddOdd(static_cast<double>(x) * y, static_cast<double>(z));
+    return FinishFlushed<V>(FlushTiny(static_cast<float>(sum), static_cast<float>(sum * 0x1p64)));
+#endif
   }
 };
 template <u32 V>
@@ -109,8 +135,8 @@ struct DivApproxF {
     const float a = In<V>(a0), b = In<V>(b0);
     const float m = __builtin_fabsf(b);
     const bool lost = m > 0x1p126f && m < __builtin_inff();
-    const float quotient = a / b, zero = a * __builtin_copysignf(0.0f, b);
-    return Finish<V>(lost ? zero : quotient);
+    const float quotient = DivF<V>::Do(a, b), zero = a * __builtin_copysignf(0.0f, b);
+    return Canonical(lost ? zero : quotient);
   }
 };
 
@@ -182,6 +208,18 @@ inline float FinishDirected(u32 imm, float r) {
   r = FlushIf((imm & kImmFtz) != 0, r);
   return (imm & kImmSat) != 0 ? Saturate(r) : Canonical(r);
 }
+// The exact result, or one that rounds as it does, is `exact`: the largest magnitudes that count as
+// tiny (see FlushTiny) depend on whether rounding goes away from zero.
+inline float FinishTiny(u32 imm, float r, double exact) {
+  const u32 rounding = imm & kRoundingMask;
+  const bool away = rounding == (exact < 0 ? kRm : kRp);
+  const double m = __builtin_fabs(exact);
+  const bool tiny = away              ? m <= 0x1.fffffep-127
+                    : rounding == kRn ? m < 0x1.ffffffp-127
+                                      : m < 0x1p-126;
+  const float flushed = Float(Bits(r) & 0x80000000);
+  return FinishDirected(imm, (imm & kImmFtz) != 0 && tiny ? flushed : r);
+}
 // A sum of opposite numbers that is exactly zero is -0 when rounding down.
 inline double DirectedSum(u32 rounding, double x, double y) {
   const double sum = AddOdd(x, y);
@@ -205,7 +243,7 @@ struct MulDirected {
   static float DoImm(u32 imm, float a, float b) {
     const bool ftz = (imm & kImmFtz) != 0;
     const double x = FlushIf(ftz, a), y = FlushIf(ftz, b);
-    return FinishDirected(imm, ToFloat(x * y, imm & kRoundingMask));
+    return FinishTiny(imm, ToFloat(x * y, imm & kRoundingMask), x * y);
   }
 };
 struct FmaDirected {
@@ -213,7 +251,8 @@ struct FmaDirected {
     const bool ftz = (imm & kImmFtz) != 0;
     const u32 rounding = imm & kRoundingMask;
     const double x = FlushIf(ftz, a), y = FlushIf(ftz, b), z = FlushIf(ftz, c);
-    return FinishDirected(imm, ToFloat(DirectedSum(rounding, x * y, z), rounding));
+    const double sum = DirectedSum(rounding, x * y, z);
+    return FinishTiny(imm, ToFloat(sum, rounding), sum);
   }
 };
 // Moves the nearest result one step where `above` (it exceeds the exact value) or `below` says so.
@@ -238,7 +277,7 @@ struct DivDirected {
         y == 0 || __builtin_fabs(y) == __builtin_inf() || __builtin_fabs(x) == __builtin_inf();
     const bool above = !exact && (y > 0 ? product > x : product < x);
     const bool below = !exact && (y > 0 ? product < x : product > x);
-    return FinishDirected(imm, Step(imm & kRoundingMask, f, above, below));
+    return FinishTiny(imm, Step(imm & kRoundingMask, f, above, below), x / y);
   }
 };
 struct RcpDirected {

@@ -10,12 +10,15 @@ namespace {
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 constexpr double kLog2E = 0x1.71547652b82fep+0;
 
-// sum of c[i] * x^i
-template <int kSize>
+// sum of c[i] * x^i. A recursion, not a loop: a loop inside the one over lanes keeps that from
+// being vectorised.
+template <int kFrom = 0, int kSize>
 inline double Polynomial(const double (&c)[kSize], double x) {
-  double r = c[kSize - 1];
-  for (int i = kSize - 2; i >= 0; --i) r = r * x + c[i];
-  return r;
+  if constexpr (kFrom == kSize - 1) {
+    return c[kFrom];
+  } else {
+    return Polynomial<kFrom + 1>(c, x) * x + c[kFrom];
+  }
 }
 
 // 2^x for |x| <= 1000: the nearest integer goes into the exponent, the rest through exp's series.
@@ -169,6 +172,12 @@ struct OnF32 {
   }
 };
 
+// Subnormals of bf16 are those of f32.
+template <class F>
+struct Flushing {
+  static float Do(float x) { return Flush(F::Do(Flush(x))); }
+};
+
 template <class F, class T>
 struct OnPair {
   static u32 Do(u32 a) {
@@ -181,11 +190,9 @@ struct OnPair {
   {Key(What::what, Type::kF32), kUnary<OnF32<F, 0>, F32>}, {                    \
     Key(What::what, Type::kF32, Type::kNone, kFtz), kUnary<OnF32<F, kFtz>, F32> \
   }
-#define SPECIAL_HALF(what, F, v)                                                    \
-  {Key(What::what, Type::kF16, Type::kNone, 0), kUnary<F, F16>},                    \
-      {Key(What::what, Type::kF16x2, Type::kNone, 0), kUnary<OnPair<F, F16>, U32>}, \
-      {Key(What::what, Type::kBF16, Type::kNone, v), kUnary<F, BF16>}, {            \
-    Key(What::what, Type::kBF16x2, Type::kNone, v), kUnary<OnPair<F, BF16>, U32>    \
+#define SPECIAL_HALF(what, T, F, v)                                            \
+  {Key(What::what, Type::k##T, Type::kNone, v), kUnary<F, T>}, {               \
+    Key(What::what, Type::k##T##x2, Type::kNone, v), kUnary<OnPair<F, T>, U32> \
   }
 
 constexpr Entry kEntries[] = {
@@ -194,8 +201,10 @@ constexpr Entry kEntries[] = {
     SPECIAL(kTanh, Tanh),
     SPECIAL(kSin, Trigonometric<0>),
     SPECIAL(kCos, Trigonometric<1>),
-    SPECIAL_HALF(kEx2, Ex2, kFtz),
-    SPECIAL_HALF(kTanh, Tanh, 0),
+    SPECIAL_HALF(kEx2, F16, Ex2, 0),
+    SPECIAL_HALF(kEx2, BF16, Flushing<Ex2>, kFtz),
+    SPECIAL_HALF(kTanh, F16, Tanh, 0),
+    SPECIAL_HALF(kTanh, BF16, Tanh, 0),
 };
 
 }  // namespace

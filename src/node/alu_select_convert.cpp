@@ -158,11 +158,14 @@ bool Builder::CvtToInteger(Type to, Type from) {
     return Done(Key(What::kFloatToInt, Plain(to), from, words_.rounding));
   }
   if (!IsInteger(from) || words_.integral || words_.rounded) return false;
-  if (words_.sat) {
+  // Registers may be wider than the types say. An unsigned result is extended by zeros then, even
+  // if its source is extended by its sign to make it. A register of a byte has zeros above it.
+  const bool two_steps =
+      RegisterBytes(0) > Bytes(to) && Bytes(to) > Bytes(from) && IsSigned(from) && !IsSigned(to);
+  if (words_.sat || two_steps || RegisterBytes(0) == 1) {
     form_.imm = PlaceConvert(to, from);
     return Done(Key(What::kIntToIntSat, Type::kNone));
   }
-  // Registers may be wider than the types say.
   const int source_bytes = RegisterBytes(1), result_bytes = RegisterBytes(0);
   const bool from_wide = source_bytes == 8 || Bytes(from) == 8;
   int out = Bytes(to) < 2 ? 2 : Bytes(to);
@@ -273,13 +276,16 @@ bool Builder::CvtToSmall(std::string_view to, Type from) {
     return Done(Key(What::kSmallPack4, Type::kNone));
   }
   const Type result = format == kE2m1 ? Type::kB8 : Type::kB16;
+  const std::uint32_t fast = Key(What::kSmallPack, Type::kB16, from, format);
   if (from == Type::kF32 && Operands(3)) {
     Plain3(result, {Type::kF32, Type::kF32});
+    if (FindHandler(fast) != nullptr) return Done(fast);
     return Done(Key(What::kSmallPack, Type::kNone, Type::kNone, kFromF32));
   }
   const bool halves = (from == Type::kF16x2 && !scale) || from == Type::kBF16x2;
   if (!halves || !Operands(2)) return false;
   Plain3(result, {Type::kB32});
+  if (FindHandler(fast) != nullptr) return Done(fast);
   return Done(Key(What::kSmallPack, Type::kNone, Type::kNone, kFromHalves));
 }
 
@@ -294,7 +300,8 @@ bool Builder::CvtFromSmall(Type to, std::string_view from) {
   }
   Plain3(Type::kB32, {format == kE2m1 ? Type::kB8 : Type::kB16});
   form_.imm = (words_.relu ? kImmRelu : 0) | format << kImmResultShift;
-  return Done(Key(What::kSmallUnpack, Type::kNone));
+  const std::uint32_t fast = Key(What::kSmallUnpack, Type::kF16x2, Type::kB16, format);
+  return Done(FindHandler(fast) != nullptr ? fast : Key(What::kSmallUnpack, Type::kNone));
 }
 
 // cvt.pack.sat.TO.s32 d, a, b for 16 bits and cvt.pack.sat.TO.s32.b32 d, a, b, c for fewer.

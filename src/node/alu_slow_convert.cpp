@@ -81,13 +81,16 @@ u64 InRegister(s128 v, u32 imm) {
 }
 bool WideResult(u32 imm) { return ((imm >> kImmExtendShift) & 15) == 8; }
 
+// With .sat, or into registers wider than an unsigned type.
 void IntToIntSat(const Lanes& lanes, const Op& op, u32 mask) {
   const Type from = SourceType(op.imm), to = ResultType(op.imm);
   for (int l = 0; l < kLanes; ++l) {
     if ((mask & kBit[l]) == 0) continue;
     const u64 e = LoadElement(lanes, op.s[0], l, (op.imm & kImmWideSource) != 0);
     const s128 v = IntegerOf(BitsOf(from), IsSignedInt(from), e);
-    const s128 r = ClampTo(BitsOf(to), IsSignedInt(to), v);
+    const s128 r = (op.imm & kImmSat) != 0
+                       ? ClampTo(BitsOf(to), IsSignedInt(to), v)
+                       : IntegerOf(BitsOf(to), IsSignedInt(to), static_cast<u64>(v));
     StoreElement(lanes, op.d, l, WideResult(op.imm), InRegister(r, op.imm));
   }
 }
@@ -115,11 +118,25 @@ void FloatToIntSlow(const Lanes& lanes, const Op& op, u32 mask) {
   }
 }
 
-u64 FinishSlow(u64 r, u32 imm, Type to) {
+// Whether an f32 is still subnormal when rounded to 24 bits as if exponents had no lower bound,
+// which is what .ftz flushes.
+bool TinySingle(const Exact& x, u32 rounding) {
+  if (x.nan || x.infinite || x.exponent >= -126) return false;
+  if (x.mantissa == 0 || x.exponent < -127) return true;
+  const Cut cut = CutOff(x.mantissa, 40);
+  return cut.kept + (RoundsUp(rounding, x.negative, cut) ? 1 : 0) < u64{1} << 24;
+}
+
+u64 FinishSlow(u64 r, const Exact& x, u32 imm, Type to) {
   if (to == Type::kTF32) return r << 13;
-  if (to == Type::kF32 && (imm & kImmFtz) != 0 && (r & 0x7f800000) == 0) return r & 0x80000000;
+  if (to == Type::kF32 && (imm & kImmFtz) != 0 && TinySingle(x, imm & kRoundingMask)) {
+    return r & 0x80000000;
+  }
   return r;
 }
+
+// f64 keeps sign and payload of an f32's NaN.
+u64 WidenedNan(u64 e) { return (e & 0x80000000) << 32 | 0x7ff8000000000000 | (e & 0x7fffff) << 29; }
 
 // Any integer or float to any float; with kImmIntegral to an integer in the same format.
 void ToFloatSlow(const Lanes& lanes, const Op& op, u32 mask) {
@@ -139,8 +156,10 @@ void ToFloatSlow(const Lanes& lanes, const Op& op, u32 mask) {
       const s128 v = IntegerOf(BitsOf(from), IsSignedInt(from), e);
       x = Prepare(Normalised(v < 0, static_cast<u64>(v < 0 ? -v : v), 63), op.imm, false);
     }
-    const u64 r = Encode(x, FormatOf(to), rounding, (op.imm & kImmSatfinite) != 0);
-    StoreElement(lanes, op.d, l, WideResult(op.imm), FinishSlow(r, op.imm, to));
+    u64 r = Encode(x, FormatOf(to), rounding, (op.imm & kImmSatfinite) != 0);
+    r = x.nan && to == Type::kF64 && from == Type::kF32 ? WidenedNan(e)
+                                                        : FinishSlow(r, x, op.imm, to);
+    StoreElement(lanes, op.d, l, WideResult(op.imm), r);
   }
 }
 

@@ -212,7 +212,7 @@ enum Test : std::uint32_t { kFinite, kInfinite, kNumber, kNotANumber, kNormal, k
 // Op::imm of kIsSpace and kAddBase: bits 40 and up of the window; kIsSpace: 0 asks for global.
 inline constexpr std::uint32_t kSharedWindow = 0x60, kLocalWindow = 0x61, kParamWindow = 0x62;
 inline constexpr int kWindowShift = 40;
-inline constexpr std::uint32_t kSubtractBase = 0x100, kNoSpace = 0x200;
+inline constexpr std::uint32_t kSubtractBase = 0x100, kNoSpace = ~0u;
 
 constexpr std::uint32_t Key(What what, ptx::Type result, ptx::Type source = ptx::Type::kNone,
                             std::uint32_t variant = 0) {

@@ -41,8 +41,14 @@ inline quad AddOdd(quad a, quad b) {
 
 class Format16 {
  public:
-  Format16(int mantissa, int exponent, bool finite_only = false)
-      : mantissa_(mantissa), exponent_(exponent), finite_only_(finite_only) {
+  // What the highest exponent holds: infinities and NaNs, numbers and one NaN, or numbers alone.
+  enum class Top { kInfinities, kOneNan, kNumbers };
+
+  Format16(int mantissa, int exponent, Top top = Top::kInfinities)
+      : mantissa_(mantissa), exponent_(exponent), top_(top) {
+    for (std::uint32_t b = 0; b < 2 * sign(); ++b) {
+      all_.push_back(Compute(static_cast<std::uint16_t>(b)));
+    }
     for (std::uint32_t b = 0; b < sign(); ++b) {
       if (!IsNan(static_cast<std::uint16_t>(b)) && !IsInfinite(static_cast<std::uint16_t>(b))) {
         values_.push_back(Value(static_cast<std::uint16_t>(b)));
@@ -52,13 +58,15 @@ class Format16 {
 
   bool IsNan(std::uint16_t b) const {
     const std::uint32_t magnitude = b & (sign() - 1);
-    return finite_only_ ? magnitude == sign() - 1 : magnitude > infinity();
+    if (top_ == Top::kNumbers) return false;
+    return top_ == Top::kOneNan ? magnitude == sign() - 1 : magnitude > infinity();
   }
   bool IsInfinite(std::uint16_t b) const {
-    return !finite_only_ && (b & (sign() - 1)) == infinity();
+    return top_ == Top::kInfinities && (b & (sign() - 1)) == infinity();
   }
 
-  double Value(std::uint16_t b) const {
+  double Value(std::uint16_t b) const { return all_[b & (2 * sign() - 1)]; }
+  double Compute(std::uint16_t b) const {
     const double s = (b & sign()) != 0 ? -1 : 1;
     const int fraction = b & ((1 << mantissa_) - 1);
     const int biased = (b & (sign() - 1)) >> mantissa_;
@@ -68,6 +76,9 @@ class Format16 {
     if (biased == 0) return s * std::ldexp(fraction, 1 - bias - mantissa_);
     return s * std::ldexp(fraction + (1 << mantissa_), biased - bias - mantissa_);
   }
+
+  std::uint16_t Largest() const { return static_cast<std::uint16_t>(values_.size() - 1); }
+  std::uint16_t SignBit() const { return static_cast<std::uint16_t>(sign()); }
 
   std::uint16_t Flushed(std::uint16_t b) const {
     return (b & infinity()) == 0 ? static_cast<std::uint16_t>(b & sign()) : b;
@@ -81,11 +92,14 @@ class Format16 {
     const std::uint32_t count = static_cast<std::uint32_t>(values_.size());
     const bool away = mode == Mode::kNearest || mode == Mode::kNearestAway ||
                       (mode == Mode::kDown && negative) || (mode == Mode::kUp && !negative);
-    // Index of the largest value not above m.
+    // Index of the largest value not above m: searched in double, which may round m across one.
+    const double near = static_cast<double>(m);
     std::uint32_t low = 0;
     for (std::uint32_t step = 1u << 15; step > 0; step >>= 1) {
-      if (low + step < count && static_cast<quad>(values_[low + step]) <= m) low += step;
+      if (low + step < count && values_[low + step] <= near) low += step;
     }
+    while (low > 0 && static_cast<quad>(values_[low]) > m) --low;
+    while (low + 1 < count && static_cast<quad>(values_[low + 1]) <= m) ++low;
     std::uint32_t r = low;
     const quad below = values_[low];
     // One step beyond the largest value is where infinity lies for rounding.
@@ -108,7 +122,7 @@ class Format16 {
     }
     const bool huge = m - m != 0;
     if (r >= count || huge) {
-      const std::uint32_t top = finite_only_ ? sign() - 1 : infinity();
+      const std::uint32_t top = top_ == Top::kInfinities ? infinity() : sign() - 1;
       r = satfinite || (!away && !huge) ? count - 1 : top;
     }
     return static_cast<std::uint16_t>(r | (negative ? sign() : 0));
@@ -119,10 +133,10 @@ class Format16 {
   std::uint32_t infinity() const { return ((1u << exponent_) - 1) << mantissa_; }
 
   int mantissa_, exponent_;
-  bool finite_only_;
-  std::vector<double> values_;
+  Top top_;
+  std::vector<double> values_, all_;  // not negative and finite; by bits
 };
 
-inline const Format16 kHalf(10, 5), kBf16(7, 8), kE4m3(3, 4, true), kE5m2(2, 5);
+inline const Format16 kHalf(10, 5), kBf16(7, 8), kE4m3(3, 4, Format16::Top::kOneNan), kE5m2(2, 5);
 
 }  // namespace allranks::node::alu_test
