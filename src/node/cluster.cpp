@@ -85,6 +85,15 @@ std::uint32_t ClusterSpecial(const Cta& cta, Special what) {
   }
 }
 
+void LeaveCluster(World& world, Cta& cta) {
+  if (cta.cluster == nullptr) return;
+  const std::shared_ptr<Cluster> cluster = cta.cluster;
+  if (cta.rank < cluster->ctas.size()) cluster->ctas[cta.rank] = nullptr;
+  // Who waits for its bytes looks again, and faults.
+  if (cluster->ctas.size() > 1) world.WakeAll(cta.shared_object);
+  CheckClusterBarrier(world, *cluster);
+}
+
 void CheckClusterBarrier(World& world, Cluster& cluster) {
   bool any = false;
   for (const Cta* cta : cluster.ctas) {

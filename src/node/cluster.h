@@ -24,6 +24,9 @@ std::uint32_t ClusterSpecial(const Cta& cta, Special what);
 World::AsyncNext ExecuteCluster(World& world, Path& path, const Op& op, const AsyncOp& a,
                                 std::uint32_t lanes);
 
+// The CTA is over: its shared memory is nobody's any more.
+void LeaveCluster(World& world, Cta& cta);
+
 // Lets the barrier's phase end if all threads of the cluster that have not exited have arrived.
 void CheckClusterBarrier(World& world, Cluster& cluster);
 

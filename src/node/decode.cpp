@@ -354,6 +354,7 @@ Result<std::shared_ptr<const Code>> Decode(const ptx::Module& module, const ptx:
         std::min<std::uint32_t>(1024, limits.max_threads[0] * std::max(1u, limits.max_threads[1]) *
                                           std::max(1u, limits.max_threads[2]));
   }
+  std::copy_n(limits.cluster, 3, code.cluster);
   if (resources != nullptr) {
     code.registers = std::min<std::uint32_t>(resources->registers, kMaxRegisters);
     // The real compiler may place more than the text declares; what it placed decides residency.

@@ -235,8 +235,11 @@ bool Decoder::Warp(const Instruction& in) {
 bool Decoder::Mov(const Instruction& in) {
   if (in.operands.size() != 2) return false;
   const Operand& target = in.operands[0];
-  if (!HasWidth(target, 4) && !HasWidth(target, 8)) return false;
-  const int bytes = SlotBytes(RegisterType(target));
+  const bool predicate = RegisterType(target) == Type::kPred &&
+                         in.operands[1].kind == Operand::Kind::kSpecial &&
+                         in.operands[1].name == "%is_explicit_cluster";
+  if (!predicate && !HasWidth(target, 4) && !HasWidth(target, 8)) return false;
+  const int bytes = predicate ? 1 : SlotBytes(RegisterType(target));
   if (in.operands[1].kind == Operand::Kind::kSpecial) {
     const auto special = SpecialFromName(in.operands[1].name);
     if (!special) return false;

@@ -113,6 +113,7 @@ class EngineT final : public Engine {
   bool DenseAccess(const MemoryOp& m);
   const Mapping* FindMapping(std::uint64_t address);
   void Addresses(const MemoryOp& m, std::uint64_t* address) const;
+  bool ClusterLanes(const MemoryOp& m, std::uint32_t lanes, std::uint64_t* address);
   bool Spaces(const MemoryOp& m, std::uint32_t mask, std::uint64_t* address);
   bool ScratchAccess(const MemoryOp& m, std::uint32_t mask, std::uint64_t* address,
                      std::byte* scratch);

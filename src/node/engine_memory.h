@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "node/atomic_ops.h"
+#include "node/cluster.h"
 #include "node/dense.h"
 #include "node/engine.h"
 #include "node/lanes.h"
@@ -71,6 +72,38 @@ void EngineT<Observer>::Addresses(const MemoryOp& m, std::uint64_t* address) con
   }
 }
 
+// Shared memory of any CTA of the cluster (cluster.h); `address` is changed.
+template <class Observer>
+bool EngineT<Observer>::ClusterLanes(const MemoryOp& m, std::uint32_t lanes,
+                                     std::uint64_t* address) {
+  while (lanes != 0) {
+    const int first = std::countr_zero(lanes);
+    const std::uint64_t window = address[first] >> kRankShift;
+    std::uint32_t here = 0, offset = 0;
+    Cta* target = FindCta(*cta_, address[first], &offset);
+    if (target == nullptr) {
+      world_.Fault(*path_, Status::kIllegalAddress,
+                   fmt::format("{} accesses shared address 0x{:x}: the cluster has no such block, "
+                               "or it is over",
+                               code_->forms[path_->pc], address[first]));
+      return false;
+    }
+    ForLanes(lanes, [&](int l) {
+      if (address[l] >> kRankShift != window) return;
+      here |= 1u << l;
+      address[l] &= (1u << kRankShift) - 1;
+    });
+    if (!MemoryGroup(m, here, &target->shared_object, target->shared.data(), target->shared.size(),
+                     address)) {
+      return false;
+    }
+    const Time way = target == cta_ ? world_.costs.shared : world_.costs.cluster;
+    value_ready_ = std::max(value_ready_, path_->clock + way);
+    lanes &= ~here;
+  }
+  return true;
+}
+
 // The access of `mask` at `address`, which is changed: each kind of memory in turn. False: it has
 // faulted.
 template <class Observer>
@@ -100,6 +133,10 @@ bool EngineT<Observer>::Spaces(const MemoryOp& m, std::uint32_t mask, std::uint6
     left &= ~same;
     switch (space) {
       case ptx::Space::kShared:
+        if (cta_->cluster != nullptr) {
+          ok = ClusterLanes(m, same, address);
+          break;
+        }
         ok = MemoryGroup(m, same, &cta_->shared_object, cta_->shared.data(), cta_->shared.size(),
                          address);
         value_ready_ = std::max(value_ready_, path_->clock + world_.costs.shared);
@@ -440,7 +477,7 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
     Access access{path_, &m, object, lanes, offset, bytes, path_->clock};
     observer_.OnAccess(access);
   }
-  const bool global = object != nullptr && object != &cta_->shared_object;
+  const bool global = object != nullptr && object->kind != Object::Kind::kShared;
 
   if (m.what == MemoryOp::What::kLoad) {
     const bool choose = m.Strong() && global && (Observer::kChooses || !object->late.empty());

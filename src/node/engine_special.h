@@ -142,6 +142,10 @@ void EngineT<Observer>::WriteSpecial(const Op& op, std::uint32_t mask) {
   if (what >= Special::kClock && what <= Special::kGlobaltimerHi && !path_->spins.empty()) {
     world_.RecordClock(*path_);
   }
+  if (op.flags == 1) {  // a predicate: %is_explicit_cluster
+    predicates_[op.d] = (predicates_[op.d] & ~mask) | (uniform != 0 ? mask : 0);
+    return;
+  }
   std::byte* d = registers_ + op.d * kSlotBytes;
   if (mask == kAllLanes && op.flags == 4) {
     if (!per_lane) std::fill_n(lane_value, kLanes, static_cast<std::uint32_t>(uniform));

@@ -229,7 +229,12 @@ Status MachineImpl::Launch(ProcessId process, StreamId stream, const LaunchReque
   status = world_.CheckLaunch(code, launch, kernel.dynamic_shared_limit);
   if (status != Status::kSuccess) return status;
   if (launch.params.size() < code.param_bytes) return Status::kInvalidValue;
-  if (launch.cooperative) {
+  const Dim3 cluster = world_.ClusterSize(code, launch.cluster);
+  if (launch.cooperative && cluster.Count() > 1) {
+    const auto clusters = static_cast<std::uint64_t>(world_.MaxActiveClusters(
+        code, static_cast<std::uint32_t>(launch.block.Count()), launch.dynamic_shared, cluster));
+    if (launch.grid.Count() > clusters * cluster.Count()) return Status::kCooperativeLaunchTooLarge;
+  } else if (launch.cooperative) {
     const auto resident =
         static_cast<std::uint64_t>(world_.CtasPerSm(
             code, static_cast<std::uint32_t>(launch.block.Count()), launch.dynamic_shared)) *
@@ -239,6 +244,7 @@ Status MachineImpl::Launch(ProcessId process, StreamId stream, const LaunchReque
   Operation& op = NewOperation(Operation::What::kKernel, process, s->device);
   op.code = kernel.code;
   op.launch = launch;
+  op.launch.cluster = cluster;
   op.launch.params.resize(code.param_bytes);
   // Now, not at the start: the module may be unloaded in between.
   op.constants = BuildConstants(code, module, op.launch.params);

@@ -1,8 +1,10 @@
 // Residency: which CTAs fit on which SM, and their coming and going.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/check.h"
+#include "node/cluster.h"
 #include "node/lanes.h"
 #include "node/wait.h"
 #include "node/world.h"
@@ -38,6 +40,14 @@ std::size_t StorePerWarp(const Code& code) {
   return (static_cast<std::size_t>(code.slots) * kSlotBytes + ReadyTimes(code) * sizeof(Time) +
           static_cast<std::size_t>(code.predicates) * 4 + 63) /
          64 * 64;
+}
+
+// How many CTAs of a launch an SM still has room for.
+int Room(const Sm& sm, const Launch& launch) {
+  int room = std::min(sm.ctas, sm.warps / static_cast<int>(launch.warps_per_cta));
+  room = std::min(room, sm.threads / static_cast<int>(launch.warps_per_cta * kLanes));
+  room = std::min(room, sm.registers / static_cast<int>(launch.registers_per_cta));
+  return std::min(room, sm.shared / static_cast<int>(std::max(1u, launch.shared_per_cta)));
 }
 
 // Takes (or, with ctas < 0, gives back) what CTAs of a launch need of an SM.
@@ -99,7 +109,11 @@ Status World::CheckLaunch(const Code& code, const LaunchRequest& request,
     return Status::kInvalidValue;
   }
   if (b.Count() > code.max_threads) return Status::kInvalidValue;
-  if (request.cluster.Count() != 1) return Status::kNotSupported;
+  const Dim3 cluster = ClusterSize(code, request.cluster);
+  if (cluster.x == 0 || cluster.Count() > static_cast<std::uint64_t>(d.max_cluster_size_opt_in))
+    return Status::kInvalidClusterSize;
+  if (g.x % cluster.x != 0 || g.y % cluster.y != 0 || g.z % cluster.z != 0)
+    return Status::kInvalidValue;
   if (std::uint64_t{request.dynamic_shared} + code.static_shared >
       std::max<std::uint64_t>(dynamic_shared_limit,
                               static_cast<std::uint64_t>(profile.sm.shared_default_bytes))) {
@@ -108,6 +122,10 @@ Status World::CheckLaunch(const Code& code, const LaunchRequest& request,
   const int resident =
       CtasPerSm(code, static_cast<std::uint32_t>(b.Count()), request.dynamic_shared);
   if (resident == 0) return Status::kLaunchOutOfResources;
+  if (cluster.Count() > 1 && MaxActiveClusters(code, static_cast<std::uint32_t>(b.Count()),
+                                               request.dynamic_shared, cluster) == 0) {
+    return Status::kInvalidClusterSize;
+  }
   // Registers and local memory are backed for every resident thread.
   const std::uint64_t ctas =
       std::min(g.Count(), static_cast<std::uint64_t>(resident) * static_cast<std::uint64_t>(d.sms));
@@ -128,6 +146,77 @@ int World::CtasPerSm(const Code& code, std::uint32_t threads, std::uint32_t dyna
   fit = std::min(fit, sm.registers / RegistersPerCta(profile, code, warps));
   fit = std::min(fit, sm.shared_bytes / SharedPerCta(profile, code, dynamic_shared));
   return static_cast<int>(fit);
+}
+
+Dim3 World::ClusterSize(const Code& code, const Dim3& asked) const {
+  const Dim3 request = {std::max(1u, asked.x), std::max(1u, asked.y), std::max(1u, asked.z)};
+  if (code.cluster[0] == 0) return request;
+  const Dim3 compiled = {code.cluster[0], std::max(1u, code.cluster[1]),
+                         std::max(1u, code.cluster[2])};
+  const bool same = request.x == compiled.x && request.y == compiled.y && request.z == compiled.z;
+  return request.Count() == 1 || same ? compiled : Dim3{0, 0, 0};
+}
+
+int World::MaxActiveClusters(const Code& code, std::uint32_t threads, std::uint32_t dynamic_shared,
+                             const Dim3& cluster) const {
+  const std::int64_t fit = CtasPerSm(code, threads, dynamic_shared);
+  const auto size = static_cast<std::int64_t>(std::max<std::uint64_t>(1, cluster.Count()));
+  std::int64_t clusters = 0;
+  for (const std::int32_t sms : profile.device.gpc_sms) clusters += sms * fit / size;
+  return static_cast<int>(clusters);
+}
+
+// The SMs of one GPC for all CTAs of a cluster, spread as evenly as what is free permits.
+bool World::FindCluster(const Device& device, const Launch& launch, std::vector<int>* sms) const {
+  const auto size = static_cast<std::size_t>(launch.request.cluster.Count());
+  const auto& gpcs = profile.device.gpc_sms;
+  for (std::size_t i = 0; i < gpcs.size(); ++i) {
+    const std::size_t gpc = (static_cast<std::size_t>(device.next_gpc) + i) % gpcs.size();
+    const int first =
+        std::accumulate(gpcs.begin(), gpcs.begin() + static_cast<std::ptrdiff_t>(gpc), 0);
+    std::vector<int> room(static_cast<std::size_t>(gpcs[gpc]));
+    int total = 0;
+    for (std::size_t s = 0; s < room.size(); ++s) {
+      room[s] = Room(device.sms[static_cast<std::size_t>(first) + s], launch);
+      total += room[s];
+    }
+    if (total < static_cast<int>(size)) continue;
+    sms->clear();
+    while (sms->size() < size) {
+      const auto best = std::max_element(room.begin(), room.end());
+      --*best;
+      sms->push_back(first + static_cast<int>(best - room.begin()));
+    }
+    return true;
+  }
+  return false;
+}
+
+bool World::StartCluster(Device& device, Launch& launch, Time at) {
+  std::vector<int> sms;
+  if (!FindCluster(device, launch, &sms)) return false;
+  device.next_gpc = (device.next_gpc + 1) % static_cast<int>(profile.device.gpc_sms.size());
+  const Dim3& grid = launch.request.grid;
+  const Dim3& size = launch.request.cluster;
+  const std::uint64_t number = launch.next_cta / sms.size();
+  const Dim3 clusters = {grid.x / size.x, grid.y / size.y, grid.z / size.z};
+  auto cluster = std::make_shared<Cluster>();
+  cluster->index = {static_cast<std::uint32_t>(number % clusters.x),
+                    static_cast<std::uint32_t>(number / clusters.x % clusters.y),
+                    static_cast<std::uint32_t>(number / clusters.x / clusters.y)};
+  for (std::uint32_t rank = 0; rank < sms.size(); ++rank) {
+    const Dim3 index = {cluster->index.x * size.x + rank % size.x,
+                        cluster->index.y * size.y + rank / size.x % size.y,
+                        cluster->index.z * size.z + rank / size.x / size.y};
+    const std::uint64_t linear =
+        index.x + (index.y + std::uint64_t{index.z} * grid.y) * std::uint64_t{grid.x};
+    Cta* cta = NewCta(launch, linear, sms[rank], at);
+    cta->cluster = cluster;
+    cta->rank = rank;
+    cluster->ctas.push_back(cta);
+    ++launch.next_cta;
+  }
+  return true;
 }
 
 bool World::FindSm(const Device& device, const Launch& launch, int* sm) const {
@@ -160,6 +249,10 @@ void World::Dispatch(Device& device, Time at) {
       FillLaunchConstants(launch);
     }
     while (launch.next_cta < launch.total_ctas) {
+      if (launch.request.cluster.Count() > 1) {
+        if (!StartCluster(device, launch, at)) return;
+        continue;
+      }
       int sm = 0;
       if (!FindSm(device, launch, &sm)) return;
       device.next_sm = (sm + 1) % static_cast<int>(device.sms.size());
@@ -186,6 +279,7 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
   cta.live_threads = static_cast<std::uint32_t>(launch.request.block.Count());
   cta.shared.assign(code.static_shared + launch.request.dynamic_shared, std::byte{kPoison});
   cta.shared_object = {};
+  cta.shared_object.kind = Object::Kind::kShared;
   cta.shared_object.device = launch.device->number;
   cta.shared_object.size = cta.shared.size();
   cta.shared_object.data = cta.shared.data();
@@ -256,6 +350,7 @@ void World::ReleaseCta(Cta& cta) {
 void World::CtaDone(Cta& cta) {
   Launch& launch = *cta.launch;
   TriggerGrid(cta);
+  LeaveCluster(*this, cta);
   Occupy(launch, cta.sm, -1);
   const auto it = std::find(launch.ctas.begin(), launch.ctas.end(), &cta);
   CHECK(it != launch.ctas.end());

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "node/cluster.h"
 #include "node/lanes.h"
 #include "node/wait.h"
 #include "node/world.h"
@@ -272,6 +273,7 @@ void World::ExitLanes(Path& path, std::uint32_t lanes) {
   ReleaseJoins(warp);
   CheckWarpSync(warp);
   CheckBarriers(cta);
+  if (cta.cluster != nullptr) CheckClusterBarrier(*this, *cta.cluster);
 }
 
 bool World::WarpOpAlone(Path& path) {

@@ -193,7 +193,7 @@ struct Device {
   int number = 0;  // machine-wide
   int host = 0;
   std::vector<Sm> sms;
-  int next_sm = 0;
+  int next_sm = 0, next_gpc = 0;
   std::list<Launch> launches;  // started and not finished, oldest first
   PathQueue queue;
   Server l2, hbm, link_out, link_in, pcie_out, pcie_in;
@@ -347,6 +347,11 @@ class World {
   Status CheckLaunch(const Code& code, const LaunchRequest& request,
                      std::uint32_t dynamic_shared_limit) const;
   int CtasPerSm(const Code& code, std::uint32_t threads, std::uint32_t dynamic_shared) const;
+  // Clusters that fit on an empty device at the same time, each within one GPC.
+  int MaxActiveClusters(const Code& code, std::uint32_t threads, std::uint32_t dynamic_shared,
+                        const Dim3& cluster) const;
+  // The cluster of a launch: as asked for, or as compiled; 0 if these differ.
+  Dim3 ClusterSize(const Code& code, const Dim3& asked) const;
   void Dispatch(Device& device, Time at);
   void CtaDone(Cta& cta);
   std::function<void(Launch&, Time)> on_launch_done;
@@ -382,6 +387,8 @@ class World {
   std::uint64_t Permuted(std::uint64_t ticket) const;
   void ReleaseCta(Cta& cta);
   Cta* NewCta(Launch& launch, std::uint64_t number, int sm, Time at);
+  bool FindCluster(const Device& device, const Launch& launch, std::vector<int>* sms) const;
+  bool StartCluster(Device& device, Launch& launch, Time at);
   bool FindSm(const Device& device, const Launch& launch, int* sm) const;
 
   std::deque<Path> path_pool_;

@@ -98,6 +98,9 @@ namespace wire = allranks::wire;
 
 namespace {
 
+// Larger clusters need cudaFuncAttributeNonPortableClusterSizeAllowed.
+constexpr std::uint64_t kPortableClusterSize = 8;
+
 // `launch` has everything but stream, kernel and parameters; what its attributes say is in it.
 CUresult Launch(bool per_thread, wire::Launch* launch, CUfunction handle, CUstream stream,
                 void** pointers, void** extra, const CUlaunchAttribute* attributes,
@@ -127,6 +130,10 @@ CUresult Launch(bool per_thread, wire::Launch* launch, CUfunction handle, CUstre
   result = ResolveFunction(handle, context->device, &function);
   if (result != CUDA_SUCCESS) return result;
   if (function->module->device != context->device) return CUDA_ERROR_INVALID_HANDLE;
+  const std::uint64_t cluster =
+      std::uint64_t{launch->cluster.x} * launch->cluster.y * launch->cluster.z;
+  if (cluster > kPortableClusterSize && !function->non_portable_cluster)
+    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   launch->kernel = function->info.kernel;
   result = PackParameters(function->info, pointers, extra, &launch->params);
   if (result != CUDA_SUCCESS) return result;
