@@ -10,8 +10,10 @@
 #include <cstring>
 
 #include "node/async_internal.h"
+#include "node/bulk.h"
 #include "node/cluster.h"
 #include "node/mbarrier.h"
+#include "node/tensor_copy.h"
 #include "node/wait.h"
 
 namespace allranks::node {
@@ -310,6 +312,13 @@ World::AsyncNext World::Async(Path& path, const Op& op, std::uint32_t lanes) {
       return Next::kGo;  // the clock has come to AsyncGoal
     case What::kCopyArrive:
       return CopyArrive(*this, path, a, lanes);
+    case What::kBulkCopy:
+    case What::kBulkCommit:
+    case What::kStore:
+      return ExecuteBulk(*this, path, a, lanes);
+    case What::kTensorLoad:
+    case What::kTensorStore:
+      return ExecuteTensor(*this, path, a, lanes);
     case What::kMapa:
     case What::kCtaRank:
     case What::kClusterArrive:

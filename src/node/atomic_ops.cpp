@@ -207,6 +207,20 @@ bool AtomicLanes(const MemoryOp& op, std::byte* registers, const std::byte* cons
   });
 }
 
+void ReduceBytes(Number number, AtomicOp op, std::byte* to, const std::byte* from,
+                 std::size_t bytes, bool global) {
+  WithNumber(number, [&]<class N>() {
+    using Bits = typename N::Bits;
+    for (std::size_t at = 0; at + sizeof(Bits) <= bytes; at += sizeof(Bits)) {
+      Bits old{}, value{};
+      std::memcpy(&old, to + at, sizeof(Bits));
+      std::memcpy(&value, from + at, sizeof(Bits));
+      const Bits result = N::Apply(op, old, value, global);
+      std::memcpy(to + at, &result, sizeof(Bits));
+    }
+  });
+}
+
 int BytesOf(Number number) {
   if (number == Number::kB128) return 16;
   return WithNumber(number, []<class N>() { return static_cast<int>(sizeof(typename N::Bits)); });

@@ -14,6 +14,10 @@ namespace allranks::node {
 bool AtomicLanes(const MemoryOp& op, std::byte* registers, const std::byte* constants,
                  std::uint32_t lanes, std::byte* base, const std::uint64_t* offset, bool global);
 
+// Folds `bytes` bytes of numbers at `from` into those at `to`.
+void ReduceBytes(Number number, AtomicOp op, std::byte* to, const std::byte* from,
+                 std::size_t bytes, bool global);
+
 // Bytes of one number: an element of a packed type has several.
 int BytesOf(Number number);
 

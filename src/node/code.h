@@ -232,28 +232,27 @@ struct AsyncAddress {
 // mbarriers, asynchronous copies and what belongs to clusters (decode_async.cpp, async.cpp).
 struct AsyncOp {
   enum class What : std::uint8_t {
-    kInit,           // mbarrier.init bar, count
-    kInval,          //         .inval
-    kExpectTx,       //         .expect_tx bar, tx
-    kCompleteTx,     //         .complete_tx
-    kArrive,         //         .arrive state, bar, count, tx
-    kArriveDrop,     //         .arrive_drop
-    kTestWait,       //         .test_wait p, bar, state or parity
-    kTryWait,        //         .try_wait ..., limit
-    kPendingCount,   //         .pending_count d, state
-    kCopy,           // cp.async dst, src; `bytes` of which `count` are read, or none where `skip`
-    kCopyCommit,     // cp.async.commit_group
-    kCopyWait,       //         .wait_group pending, .wait_all
-    kCopyArrive,     //         .mbarrier.arrive bar
-    kBulkCopy,       // cp.async.bulk, cp.reduce.async.bulk dst, src, count (bytes), bar
-    kBulkCommit,     // cp.async.bulk.commit_group
-    kBulkWait,       //         .wait_group pending
-    kStore,          // st.async, red.async dst, data, bar
-    kTensorLoad,     // cp.async.bulk.tensor to shared memory: dst, src (map), coordinates, bar
-    kTensorStore,    //         and from it: dst (map), coordinates, src
-    kTensorReplace,  // tensormap.replace dst (map), value
-    kMapa,           // d = address `value` in the CTA of rank `count`
-    kCtaRank,        // d = rank of the CTA that has address `value`
+    kInit,          // mbarrier.init bar, count
+    kInval,         //         .inval
+    kExpectTx,      //         .expect_tx bar, tx
+    kCompleteTx,    //         .complete_tx
+    kArrive,        //         .arrive state, bar, count, tx
+    kArriveDrop,    //         .arrive_drop
+    kTestWait,      //         .test_wait p, bar, state or parity
+    kTryWait,       //         .try_wait ..., limit
+    kPendingCount,  //         .pending_count d, state
+    kCopy,          // cp.async dst, src; `bytes` of which `count` are read, or none where `skip`
+    kCopyCommit,    // cp.async.commit_group
+    kCopyWait,      //         .wait_group pending, .wait_all
+    kCopyArrive,    //         .mbarrier.arrive bar
+    kBulkCopy,      // cp.async.bulk, cp.reduce.async.bulk dst, src, count (bytes), bar
+    kBulkCommit,    // cp.async.bulk.commit_group
+    kBulkWait,      //         .wait_group pending
+    kStore,         // st.async, red.async dst, data, bar
+    kTensorLoad,    // cp.async.bulk.tensor to shared memory: dst, src (map), coordinates, bar
+    kTensorStore,   //         and from it: dst (map), coordinates, src
+    kMapa,          // d = address `value` in the CTA of rank `count`
+    kCtaRank,       // d = rank of the CTA that has address `value`
     kClusterArrive,
     kClusterWait,
   };
@@ -270,10 +269,9 @@ struct AsyncOp {
   std::uint8_t bytes = 0;   // kCopy: of a lane; kStore: of an element
   std::uint8_t elements = 1;
   std::uint8_t dimensions = 0;
-  std::uint8_t field = 0;  // kTensorReplace
   std::uint32_t pending = 0;
   AtomicOp reduce = AtomicOp::kNone;
-  ptx::Type type = ptx::Type::kB32;
+  Number number = Number::kU32;
   AsyncAddress dst, src, bar;
   Slot count = kNoSlot, tx = kNoSlot, value = kNoSlot, limit = kNoSlot;
   Slot skip = kNoSlot;  // predicate
@@ -419,6 +417,7 @@ struct Code {
   std::uint32_t local_bytes = 0;    // of the entry's frame, per thread
   std::uint32_t registers = 0;      // from the cubin; an estimate if there is none
   std::uint32_t max_threads = 1024;
+  std::uint32_t cluster[3] = {0, 0, 0};  // as compiled (__cluster_dims__); 0: not
   std::vector<std::string> unsupported;  // forms that would fault
 };
 

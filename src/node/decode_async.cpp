@@ -117,7 +117,7 @@ bool Decoder::CopyAsync(const Instruction& in, AsyncOp* op) {
     return operands.size() == 1 &&
            AsyncOperand(operands[0], shared ? Space::kShared : Space::kNone, &op->bar);
   }
-  if (in.Has("bulk") || !(in.Has("ca") || in.Has("cg")) || !shared || !in.Has("global")) {
+  if (!(in.Has("ca") || in.Has("cg")) || !shared || !in.Has("global")) {
     return false;
   }
   op->what = What::kCopy;
@@ -172,12 +172,24 @@ bool Decoder::Cluster(const Instruction& in, AsyncOp* op, Op* out) {
 }
 
 bool Decoder::Async(const Instruction& in) {
+  if (in.opcode == "cp" && in.Has("prefetch")) {
+    Emit(Start(in, OpKind::kNop));  // a hint
+    return true;
+  }
   AsyncOp op;
   Op out = Start(in, OpKind::kAsync);
-  const bool known = in.opcode == "mbarrier"                   ? Mbarrier(in, &op, &out)
-                     : in.opcode == "cp"                       ? CopyAsync(in, &op)
-                     : in.opcode == "st" || in.opcode == "red" ? false
-                                                               : Cluster(in, &op, &out);
+  bool known = false;
+  if (in.opcode == "mbarrier") {
+    known = Mbarrier(in, &op, &out);
+  } else if (in.opcode == "cp") {
+    known = in.Has("tensor") ? CopyTensor(in, &op)
+            : in.Has("bulk") ? CopyBulk(in, &op)
+                             : CopyAsync(in, &op);
+  } else if (in.opcode == "st" || in.opcode == "red") {
+    known = StoreAsync(in, &op);
+  } else {
+    known = Cluster(in, &op, &out);
+  }
   if (!known) return false;
   out.aux = static_cast<std::uint32_t>(code_->async.size());
   code_->async.push_back(op);

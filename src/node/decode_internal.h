@@ -157,6 +157,9 @@ class Decoder {
   bool Async(const Instruction& in);
   bool Mbarrier(const Instruction& in, AsyncOp* op, Op* out);
   bool CopyAsync(const Instruction& in, AsyncOp* op);
+  bool CopyBulk(const Instruction& in, AsyncOp* op);
+  bool CopyTensor(const Instruction& in, AsyncOp* op);
+  bool StoreAsync(const Instruction& in, AsyncOp* op);
   bool Cluster(const Instruction& in, AsyncOp* op, Op* out);
   bool AsyncOperand(const Operand& operand, Space space, AsyncAddress* address);
   bool Mov(const Instruction& in);

@@ -1,0 +1,236 @@
+// Bulk copies; see bulk.h.
+#include "node/bulk.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "node/atomic_ops.h"
+#include "node/cluster.h"
+#include "node/mbarrier.h"
+#include "node/memory_ops.h"
+
+namespace allranks::node {
+namespace {
+
+using What = AsyncOp::What;
+using Next = World::AsyncNext;
+
+constexpr std::uint64_t kBulkAlign = 16;
+
+std::uint32_t Packets(std::uint64_t bytes) {
+  return static_cast<std::uint32_t>((bytes + 127) / 128);
+}
+
+void Deliver(Transfer& transfer) {
+  World& world = *transfer.world;
+  if (transfer.lost) return;
+  if (transfer.write) {
+    transfer.write(transfer.buffer.data());
+    return;
+  }
+  for (Transfer::Target& target : transfer.targets) {
+    if (StillThere(target.to.cta, target.number)) {
+      if (transfer.reduce == AtomicOp::kNone) {
+        std::memcpy(target.to.data(), transfer.buffer.data(), transfer.buffer.size());
+      } else {
+        ReduceBytes(transfer.number, transfer.reduce, target.to.data(), transfer.buffer.data(),
+                    transfer.buffer.size(), false);
+      }
+      TellWritten(world, target.to.cta->shared_object, target.to.offset, transfer.buffer.size());
+    }
+    if (!StillThere(target.bar.cta, target.bar_number)) continue;
+    MbarrierChange change;
+    change.tx = -static_cast<std::int64_t>(transfer.bytes);
+    Cta& cta = *target.bar.cta;
+    const std::string wrong =
+        ChangeMbarrier(world, cta, target.bar.offset, change, world.now, world.now);
+    if (!wrong.empty()) {
+      FaultLater(world, cta, transfer.pc, wrong);
+      return;
+    }
+  }
+}
+
+// st.async and red.async: a few bytes of a lane to another CTA.
+Next Store(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
+  const std::uint64_t bytes = std::uint64_t{a.bytes} * a.elements;
+  for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
+    const int l = std::countr_zero(left);
+    auto transfer = std::make_shared<Transfer>();
+    transfer->pc = path.pc;
+    transfer->bytes = bytes;
+    transfer->reduce = a.reduce;
+    transfer->number = a.number;
+    if (!AddTargets(world, path, a, l, bytes, bytes, transfer.get())) return Next::kGone;
+    transfer->buffer.resize(bytes);
+    for (std::size_t e = 0; e < a.elements; ++e) {
+      const std::uint64_t value = LaneValue(path, a.data[e], l, a.bytes);
+      std::memcpy(transfer->buffer.data() + e * a.bytes, &value, a.bytes);
+    }
+    StartTransfer(world, std::move(transfer), path.clock, path.clock + world.costs.cluster);
+  }
+  return Next::kGo;
+}
+
+Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
+  Cta& cta = *path.warp->cta;
+  Device& device = *cta.launch->device;
+  KernelRecord& record = world.stats.kernels[cta.launch->record];
+  const auto size = static_cast<std::uint32_t>(LaneValue(path, a.count, lane, 4));
+  if (size % kBulkAlign != 0) {
+    FaultWith(world, path, fmt::format("of {} bytes, which is not a multiple of 16", size), lane);
+    return Next::kGone;
+  }
+  auto transfer = std::make_shared<Transfer>();
+  transfer->pc = path.pc;
+  transfer->bytes = size;
+  transfer->reduce = a.reduce;
+  transfer->number = a.number;
+  const Time now = path.clock;
+  if (a.src.space == ptx::Space::kGlobal) {
+    GlobalPlace from;
+    if (!AddTargets(world, path, a, lane, size, kBulkAlign, transfer.get()) ||
+        !ResolveGlobal(world, path, a.src, lane, size, kBulkAlign, false, &from)) {
+      return Next::kGone;
+    }
+    transfer->buffer.resize(size);
+    transfer->read = [from, size](std::byte* buffer) {
+      std::memcpy(buffer, from.data(), size);
+      return true;
+    };
+    record.bytes_read += size;
+    if (from.object->device != device.number) record.remote_bytes += size;
+    const Time read = now + world.DelayTo(device, *from.object);
+    const Time done = world.ChargeLoad(device, *from.object, size, Packets(size), now, false);
+    StartTransfer(world, std::move(transfer), read, std::max(read, done));
+    return Next::kGo;
+  }
+  SharedPlace from;
+  if (!ResolveShared(world, path, a.src, lane, size, kBulkAlign, true, &from)) return Next::kGone;
+  transfer->read = [from, number = cta.number, size](std::byte* buffer) {
+    if (!StillThere(from.cta, number)) return false;
+    std::memcpy(buffer, from.data(), size);
+    return true;
+  };
+  const Time read = now + SharedTime(world, size);
+  if (a.dst.space != ptx::Space::kGlobal) {
+    if (!AddTargets(world, path, a, lane, size, kBulkAlign, transfer.get())) return Next::kGone;
+    transfer->buffer.resize(size);
+    StartTransfer(world, std::move(transfer), read, read + world.costs.cluster);
+    return Next::kGo;
+  }
+  GlobalPlace to;
+  if (!ResolveGlobal(world, path, a.dst, lane, size, kBulkAlign, true, &to)) return Next::kGone;
+  transfer->buffer.resize(size);
+  transfer->write = [&world, to, size, reduce = a.reduce,
+                     number = a.number](const std::byte* buffer) {
+    if (reduce == AtomicOp::kNone) {
+      std::memcpy(to.data(), buffer, size);
+    } else {
+      ReduceBytes(number, reduce, to.data(), buffer, size, true);
+    }
+    TellWritten(world, *to.object, to.offset, size);
+  };
+  record.bytes_written += size;
+  if (to.object->device != device.number) record.remote_bytes += size;
+  const Time done = world.ChargeStore(device, *to.object, size, Packets(size), read);
+  cta.store_arrival = std::max(cta.store_arrival, done);
+  JoinGroup(path, lane, read, done);
+  StartTransfer(world, std::move(transfer), read, done);
+  return Next::kGo;
+}
+
+void Commit(Path& path, std::uint32_t lanes) {
+  if (path.warp->copies.empty()) path.warp->copies.resize(kLanes);
+  ForLanes(lanes, [&](int l) {
+    ThreadCopies& copies = path.warp->copies[static_cast<std::size_t>(l)];
+    auto& groups = copies.bulk_groups;
+    const auto live = std::find_if(groups.begin(), groups.end(),
+                                   [&](const auto& group) { return group.done > path.clock; });
+    groups.erase(groups.begin(), live);
+    groups.push_back(std::exchange(copies.bulk_open, {}));
+  });
+}
+
+}  // namespace
+
+void StartTransfer(World& world, std::shared_ptr<Transfer> transfer, Time read, Time done) {
+  transfer->world = &world;
+  if (transfer->read) {
+    world.schedule(read, [transfer] {
+      transfer->lost = !transfer->read(transfer->buffer.data());
+      transfer->read = nullptr;
+    });
+  }
+  world.schedule(done, [transfer] { Deliver(*transfer); });
+}
+
+bool AddTargets(World& world, const Path& path, const AsyncOp& a, int lane, std::uint64_t bytes,
+                std::uint64_t align, Transfer* transfer) {
+  Transfer::Target target;
+  if (!ResolveShared(world, path, a.dst, lane, bytes, align, false, &target.to) ||
+      !ResolveShared(world, path, a.bar, lane, 8, 8, false, &target.bar)) {
+    return false;
+  }
+  const auto add = [&](Cta* to, Cta* bar) {
+    target.to.cta = to;
+    target.bar.cta = bar;
+    target.number = to->number;
+    target.bar_number = bar->number;
+    transfer->targets.push_back(target);
+  };
+  if (a.multicast == kNoSlot) {
+    add(target.to.cta, target.bar.cta);
+    return true;
+  }
+  // The same offsets in each CTA of the mask.
+  Cta& cta = *path.warp->cta;
+  for (std::uint64_t mask = LaneValue(path, a.multicast, lane, 4) & 0xffff; mask != 0;
+       mask &= mask - 1) {
+    const auto rank = static_cast<std::uint64_t>(std::countr_zero(mask));
+    std::uint32_t offset = 0;
+    Cta* to = rank == cta.rank ? &cta : FindCta(cta, (rank + 1) << kRankShift, &offset);
+    if (to == nullptr) {
+      FaultWith(world, path, fmt::format("to block {} of the cluster, which is not there", rank),
+                lane);
+      return false;
+    }
+    add(to, to);
+  }
+  return true;
+}
+
+void JoinGroup(Path& path, int lane, Time read, Time done) {
+  if (path.warp->copies.empty()) path.warp->copies.resize(kLanes);
+  ThreadCopies::Group& open = path.warp->copies[static_cast<std::size_t>(lane)].bulk_open;
+  open.read = std::max(open.read, read);
+  open.done = std::max(open.done, done);
+}
+
+Time SharedTime(const World& world, std::uint64_t bytes) {
+  const auto rate = static_cast<std::uint64_t>(world.profile.bandwidth.shared_bytes_per_cycle);
+  return world.costs.shared + static_cast<Time>((bytes + rate - 1) / rate) * world.costs.cycle;
+}
+
+void TellWritten(World& world, Object& object, std::uint64_t offset, std::uint64_t size) {
+  world.last_change = std::max(world.last_change, world.now);
+  world.timer_wakes = 0;
+  if (size != 0 && !object.watches.empty())
+    world.NotifyWrite(object, offset, size, world.now, world.now);
+}
+
+Next ExecuteBulk(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
+  if (a.what == What::kStore) return Store(world, path, a, lanes);
+  if (a.what == What::kBulkCommit) {
+    Commit(path, lanes);
+    return Next::kGo;
+  }
+  for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
+    const Next next = Copy(world, path, a, std::countr_zero(left));
+    if (next != Next::kGo) return next;
+  }
+  return Next::kGo;
+}
+
+}  // namespace allranks::node

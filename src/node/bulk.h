@@ -1,0 +1,58 @@
+// Bulk copies: cp.async.bulk and cp.reduce.async.bulk between global and shared memory and between
+// CTAs of a cluster, st.async and red.async; tensor_copy.h does the same for tensors.
+//
+// A transfer reads its source at one time and has its effect at a later one. Both are known at
+// issue, see async.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "node/async_internal.h"
+#include "node/world.h"
+
+namespace allranks::node {
+
+struct Transfer {
+  World* world = nullptr;
+  std::uint32_t pc = 0;  // of the instruction, for faults
+  std::vector<std::byte> buffer;
+  bool lost = false;  // the source was gone when it was to be read
+  // Fills the buffer, or says that its source is gone.
+  std::function<bool(std::byte* buffer)> read;
+  // Either to global memory ...
+  std::function<void(const std::byte* buffer)> write;
+  // ... or to shared memory of these CTAs, whose mbarriers then count the bytes.
+  struct Target {
+    SharedPlace to, bar;
+    std::uint64_t number = 0, bar_number = 0;  // of the CTAs
+  };
+  std::vector<Target> targets;
+  std::uint64_t bytes = 0;  // to be counted
+  AtomicOp reduce = AtomicOp::kNone;
+  Number number = Number::kU32;
+};
+
+// Plans both halves of a transfer.
+void StartTransfer(World& world, std::shared_ptr<Transfer> transfer, Time read, Time done);
+
+// Adds the CTAs that a lane's operation is for: that of its destination, or those of the multicast
+// mask. False: the path has faulted.
+bool AddTargets(World& world, const Path& path, const AsyncOp& a, int lane, std::uint64_t bytes,
+                std::uint64_t align, Transfer* transfer);
+
+// Notes the transfer in the lane's open bulk group.
+void JoinGroup(Path& path, int lane, Time read, Time done);
+
+// How long shared memory needs for so many bytes.
+Time SharedTime(const World& world, std::uint64_t bytes);
+
+// Bytes written to an object by nobody in particular.
+void TellWritten(World& world, Object& object, std::uint64_t offset, std::uint64_t size);
+
+World::AsyncNext ExecuteBulk(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes);
+
+}  // namespace allranks::node
