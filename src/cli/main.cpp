@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/api.h"
 #include "cli/exec.h"
 #include "cli/ptx.h"
 #include "server/node_process.h"
@@ -67,6 +68,15 @@ The JSON has the members version, errors[],
   coverage:  forms, parsed, executable, not_parsed[] (form, count),
              not_executable[] (form, count, unsupported, first, because))";
 
+constexpr const char* kApiHelp =
+    R"(Lists every function of CUDA's runtime and driver libraries and whether it works on the virtual
+node or which error it returns, by looking into the libraries that programs are given. Names with
+_ptsz and _ptds are what `nvcc --default-stream per-thread` makes of others; _v2 and the like are
+versions.
+
+The JSON has the members version, runtime and driver (library, functions, work),
+  functions[]: api, name, works, error)";
+
 // CLI11 knows nothing of what follows `--`, and names a subcommand without the command.
 class UsageFormatter : public CLI::Formatter {
  public:
@@ -83,10 +93,12 @@ struct Commands {
   CLI::App app{"AllRanks: a virtual multi-GPU node for CUDA programs.", "allranks"};
   CLI::App* exec = nullptr;
   CLI::App* ptx = nullptr;
+  CLI::App* api = nullptr;
   CLI::App* node = nullptr;
   CLI::App* docs = nullptr;
   ExecOptions exec_options;
   allranks::cli::PtxOptions ptx_options;
+  allranks::cli::ApiOptions api_options;
   allranks::server::NodeOptions node_options;
 
   Commands() {
@@ -130,6 +142,13 @@ struct Commands {
         ->check(CLI::Range(0.0, 100.0));
     ptx->add_flag("--json", ptx_options.json, "Print both as JSON");
 
+    api = app.add_subcommand("api", "List which CUDA functions work");
+    api->footer(kApiHelp);
+    api->formatter(std::make_shared<UsageFormatter>("api [OPTIONS] [TEXT]"));
+    api->add_option("TEXT", api_options.filter, "Only functions with TEXT in their names");
+    api->add_flag("--missing", api_options.missing, "Only functions that do not work");
+    api->add_flag("--json", api_options.json, "Print the list as JSON");
+
     node = app.add_subcommand("node")->group("");
     node->add_option("--listen", node_options.listen_fd)->required();
     node->add_option("--control", node_options.control_fd)->required();
@@ -150,8 +169,9 @@ void PrintDocs() {
       "This page is printed by `allranks docs` from the program's own help.\n\n"
       "## allranks --help\n\n```text\n{}```\n\n"
       "## allranks exec --help\n\n```text\n{}```\n\n"
-      "## allranks ptx --help\n\n```text\n{}```\n",
-      commands.app.help(), commands.exec->help(), commands.ptx->help());
+      "## allranks ptx --help\n\n```text\n{}```\n\n"
+      "## allranks api --help\n\n```text\n{}```\n",
+      commands.app.help(), commands.exec->help(), commands.ptx->help(), commands.api->help());
 }
 
 }  // namespace
@@ -187,6 +207,7 @@ int main(int argc, char** argv) {
     return allranks::cli::Exec(commands.exec_options);
   }
   if (commands.ptx->parsed()) return allranks::cli::Ptx(commands.ptx_options);
+  if (commands.api->parsed()) return allranks::cli::Api(commands.api_options);
   if (commands.node->parsed()) return allranks::server::RunNode(commands.node_options);
   PrintDocs();
   return 0;

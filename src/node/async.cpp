@@ -255,9 +255,9 @@ bool ResolveGlobalAt(World& world, const Path& path, Address address, int lane, 
   const Object& object = *mapping->object;
   const Device& device = *launch.device;
   if (object.device >= 0 && object.device != device.number && !mapping->ipc) {
-    const int own = device.number - world.FirstDevice(process);
-    const int peer = object.device - world.FirstDevice(process);
-    if ((process.peers[static_cast<std::size_t>(own)] >> peer & 1) == 0) {
+    const int own = world.OrdinalOf(process, device.number);
+    const int peer = world.OrdinalOf(process, object.device);
+    if (peer < 0 || (process.peers[static_cast<std::size_t>(own)] >> peer & 1) == 0) {
       return fail(Status::kIllegalAddress,
                   fmt::format("accesses {} of device {} without peer access from device {}",
                               object.name, peer, own));

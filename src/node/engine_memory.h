@@ -302,8 +302,8 @@ bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
     const Mapping& mapping = *found;
     if (mapping.object->device != device_->number &&
         !world_.MayAccess(process, mapping, device_->number)) {
-      const int own = device_->number - world_.FirstDevice(process);
-      const int peer = mapping.object->device - world_.FirstDevice(process);
+      const int own = world_.OrdinalOf(process, device_->number);
+      const int peer = world_.OrdinalOf(process, mapping.object->device);
       world_.Fault(*path_, Status::kIllegalAddress,
                    fmt::format("{} accesses {} of device {} without {} from device {}",
                                code_->forms[path_->pc], mapping.object->name, peer,

@@ -58,6 +58,16 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
   world_.on_fault = [this](struct Launch& launch, Status status, std::string message) {
     OnFault(launch, status, std::move(message));
   };
+  world_.on_trigger = [this](struct Launch& launch, Time at) {
+    const auto it = operations_.find(launch.op);
+    if (it == operations_.end() || it->second.triggered) return;
+    it->second.triggered = true;
+    Release(std::exchange(it->second.early, {}), at, true);
+  };
+  world_.on_started = [this](struct Launch& launch, Time at) {
+    const auto it = operations_.find(launch.op);
+    if (it != operations_.end()) Release(std::exchange(it->second.at_start, {}), at, true);
+  };
   world_.on_host_watch = [this](std::uint64_t host, Time visible) {
     const auto it = host_watches_.find(host);
     if (it == host_watches_.end() || it->second.fired) return;
@@ -92,7 +102,7 @@ const Process* MachineImpl::Find(ProcessId process) const {
 
 Device* MachineImpl::DeviceOf(const Process& process, int device) {
   if (device < 0 || device >= DeviceCount(process.id)) return nullptr;
-  return &world_.devices[static_cast<std::size_t>(world_.FirstDevice(process) + device)];
+  return &world_.devices[static_cast<std::size_t>(world_.NumberOf(process, device))];
 }
 
 Stream* MachineImpl::FindStream(ProcessId process, StreamId stream) {
@@ -108,7 +118,13 @@ Event* MachineImpl::FindEvent(ProcessId process, EventId event) {
 
 Status& MachineImpl::Sticky(ProcessId id, int device_number) {
   Process& process = world_.ProcessOf(id);
-  return process.sticky[static_cast<std::size_t>(device_number - world_.FirstDevice(process))];
+  return process.sticky[static_cast<std::size_t>(world_.OrdinalOf(process, device_number))];
+}
+
+void MachineImpl::NumberDevices(Process& process) {
+  process.ordinals.assign(world_.devices.size(), -1);
+  for (std::size_t i = 0; i < process.visible.size(); ++i)
+    process.ordinals[static_cast<std::size_t>(process.visible[i])] = static_cast<int>(i);
 }
 
 ProcessId MachineImpl::AddProcess(int rank, int host) {
@@ -120,6 +136,11 @@ ProcessId MachineImpl::AddProcess(int rank, int host) {
   const ProcessId id = process->id;
   world_.processes.push_back(std::move(process));
   Process& made = *world_.processes.back();
+  const int per_host = static_cast<int>(world_.profile.machine.devices_per_host);
+  const int first = host * per_host;
+  for (int d = first; d < first + per_host && d < static_cast<int>(world_.devices.size()); ++d)
+    made.visible.push_back(d);
+  NumberDevices(made);
   const int count = DeviceCount(id);
   const auto slot = static_cast<std::uint64_t>(rank % kPinnedArenas);
   made.pinned = Arena(kPinnedArena + slot * kPinnedStride, kPinnedStride);
@@ -132,11 +153,38 @@ ProcessId MachineImpl::AddProcess(int rank, int host) {
   return id;
 }
 
+Status MachineImpl::SetVisible(ProcessId id, std::span<const std::int32_t> devices) {
+  if (Find(id) == nullptr) return Status::kInvalidContext;
+  Process& process = world_.ProcessOf(id);
+  // What has been made would get other numbers.
+  const bool used = !process.table.all().empty() ||
+                    std::any_of(streams_.begin(), streams_.end(),
+                                [id](const auto& entry) { return entry.second.process == id; }) ||
+                    std::any_of(modules_.begin(), modules_.end(),
+                                [id](const auto& entry) { return entry.second.process == id; });
+  if (used) return Status::kIllegalState;
+  std::vector<int> visible;
+  std::vector<Arena> arenas;
+  for (const std::int32_t device : devices) {
+    if (device < 0 || device >= DeviceCount(id)) return Status::kInvalidDevice;
+    const int number = world_.NumberOf(process, device);
+    if (std::find(visible.begin(), visible.end(), number) != visible.end())
+      return Status::kInvalidDevice;
+    visible.push_back(number);
+    arenas.push_back(process.device_arenas[static_cast<std::size_t>(device)]);
+  }
+  process.visible = std::move(visible);
+  NumberDevices(process);
+  process.device_arenas = std::move(arenas);
+  process.peers.assign(process.visible.size(), 0);
+  process.sticky.assign(process.visible.size(), Status::kSuccess);
+  return Status::kSuccess;
+}
+
 void MachineImpl::RemoveProcess(ProcessId id) {
   if (Find(id) == nullptr) return;
   Process& process = world_.ProcessOf(id);
-  const int first = world_.FirstDevice(process);
-  for (int d = 0; d < DeviceCount(id); ++d) EndContext(id, first + d);
+  for (const int number : process.visible) EndContext(id, number);
   // Nobody is left to be told.
   for (auto it = operations_.begin(); it != operations_.end();) {
     if (it->second.process == id) {
@@ -148,7 +196,7 @@ void MachineImpl::RemoveProcess(ProcessId id) {
   }
   queued_.erase(id);
   DropPools(id, -1);
-  for (int d = 0; d < DeviceCount(id); ++d) DropHeap(id, first + d);
+  for (const int number : process.visible) DropHeap(id, number);
   texts_.erase(id);
   std::erase_if(ipc_opens_, [id](const auto& entry) { return entry.first.first == id; });
   std::erase_if(streams_, [id](const auto& entry) { return entry.second.process == id; });
@@ -168,15 +216,13 @@ void MachineImpl::RemoveProcess(ProcessId id) {
 int MachineImpl::DeviceCount(ProcessId id) const {
   const Process* process = Find(id);
   if (process == nullptr) return 0;
-  const int per_host = static_cast<int>(world_.profile.machine.devices_per_host);
-  const int rest = static_cast<int>(world_.devices.size()) - world_.FirstDevice(*process);
-  return std::clamp(rest, 0, per_host);
+  return static_cast<int>(process->visible.size());
 }
 
 std::uint64_t MachineImpl::FreeMemory(ProcessId id, int device) const {
   const Process* process = Find(id);
   if (process == nullptr || device < 0 || device >= DeviceCount(id)) return 0;
-  const auto number = static_cast<std::size_t>(world_.FirstDevice(*process) + device);
+  const auto number = static_cast<std::size_t>(world_.NumberOf(*process, device));
   return static_cast<std::uint64_t>(world_.profile.device.memory_bytes) -
          world_.devices[number].allocated;
 }
@@ -191,7 +237,7 @@ void MachineImpl::ResetDevice(ProcessId id, int device) {
   const Process* found = Find(id);
   if (found == nullptr || DeviceOf(*found, device) == nullptr) return;
   Process& process = world_.ProcessOf(id);
-  const int number = world_.FirstDevice(process) + device;
+  const int number = world_.NumberOf(process, device);
   EndContext(id, number);
   process.sticky[static_cast<std::size_t>(device)] = Status::kSuccess;
   DropPools(id, number);

@@ -269,6 +269,9 @@ class Machine {
   // Ends its kernels, drops its operations, returns its memory (objects shared by IPC live on
   // while another process has them open).
   virtual void RemoveProcess(ProcessId process) = 0;
+  // From now on the process sees only these of its devices, in this order. Only before it has made
+  // anything on them.
+  virtual Status SetVisible(ProcessId process, std::span<const std::int32_t> devices) = 0;
   virtual int DeviceCount(ProcessId process) const = 0;
   virtual std::uint64_t FreeMemory(ProcessId process, int device) const = 0;
   // First error of the process's context on that device (sticky), or kSuccess.
@@ -282,10 +285,15 @@ class Machine {
                                       std::span<const std::byte> image, Status* status) = 0;
   virtual Status UnloadModule(ProcessId process, ModuleId module) = 0;
   virtual Status GetKernel(ModuleId module, const std::string& name, KernelInfo* info) = 0;
+  virtual Status ListKernels(ModuleId module, std::vector<std::string>* names) = 0;
   virtual Status GetGlobal(ModuleId module, const std::string& name, GlobalInfo* info) = 0;
   virtual Status SetMaxDynamicShared(KernelId kernel, std::uint32_t bytes) = 0;
   virtual Status Occupancy(KernelId kernel, std::uint32_t threads, std::uint32_t dynamic_shared,
                            int* ctas_per_sm) = 0;
+  // How many clusters of that many CTAs the device can hold; a cluster lies within a GPC.
+  virtual Status ClusterOccupancy(KernelId kernel, std::uint32_t threads,
+                                  std::uint32_t dynamic_shared, std::uint32_t cluster,
+                                  int* clusters) = 0;
 
   // Memory.
   virtual Status Allocate(ProcessId process, int device, std::uint64_t size, Address* address) = 0;
@@ -350,6 +358,11 @@ class Machine {
                               StreamId* stream) = 0;
   virtual Status DestroyStream(ProcessId process, StreamId stream) = 0;
   virtual Status CreateEvent(ProcessId process, int device, bool timing, EventId* event) = 0;
+  // Makes an event known to other processes; the one they open is the same event.
+  virtual Status ExportEvent(ProcessId process, EventId event, IpcHandle* handle) = 0;
+  // *device: where it is, as the process sees it (the first, if it does not).
+  virtual Status OpenEvent(ProcessId process, const IpcHandle& handle, int* device,
+                           EventId* event) = 0;
   virtual Status DestroyEvent(ProcessId process, EventId event) = 0;
 
   // Work. Each takes effect in stream order, not before `at`; `op` is what to wait for.

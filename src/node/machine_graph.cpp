@@ -30,7 +30,7 @@ Status MachineImpl::CheckNode(ProcessId process, const GraphNode& node, std::uin
   const auto it = kernels_.find(node.launch.kernel);
   if (it == kernels_.end()) return Status::kInvalidHandle;
   const LoadedModule& module = modules_.at(it->second.module);
-  if (module.process != process || module.device != world_.FirstDevice(*found) + node.device)
+  if (module.process != process || module.device != world_.NumberOf(*found, node.device))
     return Status::kInvalidHandle;
   const Status status = DecodeKernel(it->second);
   if (status != Status::kSuccess) return status;
@@ -109,7 +109,6 @@ Status MachineImpl::LaunchGraph(ProcessId process, StreamId stream, GraphId grap
     return Status::kInvalidHandle;
   ExecutableGraph& executable = it->second;
   if (queued_[process] + executable.nodes.size() + 2 > kMaxQueued) return Status::kOutOfMemory;
-  const int first = world_.FirstDevice(world_.ProcessOf(process));
 
   Operation& begin = NewOperation(Operation::What::kGraph, process, s->device);
   const OpId begin_id = begin.id;
@@ -133,7 +132,7 @@ Status MachineImpl::LaunchGraph(ProcessId process, StreamId stream, GraphId grap
     Stream& made = streams_[lane];
     made = {};
     made.process = process;
-    made.device = first + node.device;
+    made.device = world_.NumberOf(world_.ProcessOf(process), node.device);
     made.non_blocking = true;
     made.priority = s->priority;
     made.also = before;

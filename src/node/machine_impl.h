@@ -60,13 +60,18 @@ struct Stream {
   std::vector<OpId> also;  // the next operation waits for these, too (graphs)
 };
 
+// What is known of an event wherever it is open.
+struct EventState {
+  bool recorded = false;
+  OpId op = 0;
+  Time time = 0;
+};
+
 struct Event {
   ProcessId process = 0;
   int device = 0;
   bool timing = true;
-  bool recorded = false;
-  OpId op = 0;
-  Time time = 0;
+  std::shared_ptr<EventState> state = std::make_shared<EventState>();
 };
 
 // Memory that stays with the device after it was freed, for the next allocations of the pool.
@@ -118,6 +123,14 @@ struct Operation {
   std::shared_ptr<const Code> code;
   LaunchRequest launch;
   Bank constants;
+  int priority = 0;               // lower numbers first
+  bool triggered = false;         // those in `early` may begin
+  bool finished = false;          // over, but not all that it overlaps
+  bool early_start = false;       // began by another kernel's trigger
+  int primaries = 0;              // kernels before it that it may overlap, and that are not over
+  std::vector<OpId> early;        // wait for its trigger only
+  std::vector<OpId> at_start;     // wait until all its CTAs have begun
+  std::vector<OpId> overlapping;  // kernels that may begin before it is over, but end after it
   // kCopy, kMemset
   std::shared_ptr<CopyRequest> copy;
   Place src, dst;
@@ -159,6 +172,7 @@ class MachineImpl final : public Machine {
 
   ProcessId AddProcess(int rank, int host) override;
   void RemoveProcess(ProcessId process) override;
+  Status SetVisible(ProcessId process, std::span<const std::int32_t> devices) override;
   int DeviceCount(ProcessId process) const override;
   std::uint64_t FreeMemory(ProcessId process, int device) const override;
   Status StickyError(ProcessId process, int device) const override;
@@ -168,10 +182,13 @@ class MachineImpl final : public Machine {
                               Status* status) override;
   Status UnloadModule(ProcessId process, ModuleId module) override;
   Status GetKernel(ModuleId module, const std::string& name, KernelInfo* info) override;
+  Status ListKernels(ModuleId module, std::vector<std::string>* names) override;
   Status GetGlobal(ModuleId module, const std::string& name, GlobalInfo* info) override;
   Status SetMaxDynamicShared(KernelId kernel, std::uint32_t bytes) override;
   Status Occupancy(KernelId kernel, std::uint32_t threads, std::uint32_t dynamic_shared,
                    int* ctas_per_sm) override;
+  Status ClusterOccupancy(KernelId kernel, std::uint32_t threads, std::uint32_t dynamic_shared,
+                          std::uint32_t cluster, int* clusters) override;
 
   Status Allocate(ProcessId process, int device, std::uint64_t size, Address* address) override;
   Status Free(ProcessId process, Address address) override;
@@ -212,6 +229,9 @@ class MachineImpl final : public Machine {
                       StreamId* stream) override;
   Status DestroyStream(ProcessId process, StreamId stream) override;
   Status CreateEvent(ProcessId process, int device, bool timing, EventId* event) override;
+  Status ExportEvent(ProcessId process, EventId event, IpcHandle* handle) override;
+  Status OpenEvent(ProcessId process, const IpcHandle& handle, int* device,
+                   EventId* event) override;
   Status DestroyEvent(ProcessId process, EventId event) override;
 
   Status Launch(ProcessId process, StreamId stream, const LaunchRequest& launch, Time at,
@@ -277,6 +297,7 @@ class MachineImpl final : public Machine {
 
   void At(Time time, std::function<void()> run);
   const Process* Find(ProcessId process) const;
+  void NumberDevices(Process& process);
   // The machine-wide device that `device` means for the process; nullptr if it has none such.
   Device* DeviceOf(const Process& process, int device);
   Stream* FindStream(ProcessId process, StreamId stream);
@@ -287,6 +308,10 @@ class MachineImpl final : public Machine {
   Operation& NewOperation(Operation::What what, ProcessId process, int device);
   void Enqueue(Stream& stream, Operation& op, Time at);
   void Depend(Operation& op, OpId on);
+  // In stream order: a programmatic launch only waits for the trigger of the kernel before it.
+  void Follow(Operation& op, OpId before);
+  void Release(const std::vector<OpId>& ops, Time at, bool early);
+  void RecordTrigger(Operation& op, const LaunchRequest& launch);
   void Ready(Operation& op);
   void Start(OpId id);
   void StartKernel(Operation& op);
@@ -347,6 +372,7 @@ class MachineImpl final : public Machine {
   std::map<std::pair<ProcessId, int>, StreamId> default_streams_;
   std::map<EventId, Event> events_;
   std::map<GraphId, ExecutableGraph> graphs_;
+  std::map<std::uint64_t, std::pair<int, std::weak_ptr<EventState>>> shared_events_;  // by number
   std::map<ModuleId, LoadedModule> modules_;
   std::map<KernelId, Kernel> kernels_;
   std::unordered_map<std::string, std::weak_ptr<ParsedImage>> images_;  // by content

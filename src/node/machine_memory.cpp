@@ -28,7 +28,7 @@ std::uint64_t Mix(std::uint64_t x) {
 Status MachineImpl::MapNew(Process& process, int visible_device, Object::Kind kind,
                            std::uint64_t size, const std::string& name, Mapping* out) {
   const bool pinned = kind == Object::Kind::kPinned || kind == Object::Kind::kManaged;
-  const int device = pinned ? -1 : world_.FirstDevice(process) + visible_device;
+  const int device = pinned ? -1 : world_.NumberOf(process, visible_device);
   Arena& arena =
       pinned ? process.pinned : process.device_arenas[static_cast<std::size_t>(visible_device)];
   const std::uint64_t granule = pinned ? kPinnedGranule : kDeviceGranule;
@@ -63,7 +63,7 @@ void MachineImpl::Unmap(Process& process, Address base) {
   if (object.HostVisible()) {
     process.pinned.Return(base);  // of registered memory it knows nothing
   } else {
-    const int visible = object.device - world_.FirstDevice(process);
+    const int visible = world_.OrdinalOf(process, object.device);
     process.device_arenas[static_cast<std::size_t>(visible)].Return(base);
     if (object.mappings == 0)
       world_.devices[static_cast<std::size_t>(object.device)].allocated -= object.size;
@@ -162,7 +162,7 @@ Status MachineImpl::Prefetch(ProcessId id, StreamId stream, Address address, std
   op.size = size;
   op.whole = size == place.object->size;
   op.dst = std::move(place);
-  op.target = device < 0 ? -1 : world_.FirstDevice(process) + device;
+  op.target = device < 0 ? -1 : world_.NumberOf(process, device);
   *op_id = op.id;
   Enqueue(*s, op, at);
   return Status::kSuccess;
@@ -202,7 +202,7 @@ PointerInfo MachineImpl::Describe(ProcessId id, Address address) const {
   info.kind = object.kind == Object::Kind::kPinned    ? PointerInfo::Kind::kPinned
               : object.kind == Object::Kind::kManaged ? PointerInfo::Kind::kManaged
                                                       : PointerInfo::Kind::kDevice;
-  info.device = object.device < 0 ? 0 : object.device - world_.FirstDevice(*process);
+  info.device = object.device < 0 ? 0 : world_.OrdinalOf(*process, object.device);
   info.base = mapping->base;
   info.size = object.size;
   return info;
@@ -237,7 +237,7 @@ Status MachineImpl::IpcOpen(ProcessId id, int device, const IpcHandle& handle, A
   std::shared_ptr<Object> object = it == exported_.end() ? nullptr : it->second.lock();
   if (object == nullptr || object->mappings == 0) return Status::kInvalidValue;
   // A handle means nothing on another simulated host, nor in the process it comes from.
-  const int visible = object->device - world_.FirstDevice(process);
+  const int visible = world_.OrdinalOf(process, object->device);
   if (visible < 0 || visible >= DeviceCount(id)) return Status::kInvalidValue;
   if (object->owner == id) return Status::kInvalidContext;
   // Opened again, a handle gives the same address; each open wants its close.

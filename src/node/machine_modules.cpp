@@ -130,7 +130,7 @@ Result<ModuleId> MachineImpl::LoadModule(ProcessId id, int device, std::span<con
   if (!parsed) return Fail(parsed.error());
   LoadedModule module;
   module.process = id;
-  module.device = world_.FirstDevice(*process) + device;
+  module.device = world_.NumberOf(*process, device);
   module.image = std::move(*parsed);
   *status = PlaceGlobals(module);
   if (*status != Status::kSuccess) return Fail("no memory for the module's variables");
@@ -141,7 +141,7 @@ Result<ModuleId> MachineImpl::LoadModule(ProcessId id, int device, std::span<con
 
 Status MachineImpl::PlaceGlobals(LoadedModule& module) {
   Process& process = world_.ProcessOf(module.process);
-  const int visible = module.device - world_.FirstDevice(process);
+  const int visible = world_.OrdinalOf(process, module.device);
   for (const ptx::Variable& variable : module.image->module.variables) {
     const bool constant = variable.space == ptx::Space::kConst;
     if ((variable.space != ptx::Space::kGlobal && !constant) || variable.is_extern) continue;
@@ -316,6 +316,28 @@ Status MachineImpl::Occupancy(KernelId id, std::uint32_t threads, std::uint32_t 
   *ctas_per_sm = threads > it->second.code->max_threads
                      ? 0
                      : world_.CtasPerSm(*it->second.code, threads, dynamic_shared);
+  return Status::kSuccess;
+}
+
+Status MachineImpl::ClusterOccupancy(KernelId id, std::uint32_t threads,
+                                     std::uint32_t dynamic_shared, std::uint32_t cluster,
+                                     int* clusters) {
+  int ctas = 0;
+  const Status status = Occupancy(id, threads, dynamic_shared, &ctas);
+  if (status != Status::kSuccess) return status;
+  if (cluster == 0 || cluster > 1024) return Status::kInvalidValue;
+  *clusters = ctas == 0 ? 0
+                        : world_.MaxActiveClusters(*kernels_.at(id).code, threads, dynamic_shared,
+                                                   Dim3{cluster, 1, 1});
+  return Status::kSuccess;
+}
+
+Status MachineImpl::ListKernels(ModuleId number, std::vector<std::string>* names) {
+  const auto it = modules_.find(number);
+  if (it == modules_.end()) return Status::kInvalidHandle;
+  for (const ptx::Function& function : it->second.image->module.functions) {
+    if (function.is_entry && function.has_body) names->emplace_back(function.name);
+  }
   return Status::kSuccess;
 }
 

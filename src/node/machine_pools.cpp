@@ -34,12 +34,12 @@ void MachineImpl::SetSpare(Pool& pool, std::uint64_t bytes) {
 PoolId MachineImpl::DefaultPool(ProcessId process, int device) {
   const Process* found = Find(process);
   if (found == nullptr || DeviceOf(*found, device) == nullptr) return 0;
-  PoolId& id = default_pools_[{process, world_.FirstDevice(*found) + device}];
+  PoolId& id = default_pools_[{process, world_.NumberOf(*found, device)}];
   if (id == 0) {
     id = next_id_++;
     Pool& pool = pools_[id];
     pool.process = process;
-    pool.device = world_.FirstDevice(*found) + device;
+    pool.device = world_.NumberOf(*found, device);
     pool.access = std::uint64_t{1} << device;
   }
   return id;
@@ -56,7 +56,7 @@ Status MachineImpl::CreatePool(ProcessId process, int device, std::uint64_t max_
   *pool = next_id_++;
   Pool& made = pools_[*pool];
   made.process = process;
-  made.device = world_.FirstDevice(*found) + device;
+  made.device = world_.NumberOf(*found, device);
   made.max_size = max_size;
   made.access = std::uint64_t{1} << device;
   return Status::kSuccess;
@@ -143,7 +143,7 @@ Status MachineImpl::SetPoolAccess(ProcessId process, PoolId id, int device, bool
   if (pool == nullptr) return Status::kInvalidValue;
   Process& owner = world_.ProcessOf(process);
   if (DeviceOf(owner, device) == nullptr) return Status::kInvalidDevice;
-  const int home = pool->device - world_.FirstDevice(owner);
+  const int home = world_.OrdinalOf(owner, pool->device);
   if (device == home) return access ? Status::kSuccess : Status::kInvalidValue;
   if (!CanAccessPeer(process, device, home)) return Status::kInvalidDevice;
   const std::uint64_t bit = std::uint64_t{1} << device;
@@ -181,7 +181,7 @@ Status MachineImpl::AllocateAsync(ProcessId process, StreamId stream, PoolId id,
   if (pool->max_size != 0 && (size > pool->max_size || pool->used > pool->max_size - size)) {
     return Status::kOutOfMemory;
   }
-  const int visible = pool->device - world_.FirstDevice(owner);
+  const int visible = world_.OrdinalOf(owner, pool->device);
   const std::uint64_t spare = pool->spare;
   SetSpare(*pool, spare > size ? spare - size : 0);
   const std::string name = fmt::format("rank {} device {} allocation #{}", owner.rank, visible,

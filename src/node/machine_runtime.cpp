@@ -66,7 +66,7 @@ DeviceHeap* MachineImpl::HeapOf(const struct Launch& launch, const Mapping** map
   const int number = launch.device->number;
   Runtime& runtime = runtimes_[{launch.process, number}];
   if (runtime.heap_base == 0) {
-    const int visible = number - world_.FirstDevice(process);
+    const int visible = world_.OrdinalOf(process, number);
     Mapping made;
     // Not kDevice: nobody but the kernels may free it.
     if (MapNew(process, visible, Object::Kind::kGlobal, runtime.heap_limit,

@@ -1,6 +1,7 @@
 // Streams and events: who comes after whom, and what a host can wait for. machine_work.cpp runs
 // what they order.
 #include <algorithm>
+#include <cstring>
 
 #include "node/machine_impl.h"
 
@@ -9,7 +10,7 @@ namespace allranks::node {
 StreamId MachineImpl::DefaultStream(ProcessId process, int device) {
   const Process* found = Find(process);
   if (found == nullptr || DeviceOf(*found, device) == nullptr) return 0;
-  const int number = world_.FirstDevice(*found) + device;
+  const int number = world_.NumberOf(*found, device);
   StreamId& id = default_streams_[{process, number}];
   if (id == 0) {
     id = next_id_++;
@@ -28,7 +29,7 @@ Status MachineImpl::CreateStream(ProcessId process, int device, bool non_blockin
   *stream = next_id_++;
   Stream& made = streams_[*stream];
   made.process = process;
-  made.device = world_.FirstDevice(*found) + device;
+  made.device = world_.NumberOf(*found, device);
   made.non_blocking = non_blocking;
   made.priority = priority;
   return Status::kSuccess;
@@ -49,9 +50,52 @@ Status MachineImpl::CreateEvent(ProcessId process, int device, bool timing, Even
   *event = next_id_++;
   Event made;
   made.process = process;
-  made.device = world_.FirstDevice(*found) + device;
+  made.device = world_.NumberOf(*found, device);
   made.timing = timing;
   events_[*event] = made;
+  return Status::kSuccess;
+}
+
+namespace {
+
+// An IPC handle of an event: what it is, and its number.
+constexpr char kEventMagic[16] = "allranks event";
+
+}  // namespace
+
+Status MachineImpl::ExportEvent(ProcessId process, EventId event, IpcHandle* handle) {
+  const Event* e = FindEvent(process, event);
+  if (e == nullptr) return Status::kInvalidHandle;
+  shared_events_[event] = {e->device, e->state};
+  std::memset(handle->bytes, 0, sizeof handle->bytes);
+  std::memcpy(handle->bytes, kEventMagic, sizeof kEventMagic);
+  std::memcpy(handle->bytes + sizeof kEventMagic, &event, sizeof event);
+  return Status::kSuccess;
+}
+
+Status MachineImpl::OpenEvent(ProcessId process, const IpcHandle& handle, int* device,
+                              EventId* event) {
+  const Process* found = Find(process);
+  if (found == nullptr || found->visible.empty()) return Status::kInvalidContext;
+  EventId number = 0;
+  std::memcpy(&number, handle.bytes + sizeof kEventMagic, sizeof number);
+  const auto it = shared_events_.find(number);
+  if (std::memcmp(handle.bytes, kEventMagic, sizeof kEventMagic) != 0 ||
+      it == shared_events_.end()) {
+    return Status::kInvalidValue;
+  }
+  Event made;
+  made.process = process;
+  made.device = it->second.first;
+  made.timing = false;
+  made.state = it->second.second.lock();
+  if (made.state == nullptr) {  // destroyed by all who had it
+    shared_events_.erase(it);
+    return Status::kInvalidHandle;
+  }
+  *device = std::max(world_.OrdinalOf(*found, made.device), 0);
+  *event = next_id_++;
+  events_[*event] = std::move(made);
   return Status::kSuccess;
 }
 
@@ -69,8 +113,8 @@ Status MachineImpl::RecordEvent(ProcessId process, StreamId stream, EventId even
   if (e->device != s->device) return Status::kInvalidHandle;
   Operation& op = NewOperation(Operation::What::kRecord, process, s->device);
   op.event = event;
-  e->op = op.id;
-  e->recorded = true;
+  e->state->op = op.id;
+  e->state->recorded = true;
   Enqueue(*s, op, at);
   return Status::kSuccess;
 }
@@ -80,10 +124,10 @@ Status MachineImpl::WaitEvent(ProcessId process, StreamId stream, EventId event,
   const Event* e = FindEvent(process, event);
   if (s == nullptr || e == nullptr) return Status::kInvalidHandle;
   if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
-  if (!e->recorded) return Status::kSuccess;
+  if (!e->state->recorded) return Status::kSuccess;
   // A wait is an operation of its own, so that the stream's later work depends on it.
   Operation& op = NewOperation(Operation::What::kRecord, process, s->device);
-  Depend(op, e->op);
+  Depend(op, e->state->op);
   Enqueue(*s, op, at);
   return Status::kSuccess;
 }
@@ -105,14 +149,14 @@ Status MachineImpl::StreamTail(ProcessId process, StreamId stream, std::vector<O
 Status MachineImpl::EventTail(ProcessId process, EventId event, std::vector<OpId>* ops) {
   const Event* e = FindEvent(process, event);
   if (e == nullptr) return Status::kInvalidHandle;
-  ops->push_back(e->op);
+  ops->push_back(e->state->op);
   return Status::kSuccess;
 }
 
 Status MachineImpl::DeviceTail(ProcessId process, int device, std::vector<OpId>* ops) {
   const Process* found = Find(process);
   if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidDevice;
-  const int number = world_.FirstDevice(*found) + device;
+  const int number = world_.NumberOf(*found, device);
   for (const auto& [id, op] : operations_) {
     if (op.process == process && op.device == number) ops->push_back(id);
   }
@@ -125,9 +169,9 @@ bool MachineImpl::Done(std::span<const OpId> ops) const {
 
 Status MachineImpl::EventTime(ProcessId process, EventId event, Time* time) {
   const Event* e = FindEvent(process, event);
-  if (e == nullptr || !e->timing || !e->recorded) return Status::kInvalidHandle;
-  if (operations_.contains(e->op)) return Status::kNotReady;
-  *time = e->time;
+  if (e == nullptr || !e->timing || !e->state->recorded) return Status::kInvalidHandle;
+  if (operations_.contains(e->state->op)) return Status::kNotReady;
+  *time = e->state->time;
   return Status::kSuccess;
 }
 

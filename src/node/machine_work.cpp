@@ -31,10 +31,39 @@ void MachineImpl::Depend(Operation& op, OpId on) {
   ++op.missing;
 }
 
+void MachineImpl::Follow(Operation& op, OpId before) {
+  const auto it = operations_.find(before);
+  if (it == operations_.end()) return;
+  Operation& first = it->second;
+  if (op.what != Operation::What::kKernel || !op.launch.programmatic ||
+      first.what != Operation::What::kKernel || first.device != op.device) {
+    return Depend(op, before);
+  }
+  first.overlapping.push_back(op.id);
+  ++op.primaries;
+  if (first.triggered) return;
+  first.early.push_back(op.id);
+  ++op.missing;
+}
+
+void MachineImpl::Release(const std::vector<OpId>& ops, Time at, bool early) {
+  for (const OpId id : ops) {
+    const auto it = operations_.find(id);
+    if (it == operations_.end()) continue;
+    Operation& follower = it->second;
+    if (at >= follower.ready) {
+      follower.ready = at;
+      follower.chained = true;
+      follower.early_start = early;
+    }
+    if (--follower.missing == 0) Ready(follower);
+  }
+}
+
 void MachineImpl::Enqueue(Stream& stream, Operation& op, Time at) {
   op.ready = std::max({op.ready, at, world_.now});
-  Depend(op, stream.tail);
-  for (const OpId id : std::exchange(stream.also, {})) Depend(op, id);
+  Follow(op, stream.tail);
+  for (const OpId id : std::exchange(stream.also, {})) Follow(op, id);
   // The legacy default stream and the blocking streams of a context wait for each other.
   if (!stream.non_blocking) {
     std::erase_if(streams_, [&](const auto& entry) {
@@ -56,7 +85,10 @@ void MachineImpl::Ready(Operation& op) {
   Time at = op.ready;
   switch (op.what) {
     case Operation::What::kKernel:
-      at += op.chained ? profile().launch.between : profile().launch.kernel;
+      // What was launched early is ready to go when the trigger comes.
+      at += op.early_start ? profile().launch.cta
+            : op.chained   ? profile().launch.between
+                           : profile().launch.kernel;
       break;
     case Operation::What::kCopy:
     case Operation::What::kMemset:
@@ -124,8 +156,13 @@ void MachineImpl::Start(OpId id) {
 
 void MachineImpl::StartKernel(Operation& op) {
   Device& device = world_.devices[static_cast<std::size_t>(op.device)];
-  device.launches.emplace_back();
-  struct Launch& launch = device.launches.back();
+  // Blocks of a higher priority go first; what has begun stays.
+  const auto place =
+      std::find_if(device.launches.begin(), device.launches.end(),
+                   [&](const struct Launch& other) { return other.priority > op.priority; });
+  struct Launch& launch = *device.launches.emplace(place);
+  launch.priority = op.priority;
+  launch.primary_over = op.primaries == 0;
   launch.number = op.id;
   launch.op = op.id;
   launch.process = op.process;
@@ -139,7 +176,7 @@ void MachineImpl::StartKernel(Operation& op) {
   if (op.launch.cooperative) {
     Process& process = world_.ProcessOf(op.process);
     Mapping mapping;
-    const int visible = op.device - world_.FirstDevice(process);
+    const int visible = world_.OrdinalOf(process, op.device);
     if (MapNew(process, visible, Object::Kind::kGlobal, kWorkspaceBytes, "grid barrier",
                &mapping) == Status::kSuccess) {
       launch.workspace = mapping.base;
@@ -173,7 +210,12 @@ void MachineImpl::FinishLaunch(struct Launch& launch, Time at) {
       break;
     }
   }
-  At(at, [this, op] { Complete(op, world_.now); });
+  At(at, [this, op] {
+    const auto it = operations_.find(op);
+    if (it == operations_.end()) return;
+    it->second.finished = true;
+    if (it->second.primaries == 0) Complete(op, world_.now);
+  });
 }
 
 void MachineImpl::Complete(OpId id, Time at) {
@@ -186,19 +228,23 @@ void MachineImpl::Complete(OpId id, Time at) {
   if (op.what == Operation::What::kFree) FinishFree(op);
   if (op.what == Operation::What::kRecord) {
     if (const auto event = events_.find(op.event);
-        event != events_.end() && event->second.op == id) {
-      event->second.time = at;
+        event != events_.end() && event->second.state->op == id) {
+      event->second.state->time = at;
     }
   }
-  for (const OpId next : op.next) {
-    const auto it = operations_.find(next);
-    if (it == operations_.end()) continue;
-    Operation& follower = it->second;
-    if (at >= follower.ready) {
-      follower.ready = at;
-      follower.chained = true;
+  Release(op.next, at, false);
+  Release(op.at_start, at, false);
+  if (!op.triggered) Release(op.early, at, false);
+  for (const OpId follower : op.overlapping) {
+    const auto it = operations_.find(follower);
+    if (it == operations_.end() || --it->second.primaries != 0) continue;
+    if (it->second.finished) {
+      At(at, [this, follower] { Complete(follower, world_.now); });
+      continue;
     }
-    if (--follower.missing == 0) Ready(follower);
+    for (struct Launch& launch : world_.devices[static_cast<std::size_t>(op.device)].launches) {
+      if (launch.op == follower) world_.PrimaryOver(launch, at);
+    }
   }
   for (const std::uint64_t waiter : op.waiters) {
     const auto it = waiting_.find(waiter);
@@ -245,12 +291,26 @@ Status MachineImpl::Launch(ProcessId process, StreamId stream, const LaunchReque
   op.code = kernel.code;
   op.launch = launch;
   op.launch.cluster = cluster;
+  op.priority = launch.priority.value_or(s->priority);
   op.launch.params.resize(code.param_bytes);
   // Now, not at the start: the module may be unloaded in between.
   op.constants = BuildConstants(code, module, op.launch.params);
+  if (launch.trigger_event != 0) RecordTrigger(op, launch);
   Enqueue(*s, op, at);
   *id = op.id;
   return Status::kSuccess;
+}
+
+// The event is complete when the launch has triggered, or begun with all its CTAs.
+void MachineImpl::RecordTrigger(Operation& op, const LaunchRequest& launch) {
+  Event* event = FindEvent(op.process, launch.trigger_event);
+  if (event == nullptr || event->device != op.device) return;
+  Operation& record = NewOperation(Operation::What::kRecord, op.process, op.device);
+  record.event = launch.trigger_event;
+  record.missing = 1;
+  (launch.trigger_at_start ? op.at_start : op.early).push_back(record.id);
+  event->state->op = record.id;
+  event->state->recorded = true;
 }
 
 void MachineImpl::OnFault(struct Launch& launch, Status status, std::string message) {

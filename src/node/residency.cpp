@@ -251,12 +251,13 @@ void World::Dispatch(Device& device, Time at) {
     while (launch.next_cta < launch.total_ctas) {
       if (launch.request.cluster.Count() > 1) {
         if (!StartCluster(device, launch, at)) return;
-        continue;
+      } else {
+        int sm = 0;
+        if (!FindSm(device, launch, &sm)) return;
+        device.next_sm = (sm + 1) % static_cast<int>(device.sms.size());
+        NewCta(launch, launch.next_cta++, sm, at);
       }
-      int sm = 0;
-      if (!FindSm(device, launch, &sm)) return;
-      device.next_sm = (sm + 1) % static_cast<int>(device.sms.size());
-      NewCta(launch, launch.next_cta++, sm, at);
+      if (launch.next_cta == launch.total_ctas && on_started) on_started(launch, at);
     }
   }
 }

@@ -178,6 +178,7 @@ struct Launch {
   std::uint64_t instructions = 0;  // thread instructions, against fuel
   // Programmatic dependent launch: griddepcontrol.wait holds paths until the launch that this one
   // depends on is over; its own dependents may start when every CTA has triggered or ended.
+  int priority = 0;  // lower numbers first
   bool primary_over = true;
   std::uint64_t triggered_ctas = 0;
   std::vector<Path*> grid_waiters;
@@ -205,6 +206,8 @@ struct Process {
   ProcessId id = 0;
   int rank = 0, host = 0;
   bool alive = false;
+  std::vector<int> visible;   // machine-wide numbers of its devices, in its own order
+  std::vector<int> ordinals;  // the other way round, -1 for those it does not see
   AddressTable table;
   Arena pinned;
   std::vector<Arena> device_arenas;  // per visible device
@@ -252,17 +255,22 @@ class World {
   void Expect(const Device* device, Time time);
 
   Process& ProcessOf(ProcessId id) { return *processes[id - 1]; }
-  int FirstDevice(const Process& process) const {
-    return process.host * static_cast<int>(profile.machine.devices_per_host);
+  // The machine-wide number of what the process calls `device`, and the way back (-1: it does not
+  // see that device).
+  int NumberOf(const Process& process, int device) const {
+    return process.visible[static_cast<std::size_t>(device)];
+  }
+  int OrdinalOf(const Process& process, int number) const {
+    return process.ordinals[static_cast<std::size_t>(number)];
   }
   // Whether kernels of the process on `device` (machine-wide) may use what is mapped there.
   bool MayAccess(const Process& process, const Mapping& mapping, int device) const {
     const int home = mapping.object->device;
     if (home < 0 || home == device || mapping.ipc) return true;
     if (mapping.object->kind == Object::Kind::kManaged) return true;
-    const int own = device - FirstDevice(process), peer = home - FirstDevice(process);
+    const int own = OrdinalOf(process, device), peer = OrdinalOf(process, home);
     if (mapping.pooled) return (mapping.granted >> own & 1) != 0;
-    return (process.peers[static_cast<std::size_t>(own)] >> peer & 1) != 0;
+    return peer >= 0 && (process.peers[static_cast<std::size_t>(own)] >> peer & 1) != 0;
   }
 
   // Calls `run` at a virtual time, in order with everything else; set by the machine.
@@ -355,6 +363,7 @@ class World {
   void Dispatch(Device& device, Time at);
   void CtaDone(Cta& cta);
   std::function<void(Launch&, Time)> on_launch_done;
+  std::function<void(Launch&, Time)> on_started;  // its last CTA has begun
   // Ends a launch at once: its CTAs are gone, nothing it queued will happen.
   void Kill(Launch& launch);
   std::function<void(Launch&, Status, std::string)> on_fault;

@@ -219,6 +219,10 @@ void Core::Received(Link* link, wire::Frame frame) {
     ALLRANKS_ACCEPT(UpdateGraph)
     ALLRANKS_ACCEPT(DropGraph)
     ALLRANKS_ACCEPT(LaunchGraph)
+    ALLRANKS_ACCEPT(ListKernels)
+    ALLRANKS_ACCEPT(SetVisible)
+    ALLRANKS_ACCEPT(ExportEvent)
+    ALLRANKS_ACCEPT(OpenEvent)
     case wire::Op::kNone:
     case wire::Op::kHello:
     case wire::Op::kFinish:
@@ -247,10 +251,39 @@ void Core::Accept(Link* link, Session& session, wire::Frame& frame) {
                                 std::is_same_v<M, wire::EventQuery> ||
                                 std::is_same_v<M, wire::Yield>;
   if (!kKeepsSeries) record.series = {};
-  const bool accepted =
-      hosts_.Request(thread, header.local_ps + CostOf(M::kOp), wire::OpName(M::kOp),
-                     [this, thread, message](Time at) { Handle(thread, *message, at); });
+  const bool accepted = hosts_.Request(thread, header.local_ps + CostOf(M::kOp),
+                                       wire::OpName(M::kOp), [this, thread, message](Time at) {
+                                         const node::Status broken = Broken(thread, *message);
+                                         if (broken != node::Status::kSuccess)
+                                           return Fail<M>(thread, broken);
+                                         Handle(thread, *message, at);
+                                       });
   if (!accepted) Violation(link, "a message of a thread that does not run");
+}
+
+// A context that has failed answers everything that would use it with its error.
+template <class M>
+node::Status Core::Broken(Thread thread, const M& message) const {
+  constexpr bool kAsks = std::is_same_v<M, wire::StickyError> ||
+                         std::is_same_v<M, wire::ResetDevice> ||
+                         std::is_same_v<M, wire::CanAccessPeer> || std::is_same_v<M, wire::MemInfo>;
+  const Process& process = processes_.at(thread.rank);
+  int device = -1;
+  if constexpr (kAsks) {
+    return node::Status::kSuccess;
+  } else if constexpr (requires { message.stream.device; }) {
+    device = message.stream.device;
+    if (message.stream.stream != 0) {
+      const auto stream = process.streams.find(message.stream.stream);
+      if (stream == process.streams.end()) return node::Status::kSuccess;
+      device = stream->second;
+    }
+  } else if constexpr (requires { message.device; }) {
+    device = message.device;
+  }
+  if (device < 0 || !process.machine || device >= machine_->DeviceCount(*process.machine))
+    return node::Status::kSuccess;
+  return machine_->StickyError(*process.machine, device);
 }
 
 void Core::AcceptHello(Link* link, Session& session, wire::Frame& frame) {
@@ -331,6 +364,8 @@ node::Time Core::CostOf(wire::Op op) const {
     case wire::Op::kPutGraph:
     case wire::Op::kUpdateGraph:
     case wire::Op::kDropGraph:
+    case wire::Op::kListKernels:
+    case wire::Op::kSetVisible:
     case wire::Op::kInit:
     case wire::Op::kPutImage:
     case wire::Op::kDropImage:

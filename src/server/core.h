@@ -181,6 +181,8 @@ class Core {
   template <class M>
   void Accept(Link* link, Session& session, wire::Frame& frame);
   void AcceptHello(Link* link, Session& session, wire::Frame& frame);
+  template <class M>
+  node::Status Broken(Thread thread, const M& message) const;
   Time CostOf(wire::Op op) const;
   // Answers `thread` and lets it run.
   template <class M>
@@ -239,6 +241,7 @@ class Core {
   void Handle(Thread thread, const wire::UnloadModule& message, Time at);
   void Handle(Thread thread, const wire::GetKernel& message, Time at);
   void Handle(Thread thread, const wire::GetGlobal& message, Time at);
+  void Handle(Thread thread, const wire::ListKernels& message, Time at);
   void Handle(Thread thread, const wire::SetMaxDynamicShared& message, Time at);
   void Handle(Thread thread, const wire::SetLimit& message, Time at);
   void Handle(Thread thread, const wire::Occupancy& message, Time at);
@@ -292,6 +295,9 @@ class Core {
   void Handle(Thread thread, const wire::CallHost& message, Time at);
   void Handle(Thread thread, const wire::NextHostCall& message, Time at);
   void Handle(Thread thread, const wire::StreamValues& message, Time at);
+  void Handle(Thread thread, const wire::SetVisible& message, Time at);
+  void Handle(Thread thread, const wire::ExportEvent& message, Time at);
+  void Handle(Thread thread, const wire::OpenEvent& message, Time at);
   void HostCallDue(const node::HostCall& call, Time at);
   void AnswerHostCaller(Thread thread);
   // --- graph_calls.cpp

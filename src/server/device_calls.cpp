@@ -194,6 +194,15 @@ void Core::Handle(Thread thread, const wire::SetLimit& message, Time) {
                        machine_->SetLimit(MachineOf(thread), message.device, limit, message.value));
 }
 
+void Core::Handle(Thread thread, const wire::ListKernels& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  if (!ProcessOf(thread).modules.contains(message.module))
+    return Fail<wire::ListKernels>(thread, Status::kInvalidHandle);
+  wire::ListKernelsReply reply;
+  const Status status = machine_->ListKernels(message.module, &reply.names);
+  Reply<wire::ListKernels>(thread, reply, status);
+}
+
 void Core::Handle(Thread thread, const wire::SetMaxDynamicShared& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
   if (!ProcessOf(thread).kernels.contains(message.kernel))
@@ -207,9 +216,14 @@ void Core::Handle(Thread thread, const wire::Occupancy& message, Time) {
   if (!ProcessOf(thread).kernels.contains(message.kernel))
     return Fail<wire::Occupancy>(thread, Status::kInvalidHandle);
   int ctas = 0;
-  const Status status =
+  int clusters = 0;
+  Status status =
       machine_->Occupancy(message.kernel, message.threads, message.dynamic_shared, &ctas);
-  Reply<wire::Occupancy>(thread, {.ctas_per_sm = ctas}, status);
+  if (status == Status::kSuccess) {
+    status = machine_->ClusterOccupancy(message.kernel, message.threads, message.dynamic_shared,
+                                        message.cluster, &clusters);
+  }
+  Reply<wire::Occupancy>(thread, {.ctas_per_sm = ctas, .clusters = clusters}, status);
 }
 
 // --- memory

@@ -3,6 +3,7 @@
 // A process runs its host functions on one thread of its own, which asks for the next one and waits
 // here until a stream has got to it. When it asks again, the function has returned and the stream
 // goes on. Functions of several streams queue up in the order in which their turns came.
+#include <cstring>
 #include <utility>
 
 #include "server/core.h"
@@ -80,6 +81,39 @@ void Core::Handle(Thread thread, const wire::StreamValues& message, Time at) {
   OpId op = 0;
   Fail<wire::StreamValues>(
       thread, machine_->Values(MachineOf(thread), stream->id, ValuesOf(message.values), at, &op));
+}
+
+// --- devices and events of several processes
+
+void Core::Handle(Thread thread, const wire::SetVisible& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  Fail<wire::SetVisible>(thread, machine_->SetVisible(MachineOf(thread), message.devices));
+}
+
+void Core::Handle(Thread thread, const wire::ExportEvent& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  if (!ProcessOf(thread).events.contains(message.event))
+    return Fail<wire::ExportEvent>(thread, Status::kInvalidHandle);
+  node::IpcHandle handle{};
+  const Status status = machine_->ExportEvent(MachineOf(thread), message.event, &handle);
+  wire::IpcExportReply reply;
+  std::memcpy(reply.handle.data(), handle.bytes, sizeof handle.bytes);
+  Reply<wire::ExportEvent>(thread, reply, status);
+}
+
+void Core::Handle(Thread thread, const wire::OpenEvent& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  Process& process = ProcessOf(thread);
+  if (process.events.size() >= options_.limits.objects)
+    return Fail<wire::OpenEvent>(thread, Status::kOutOfMemory);
+  node::IpcHandle handle{};
+  std::memcpy(handle.bytes, message.handle.data(), sizeof handle.bytes);
+  wire::OpenEventReply reply;
+  int device = 0;
+  const Status status = machine_->OpenEvent(MachineOf(thread), handle, &device, &reply.event);
+  if (status == Status::kSuccess) process.events[reply.event] = device;
+  reply.device = device;
+  Reply<wire::OpenEvent>(thread, reply, status);
 }
 
 }  // namespace allranks::server

@@ -126,6 +126,18 @@ struct SetLimit {
   std::uint64_t value = 0;
   template <class A> void Visit(A& a) { a(device, limit, value); }
 };
+
+struct ListKernelsReply {
+  std::vector<std::string> names;
+  template <class A> void Visit(A& a) { a(names); }
+};
+struct ListKernels {
+  static constexpr Op kOp = Op::kListKernels;
+  using Reply = ListKernelsReply;
+  std::uint64_t module = 0;
+  template <class A> void Visit(A& a) { a(module); }
+};
+
 struct SetMaxDynamicShared {
   static constexpr Op kOp = Op::kSetMaxDynamicShared;
   using Reply = Empty;
@@ -135,15 +147,16 @@ struct SetMaxDynamicShared {
 };
 
 struct OccupancyReply {
-  std::int32_t ctas_per_sm = 0;
-  template <class A> void Visit(A& a) { a(ctas_per_sm); }
+  std::int32_t ctas_per_sm = 0, clusters = 0;
+  template <class A> void Visit(A& a) { a(ctas_per_sm, clusters); }
 };
 struct Occupancy {
   static constexpr Op kOp = Op::kOccupancy;
   using Reply = OccupancyReply;
   std::uint64_t kernel = 0;
   std::uint32_t threads = 0, dynamic_shared = 0;
-  template <class A> void Visit(A& a) { a(kernel, threads, dynamic_shared); }
+  std::uint32_t cluster = 1;  // CTAs of a cluster
+  template <class A> void Visit(A& a) { a(kernel, threads, dynamic_shared, cluster); }
 };
 
 // --- memory ------------------------------------------------------------------------------------

@@ -85,6 +85,10 @@ const char* OpName(Op op) {
                                            "drop_graph",
                                            "launch_graph",
                                            "set_limit",
+                                           "list_kernels",
+                                           "set_visible",
+                                           "export_event",
+                                           "open_event",
                                            "finish",
                                            "deadlock"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(Op::kLast_) + 1);

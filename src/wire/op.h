@@ -101,6 +101,10 @@ enum class Op : std::uint16_t {
   kLaunchGraph,
   // The device runtime (device_messages.h).
   kSetLimit,
+  kListKernels,
+  kSetVisible,
+  kExportEvent,
+  kOpenEvent,
   // The supervisor's connection only.
   kFinish,
   kDeadlock,

@@ -62,6 +62,33 @@ struct StreamValues {
   template <class A> void Visit(A& a) { a(stream, values); }
 };
 
+// --- events between processes, devices ---------------------------------------------------------
+
+struct ExportEvent {
+  static constexpr Op kOp = Op::kExportEvent;
+  using Reply = IpcExportReply;
+  std::uint64_t event = 0;
+  template <class A> void Visit(A& a) { a(event); }
+};
+struct OpenEventReply {
+  std::uint64_t event = 0;
+  std::int32_t device = 0;
+  template <class A> void Visit(A& a) { a(event, device); }
+};
+struct OpenEvent {
+  static constexpr Op kOp = Op::kOpenEvent;
+  using Reply = OpenEventReply;
+  IpcBytes handle{};
+  template <class A> void Visit(A& a) { a(handle); }
+};
+// Which of the devices that Init named the process uses, and in which order (CUDA_VISIBLE_DEVICES).
+struct SetVisible {
+  static constexpr Op kOp = Op::kSetVisible;
+  using Reply = Empty;
+  std::vector<std::int32_t> devices;
+  template <class A> void Visit(A& a) { a(devices); }
+};
+
 // --- graphs ------------------------------------------------------------------------------------
 
 // One operation of a graph; of the messages in it only what belongs to its kind is looked at, and

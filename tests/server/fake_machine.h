@@ -58,6 +58,9 @@ class FakeMachine final : public node::Machine {
     std::erase_if(ops_, [&](const auto& entry) { return entry.second.process == process; });
     std::erase_if(watches_, [&](const auto& entry) { return entry.second.process == process; });
   }
+  Status SetVisible(node::ProcessId, std::span<const std::int32_t>) override {
+    return Status::kSuccess;
+  }
   int DeviceCount(node::ProcessId) const override { return 2; }
   std::uint64_t FreeMemory(node::ProcessId, int) const override {
     std::uint64_t used = 0;
@@ -81,6 +84,15 @@ class FakeMachine final : public node::Machine {
     info->id = 7;
     info->name = name;
     info->param_bytes = 12;
+    return Status::kSuccess;
+  }
+  Status ListKernels(node::ModuleId, std::vector<std::string>* names) override {
+    names->push_back("store");
+    return Status::kSuccess;
+  }
+  Status ClusterOccupancy(node::KernelId, std::uint32_t, std::uint32_t, std::uint32_t,
+                          int* clusters) override {
+    *clusters = 1;
     return Status::kSuccess;
   }
   Status GetGlobal(node::ModuleId, const std::string&, node::GlobalInfo*) override {
@@ -202,6 +214,12 @@ class FakeMachine final : public node::Machine {
   Status CreateEvent(node::ProcessId, int, bool, node::EventId* event) override {
     *event = ++last_;
     return Status::kSuccess;
+  }
+  Status ExportEvent(node::ProcessId, node::EventId, node::IpcHandle*) override {
+    return Status::kNotSupported;
+  }
+  Status OpenEvent(node::ProcessId, const node::IpcHandle&, int*, node::EventId*) override {
+    return Status::kNotSupported;
   }
   Status DestroyEvent(node::ProcessId, node::EventId) override { return Status::kSuccess; }
 

@@ -84,7 +84,8 @@ using MoreRequests =
     testing::Types<CreateStream, DestroyStream, StreamQuery, StreamSync, CreateEvent, DestroyEvent,
                    RecordEvent, WaitEvent, EventQuery, EventSync, EventElapsed, DeviceSync, Launch,
                    Copy, CopyIn, CopyOut, Memset, CallHost, NextHostCall, StreamValues, PutGraph,
-                   UpdateGraph, DropGraph, LaunchGraph, Finish, Deadlock>;
+                   UpdateGraph, DropGraph, LaunchGraph, ListKernels, SetVisible, ExportEvent,
+                   OpenEvent, Finish, Deadlock>;
 using MemoryRequests = testing::Types<DefaultPool, CreatePool, DestroyPool, GetPoolAttribute,
                                       SetPoolAttribute, TrimPool, SetPoolAccess, GetPoolAccess,
                                       AllocAsync, FreeAsync, RegisterHost, Prefetch>;

@@ -2,6 +2,7 @@
 #include "shim/cuda/driver.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "shim/cuda/capture.h"
 
@@ -11,6 +12,49 @@ namespace {
 constexpr int kMaxStack = 32;
 thread_local Context* t_stack[kMaxStack];
 thread_local int t_depth = 0;
+
+std::string UuidText(const wire::DeviceInfo& device) {
+  std::string text = "GPU-";
+  for (std::size_t i = 0; i < device.uuid.size(); ++i) {
+    char digits[3];
+    snprintf(digits, sizeof digits, "%02x", device.uuid[i]);
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += digits;
+  }
+  return text;
+}
+
+// The devices that CUDA_VISIBLE_DEVICES names by number or by the beginning of "GPU-" and its UUID.
+// The list ends at the first that does not exist or was named before.
+std::vector<std::int32_t> VisibleDevices(const std::string& wanted,
+                                         const std::vector<wire::DeviceInfo>& devices) {
+  std::vector<std::int32_t> visible;
+  for (std::size_t at = 0; at <= wanted.size();) {
+    std::size_t end = wanted.find(',', at);
+    if (end == std::string::npos) end = wanted.size();
+    std::string name = wanted.substr(at, end - at);
+    at = end + 1;
+    while (!name.empty() && name.front() == ' ') name.erase(0, 1);
+    while (!name.empty() && name.back() == ' ') name.pop_back();
+    int found = -1;
+    if (name.compare(0, 4, "GPU-") == 0 && name.size() > 4) {
+      for (std::size_t i = 0; i < devices.size(); ++i) {
+        if (UuidText(devices[i]).compare(0, name.size(), name) != 0) continue;
+        if (found >= 0) return visible;  // names several
+        found = static_cast<int>(i);
+      }
+    } else if (!name.empty() && name.find_first_not_of("0123456789") == std::string::npos &&
+               name.size() < 5) {
+      found = atoi(name.c_str());
+    }
+    if (found < 0 || static_cast<std::size_t>(found) >= devices.size()) break;
+    for (const std::int32_t known : visible) {
+      if (known == found) return visible;
+    }
+    visible.push_back(found);
+  }
+  return visible;
+}
 
 Context* FindContext(CUcontext handle) { return TheDriver().contexts.Find(handle); }
 CUcontext ToHandle(Context* context) { return reinterpret_cast<CUcontext>(context); }
@@ -60,8 +104,17 @@ CUresult cuInit(unsigned flags) {
             "allranks: no node answers; start the program with `allranks exec -- PROGRAM`\n");
   }
   if (status != 0) return Result(status);
-  if (reply.devices.empty()) return CUDA_ERROR_NO_DEVICE;
   if (reply.devices.size() > kMaxDevices) reply.devices.resize(kMaxDevices);
+  if (const char* wanted = getenv("CUDA_VISIBLE_DEVICES")) {
+    wire::SetVisible visible;
+    visible.devices = VisibleDevices(wanted, reply.devices);
+    std::vector<wire::DeviceInfo> seen;
+    for (const int device : visible.devices)
+      seen.push_back(reply.devices[static_cast<std::size_t>(device)]);
+    reply.devices = std::move(seen);
+    if (const int set = Call(visible); set != 0) return Result(set);
+  }
+  if (reply.devices.empty()) return CUDA_ERROR_NO_DEVICE;
   driver.devices = std::move(reply.devices);
   for (std::size_t i = 0; i < driver.devices.size(); ++i) {
     driver.primary[i].device = static_cast<int>(i);

@@ -92,6 +92,7 @@ struct Library {
   bool sent = false;
   Module* modules[kMaxDevices] = {};
   std::unordered_map<std::string, Kernel*> kernels;
+  std::vector<std::string> names;  // of all its kernels, once somebody has asked for them
 };
 struct Kernel {
   Library* library = nullptr;
@@ -108,8 +109,9 @@ struct Stream {
   int device = 0;
   unsigned flags = 0;
   int priority = 0;
-  Capture* capture = nullptr;    // that it takes part in
-  std::vector<GraphNode*> tail;  // what it captured last
+  std::unordered_map<int, CUlaunchAttributeValue> attributes;  // that were set
+  Capture* capture = nullptr;                                  // that it takes part in
+  std::vector<GraphNode*> tail;                                // what it captured last
 };
 struct Event {
   std::uint64_t id = 0;
@@ -238,6 +240,8 @@ CUresult LocateStream(CUstream stream, bool per_thread, wire::StreamRef* ref, St
 // A function for a device, from a CUfunction or a CUkernel passed as one.
 CUresult ResolveFunction(CUfunction handle, int device, Function** function);
 CUresult FunctionOf(Kernel* kernel, int device, Function** function);
+// The library's module on a device. load_lock is held.
+CUresult ModuleOf(Library* library, int device, Module** module);
 
 // Appends what the file holds.
 CUresult ReadFile(const char* path, std::vector<char>* bytes);
@@ -282,7 +286,7 @@ CUresult CopyAny(std::uint64_t dst, std::uint64_t src, std::size_t size, CUstrea
 ALLRANKS_EXPORT CUlibrary ar_library(const void* fat_binary_wrapper);
 ALLRANKS_EXPORT CUkernel ar_library_kernel(CUlibrary library, const char* name);
 // One line on stderr at a function's first use.
-ALLRANKS_EXPORT int ar_not_supported(const char* name, std::atomic<bool>* said);
+ALLRANKS_EXPORT int ar_not_supported(const char* name, int error, std::atomic<bool>* said);
 
 }  // namespace allranks::shim
 

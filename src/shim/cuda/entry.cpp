@@ -9,12 +9,12 @@
 
 namespace allranks::shim {
 
-int ar_not_supported(const char* name, std::atomic<bool>* said) {
+int ar_not_supported(const char* name, int error, std::atomic<bool>* said) {
   if (!said->exchange(true)) {
-    fprintf(stderr, "allranks: %s is not offered by the virtual node; it returns error 801\n",
-            name);
+    fprintf(stderr, "allranks: %s is not offered by the virtual node; it returns error %d\n", name,
+            error);
   }
-  return CUDA_ERROR_NOT_SUPPORTED;
+  return error;
 }
 
 }  // namespace allranks::shim
@@ -81,6 +81,39 @@ constexpr Alias kAliases[] = {
     ALLRANKS_ALIAS(cuGraphKernelNodeGetParams),
     ALLRANKS_ALIAS(cuGraphAddKernelNode),
     ALLRANKS_ALIAS(cuGraphExecUpdate),
+    ALLRANKS_ALIAS(cuArray3DCreate),
+    ALLRANKS_ALIAS(cuArray3DGetDescriptor),
+    ALLRANKS_ALIAS(cuArrayCreate),
+    ALLRANKS_ALIAS(cuArrayGetDescriptor),
+    ALLRANKS_ALIAS(cuGraphAddDependencies),
+    ALLRANKS_ALIAS(cuGraphAddNode),
+    ALLRANKS_ALIAS(cuGraphExecKernelNodeSetParams),
+    ALLRANKS_ALIAS(cuGraphGetEdges),
+    ALLRANKS_ALIAS(cuGraphInstantiate),
+    ALLRANKS_ALIAS(cuGraphKernelNodeSetParams),
+    ALLRANKS_ALIAS(cuGraphNodeGetDependencies),
+    ALLRANKS_ALIAS(cuGraphNodeGetDependentNodes),
+    ALLRANKS_ALIAS(cuGraphRemoveDependencies),
+    ALLRANKS_ALIAS(cuGraphicsResourceGetMappedPointer),
+    ALLRANKS_ALIAS(cuGraphicsResourceSetMapFlags),
+    ALLRANKS_ALIAS(cuMemcpy3DBatchAsync),
+    ALLRANKS_ALIAS(cuMemcpyAtoA),
+    ALLRANKS_ALIAS(cuMemcpyAtoD),
+    ALLRANKS_ALIAS(cuMemcpyAtoH),
+    ALLRANKS_ALIAS(cuMemcpyAtoHAsync),
+    ALLRANKS_ALIAS(cuMemcpyBatchAsync),
+    ALLRANKS_ALIAS(cuMemcpyDtoA),
+    ALLRANKS_ALIAS(cuMemcpyHtoA),
+    ALLRANKS_ALIAS(cuMemcpyHtoAAsync),
+    ALLRANKS_ALIAS(cuStreamBatchMemOp),
+    ALLRANKS_ALIAS(cuStreamUpdateCaptureDependencies),
+    ALLRANKS_ALIAS(cuStreamWaitValue32),
+    ALLRANKS_ALIAS(cuStreamWaitValue64),
+    ALLRANKS_ALIAS(cuStreamWriteValue32),
+    ALLRANKS_ALIAS(cuStreamWriteValue64),
+    ALLRANKS_ALIAS(cuTexRefGetAddress),
+    ALLRANKS_ALIAS(cuTexRefSetAddress),
+    ALLRANKS_ALIAS(cuTexRefSetAddress2D),
     ALLRANKS_ALIAS(cuGetProcAddress),
 };
 
@@ -136,5 +169,5 @@ CUresult cuGetExportTable(const void** table, const CUuuid*) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-CUresult cuProfilerStart() { return CUDA_SUCCESS; }
-CUresult cuProfilerStop() { return CUDA_SUCCESS; }
+ALLRANKS_EXPORT CUresult cuProfilerStart() { return CUDA_SUCCESS; }
+ALLRANKS_EXPORT CUresult cuProfilerStop() { return CUDA_SUCCESS; }

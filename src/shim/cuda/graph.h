@@ -103,7 +103,16 @@ CUresult SetParams(GraphNode* node, const CUgraphNodeParams& params);
 // Takes over what `from` has.
 void CopyParams(GraphNode* to, const GraphNode& from);
 
-// --- graph_exec.cpp ---
-CUresult LaunchExec(GraphExec* exec, const wire::StreamRef& stream);
+// --- graph_translate.cpp ---
+// A node as an operation, all but `after`. A child graph is the empty operation behind its nodes.
+CUresult Translate(const GraphNode& node, wire::GraphNode* out);
+struct Flat {
+  std::vector<wire::GraphNode> nodes;
+  std::unordered_map<const GraphNode*, std::uint32_t>* places;
+  const GraphNode* bad = nullptr;  // that could not be translated
+};
+// Appends a graph's nodes, each behind those it waits for; those that wait for none of the graph
+// wait for `outer`.
+CUresult Flatten(const Graph& graph, const std::vector<std::uint32_t>& outer, Flat* flat);
 
 }  // namespace allranks::shim

@@ -239,6 +239,46 @@ CUresult cuGraphKernelNodeSetParams(CUgraphNode handle, const CUDA_KERNEL_NODE_P
               [&](GraphNode* node) { return SetKernel(node, *params); });
 }
 
+// Before version 12 the struct ended without a kernel and its context.
+#undef cuGraphAddKernelNode
+#undef cuGraphKernelNodeGetParams
+#undef cuGraphKernelNodeSetParams
+#undef cuGraphExecKernelNodeSetParams
+namespace {
+CUDA_KERNEL_NODE_PARAMS Widen(const CUDA_KERNEL_NODE_PARAMS_v1& params) {
+  CUDA_KERNEL_NODE_PARAMS wide{};
+  memcpy(&wide, &params, sizeof params);
+  return wide;
+}
+}  // namespace
+ALLRANKS_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph,
+                                              const CUgraphNode* before, size_t count,
+                                              const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUDA_KERNEL_NODE_PARAMS wide = Widen(*params);
+  return cuGraphAddKernelNode_v2(node, graph, before, count, &wide);
+}
+ALLRANKS_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode node,
+                                                    CUDA_KERNEL_NODE_PARAMS_v1* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_KERNEL_NODE_PARAMS wide{};
+  const CUresult result = cuGraphKernelNodeGetParams_v2(node, &wide);
+  if (result == CUDA_SUCCESS) memcpy(params, &wide, sizeof *params);
+  return result;
+}
+ALLRANKS_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode node,
+                                                    const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUDA_KERNEL_NODE_PARAMS wide = Widen(*params);
+  return cuGraphKernelNodeSetParams_v2(node, &wide);
+}
+ALLRANKS_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                                        const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUDA_KERNEL_NODE_PARAMS wide = Widen(*params);
+  return cuGraphExecKernelNodeSetParams_v2(exec, node, &wide);
+}
+
 CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {
   return With(to, CU_GRAPH_NODE_TYPE_KERNEL, [&](GraphNode* node) {
     const GraphNode* source = FindNode(from);

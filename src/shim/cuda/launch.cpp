@@ -1,4 +1,4 @@
-// Launches and occupancy. Parameters are packed here, as the node described the kernel's;
+// Launches. Parameters are packed here, as the node described the kernel's;
 // everything else about a launch is judged by the node.
 #include <string.h>
 
@@ -125,6 +125,8 @@ CUresult Launch(bool per_thread, wire::Launch* launch, CUfunction handle, CUstre
   }
   result = ResolveStream(stream, per_thread, &launch->stream);
   if (result != CUDA_SUCCESS) return result;
+  Stream* located;
+  LocateStream(stream, per_thread, &launch->stream, &located);
   if (launch->stream.device != context->device) return CUDA_ERROR_INVALID_HANDLE;
   Function* function;
   result = ResolveFunction(handle, context->device, &function);
@@ -135,6 +137,13 @@ CUresult Launch(bool per_thread, wire::Launch* launch, CUfunction handle, CUstre
   if (cluster > kPortableClusterSize && !function->non_portable_cluster)
     return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   launch->kernel = function->info.kernel;
+  if (!launch->has_priority && located != nullptr) {
+    const auto set = located->attributes.find(CU_LAUNCH_ATTRIBUTE_PRIORITY);
+    if (set != located->attributes.end()) {
+      launch->has_priority = true;
+      launch->priority = set->second.priority;
+    }
+  }
   result = PackParameters(function->info, pointers, extra, &launch->params);
   if (result != CUDA_SUCCESS) return result;
   return Result(Call(*launch));
@@ -186,24 +195,6 @@ CUresult Do_cuLaunchKernelEx(bool per_thread, const CUlaunchConfig* config, CUfu
                 config->numAttrs);
 }
 
-CUresult Occupancy(int* blocks, CUfunction handle, int block_size, std::size_t shared) {
-  Context* context;
-  CUresult result = Current(&context);
-  if (result != CUDA_SUCCESS) return result;
-  if (blocks == nullptr || block_size <= 0) return CUDA_ERROR_INVALID_VALUE;
-  Function* function;
-  result = ResolveFunction(handle, context->device, &function);
-  if (result != CUDA_SUCCESS) return result;
-  wire::Occupancy request;
-  request.kernel = function->info.kernel;
-  request.threads = static_cast<std::uint32_t>(block_size);
-  request.dynamic_shared = static_cast<std::uint32_t>(shared);
-  wire::OccupancyReply reply;
-  const int status = Call(request, &reply);
-  *blocks = reply.ctas_per_sm;
-  return Result(status);
-}
-
 }  // namespace
 
 ALLRANKS_BOTH_STREAMS(cuLaunchKernel, _ptsz,
@@ -220,46 +211,3 @@ ALLRANKS_BOTH_STREAMS(cuLaunchKernelEx, _ptsz,
                       (const CUlaunchConfig* config, CUfunction function, void** parameters,
                        void** extra),
                       config, function, parameters, extra)
-
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function,
-                                                     int block_size, size_t shared) {
-  return Occupancy(blocks, function, block_size, shared);
-}
-
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function,
-                                                              int block_size, size_t shared,
-                                                              unsigned) {
-  return Occupancy(blocks, function, block_size, shared);
-}
-
-CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunction function,
-                                                   CUoccupancyB2DSize shared_of, size_t shared,
-                                                   int limit, unsigned) {
-  Context* context;
-  CUresult result = Current(&context);
-  if (result != CUDA_SUCCESS) return result;
-  if (grid == nullptr || block == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  int most = 0;
-  result = cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
-  if (result != CUDA_SUCCESS) return result;
-  if (limit > 0 && limit < most) most = limit;
-  int best = 0;
-  *grid = *block = 0;
-  for (int size = most; size > 0; size = (size - 1) / 32 * 32) {
-    int blocks = 0;
-    result = Occupancy(&blocks, function, size, shared_of != nullptr ? shared_of(size) : shared);
-    if (result != CUDA_SUCCESS) return result;
-    if (blocks * size <= best) continue;
-    best = blocks * size;
-    *block = size;
-    *grid = blocks *
-            static_cast<int>(TheDriver().devices[static_cast<std::size_t>(context->device)].sms);
-  }
-  return CUDA_SUCCESS;
-}
-
-CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction function,
-                                          CUoccupancyB2DSize shared_of, size_t shared, int limit) {
-  return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, function, shared_of, shared, limit,
-                                                   0);
-}

@@ -1,6 +1,7 @@
 // Allocation of device memory, what a pointer is, and memory shared between processes.
 #include <string.h>
 
+#include "shim/cuda/capture.h"
 #include "shim/cuda/driver.h"
 
 using namespace allranks::shim;
@@ -13,6 +14,7 @@ CUresult cuMemAlloc(CUdeviceptr* address, size_t size) {
   const CUresult ready = Current(&context);
   if (ready != CUDA_SUCCESS) return ready;
   if (address == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult captured = CheckUnsafeCall(); captured != CUDA_SUCCESS) return captured;
   wire::Alloc alloc;
   alloc.device = context->device;
   alloc.size = size;

@@ -138,28 +138,6 @@ CUresult FindFunction(Module* module, const std::string& name, Function** functi
   return CUDA_SUCCESS;
 }
 
-// load_lock is held.
-CUresult ModuleOf(Library* library, int device, Module** module) {
-  if (library->modules[device] == nullptr) {
-    if (!library->sent) {
-      if (library->image == 0) library->image = TheDriver().next_image++;
-      if (library->linked != nullptr) {
-        library->copy = LinkSetOf(library->data, library->size, library->linked);
-        library->data = library->copy.data();
-        library->size = library->copy.size();
-        library->linked = nullptr;
-      }
-      const int status = PutImage(library->image, library->data, library->size);
-      if (status != 0) return Result(status);
-      library->sent = true;
-    }
-    const CUresult result = LoadModule(device, library->image, &library->modules[device], nullptr);
-    if (result != CUDA_SUCCESS) return result;
-  }
-  *module = library->modules[device];
-  return CUDA_SUCCESS;
-}
-
 Kernel* KernelOf(Library* library, const char* name) {
   Kernel*& kernel = library->kernels[name];
   if (kernel == nullptr) {
@@ -209,6 +187,27 @@ CUresult LoadImage(CUmodule* handle, const void* image, std::string* message) {
 }
 
 }  // namespace
+
+CUresult ModuleOf(Library* library, int device, Module** module) {
+  if (library->modules[device] == nullptr) {
+    if (!library->sent) {
+      if (library->image == 0) library->image = TheDriver().next_image++;
+      if (library->linked != nullptr) {
+        library->copy = LinkSetOf(library->data, library->size, library->linked);
+        library->data = library->copy.data();
+        library->size = library->copy.size();
+        library->linked = nullptr;
+      }
+      const int status = PutImage(library->image, library->data, library->size);
+      if (status != 0) return Result(status);
+      library->sent = true;
+    }
+    const CUresult result = LoadModule(device, library->image, &library->modules[device], nullptr);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  *module = library->modules[device];
+  return CUDA_SUCCESS;
+}
 
 CUresult ReadFile(const char* path, std::vector<char>* bytes) {
   if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -411,100 +410,6 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
   return CUDA_SUCCESS;
 }
 
-// --- libraries ---------------------------------------------------------------------------------
-
-CUresult cuLibraryLoadData(CUlibrary* handle, const void* code, CUjit_option*, void**, unsigned,
-                           CUlibraryOption* options, void**, unsigned option_count) {
-  const CUresult ready = Ready();
-  if (ready != CUDA_SUCCESS) return ready;
-  if (handle == nullptr || code == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *handle = ar_library(code);
-  auto* library = reinterpret_cast<Library*>(*handle);
-  bool preserved = false;
-  for (unsigned i = 0; i < option_count; ++i) {
-    preserved = preserved || options[i] == CU_LIBRARY_BINARY_IS_PRESERVED;
-  }
-  if (!preserved && library->linked == nullptr) {
-    const auto* bytes = static_cast<const char*>(library->data);
-    library->copy.assign(bytes, bytes + library->size);
-    library->data = library->copy.data();
-  }
-  return CUDA_SUCCESS;
-}
-
-CUresult cuLibraryLoadFromFile(CUlibrary* handle, const char* path, CUjit_option*, void**, unsigned,
-                               CUlibraryOption* options, void**, unsigned option_count) {
-  const CUresult ready = Ready();
-  if (ready != CUDA_SUCCESS) return ready;
-  for (unsigned i = 0; i < option_count; ++i) {
-    if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED) return CUDA_ERROR_INVALID_VALUE;
-  }
-  std::vector<char> bytes;
-  const CUresult read = handle == nullptr ? CUDA_ERROR_INVALID_VALUE : ReadFile(path, &bytes);
-  if (read != CUDA_SUCCESS) return read;
-  bytes.push_back('\0');  // PTX text ends like a string
-  return cuLibraryLoadData(handle, bytes.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
-}
-
-CUresult cuLibraryUnload(CUlibrary handle) {
-  const CUresult ready = Ready();
-  if (ready != CUDA_SUCCESS) return ready;
-  Driver& driver = TheDriver();
-  Library* library = driver.libraries.Find(handle);
-  if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  for (Module* module : library->modules) {
-    if (module != nullptr) cuModuleUnload(reinterpret_cast<CUmodule>(module));
-  }
-  Hold hold(driver.load_lock);
-  for (auto& [name, kernel] : library->kernels) driver.kernels.Remove(kernel);
-  driver.libraries.Remove(library);
-  if (library->sent) {
-    wire::DropImage drop;
-    drop.image = library->image;
-    Call(drop);
-  }
-  return CUDA_SUCCESS;
-}
-
-CUresult cuLibraryGetKernel(CUkernel* handle, CUlibrary library_handle, const char* name) {
-  const CUresult ready = Ready();
-  if (ready != CUDA_SUCCESS) return ready;
-  if (handle == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Library* library = TheDriver().libraries.Find(library_handle);
-  if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  const CUkernel kernel = ar_library_kernel(library_handle, name);
-  // The name must exist; any device can tell.
-  const Context* context = CurrentContext();
-  Function* function;
-  const CUresult result = FunctionOf(reinterpret_cast<Kernel*>(kernel),
-                                     context != nullptr ? context->device : 0, &function);
-  if (result == CUDA_SUCCESS) *handle = kernel;
-  return result;
-}
-
-CUresult cuLibraryGetModule(CUmodule* handle, CUlibrary library_handle) {
-  Context* context;
-  const CUresult ready = Current(&context);
-  if (ready != CUDA_SUCCESS) return ready;
-  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Library* library = TheDriver().libraries.Find(library_handle);
-  if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  Hold hold(TheDriver().load_lock);
-  Module* module;
-  const CUresult result = ModuleOf(library, context->device, &module);
-  if (result == CUDA_SUCCESS) *handle = reinterpret_cast<CUmodule>(module);
-  return result;
-}
-
-CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* size, CUlibrary library,
-                            const char* name) {
-  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUmodule module;
-  const CUresult result = cuLibraryGetModule(&module, library);
-  if (result != CUDA_SUCCESS) return result;
-  return GetGlobal(address, size, reinterpret_cast<Module*>(module), name);
-}
-
 CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* size, CUlibrary library,
                              const char* name) {
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -514,37 +419,4 @@ CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* size, CUlibrary libra
   bool managed = false;
   result = GetGlobal(address, size, reinterpret_cast<Module*>(module), name, &managed);
   return result == CUDA_SUCCESS && !managed ? CUDA_ERROR_NOT_FOUND : result;
-}
-
-CUresult cuKernelGetFunction(CUfunction* handle, CUkernel kernel_handle) {
-  Context* context;
-  const CUresult ready = Current(&context);
-  if (ready != CUDA_SUCCESS) return ready;
-  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Kernel* kernel = TheDriver().kernels.Find(kernel_handle);
-  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  Function* function;
-  const CUresult result = FunctionOf(kernel, context->device, &function);
-  if (result == CUDA_SUCCESS) *handle = reinterpret_cast<CUfunction>(function);
-  return result;
-}
-
-CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel handle) {
-  const CUresult ready = Ready();
-  if (ready != CUDA_SUCCESS) return ready;
-  Kernel* kernel = TheDriver().kernels.Find(handle);
-  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *library = reinterpret_cast<CUlibrary>(kernel->library);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuKernelGetName(const char** name, CUkernel handle) {
-  const CUresult ready = Ready();
-  if (ready != CUDA_SUCCESS) return ready;
-  Kernel* kernel = TheDriver().kernels.Find(handle);
-  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *name = kernel->name.c_str();
-  return CUDA_SUCCESS;
 }

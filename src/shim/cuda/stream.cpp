@@ -1,4 +1,6 @@
 // Streams and events.
+#include <string.h>
+
 #include "shim/cuda/capture.h"
 #include "shim/cuda/driver.h"
 
@@ -253,6 +255,40 @@ CUresult cuEventDestroy(CUevent handle) {
   destroy.event = event->id;
   delete event;
   return Result(Call(destroy));
+}
+
+CUresult cuIpcGetEventHandle(CUipcEventHandle* handle, CUevent event_handle) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  const Event* event = TheDriver().events.Find(event_handle);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (handle == nullptr || (event->flags & CU_EVENT_INTERPROCESS) == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  wire::ExportEvent request;
+  request.event = event->id;
+  wire::IpcExportReply reply;
+  const int status = Call(request, &reply);
+  static_assert(sizeof *handle == sizeof reply.handle);
+  memcpy(handle, reply.handle.data(), sizeof *handle);
+  return Result(status);
+}
+
+CUresult cuIpcOpenEventHandle(CUevent* event_handle, CUipcEventHandle handle) {
+  Context* context;
+  const CUresult ready = Current(&context);
+  if (ready != CUDA_SUCCESS) return ready;
+  if (event_handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  wire::OpenEvent request;
+  memcpy(request.handle.data(), &handle, sizeof handle);
+  wire::OpenEventReply reply;
+  const int status = Call(request, &reply);
+  if (status != 0) return Result(status);
+  auto* event = new Event;
+  event->id = reply.event;
+  event->device = reply.device;
+  event->flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+  *event_handle = reinterpret_cast<CUevent>(TheDriver().events.Add(event));
+  return CUDA_SUCCESS;
 }
 
 CUresult cuEventQuery(CUevent handle) {

@@ -54,3 +54,22 @@ cudaError_t cudaLibraryGetGlobal(void** address, size_t* size, cudaLibrary_t lib
   return Note(
       cuLibraryGetGlobal(reinterpret_cast<CUdeviceptr*>(address), size, Driver(library), name));
 }
+
+cudaError_t cudaLibraryGetKernelCount(unsigned* count, cudaLibrary_t library) {
+  ALLRANKS_ENTER();
+  return Note(cuLibraryGetKernelCount(count, Driver(library)));
+}
+
+cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t* kernels, unsigned count,
+                                        cudaLibrary_t library) {
+  ALLRANKS_ENTER();
+  return Note(
+      cuLibraryEnumerateKernels(reinterpret_cast<CUkernel*>(kernels), count, Driver(library)));
+}
+
+cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribute attribute,
+                                            int value, int device) {
+  ALLRANKS_ENTER();
+  return Note(KernelError(cuKernelSetAttribute(static_cast<CUfunction_attribute>(attribute), value,
+                                               reinterpret_cast<CUkernel>(kernel), device)));
+}

@@ -60,6 +60,10 @@ CUkernel FindKernel(const void* host_function) {
   for (CUkernel kernel : registry.handles) {
     if (kernel == host_function) return kernel;
   }
+  // One of a library that the program has loaded itself.
+  auto* kernel = static_cast<CUkernel>(const_cast<void*>(host_function));
+  const char* name;
+  if (kernel != nullptr && cuKernelGetName(&name, kernel) == CUDA_SUCCESS) return kernel;
   return nullptr;
 }
 

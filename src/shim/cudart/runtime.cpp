@@ -69,6 +69,13 @@ int CurrentDevice() {
 
 using namespace allranks::shim;
 
+extern "C" int ar_not_supported(const char* name, int error, std::atomic<bool>* said);
+// What stubs call: the error is the thread's last one, too.
+extern "C" __attribute__((visibility("hidden"))) int cudaArNotSupported(const char* name, int error,
+                                                                        std::atomic<bool>* said) {
+  return Note(static_cast<cudaError_t>(ar_not_supported(name, error, said)));
+}
+
 cudaError_t cudaGetLastError() {
   const cudaError_t error = t_last;
   t_last = cudaSuccess;
@@ -226,5 +233,5 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) {
   return Note(result != CUDA_SUCCESS ? result : cuCtxDisablePeerAccess(context));
 }
 
-cudaError_t cudaProfilerStart() { return cudaSuccess; }
-cudaError_t cudaProfilerStop() { return cudaSuccess; }
+ALLRANKS_EXPORT cudaError_t cudaProfilerStart() { return cudaSuccess; }
+ALLRANKS_EXPORT cudaError_t cudaProfilerStop() { return cudaSuccess; }

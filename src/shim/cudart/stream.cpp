@@ -75,6 +75,17 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   ALLRANKS_ENTER();
   return Note(cuEventDestroy(event));
 }
+static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle));
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event) {
+  ALLRANKS_ENTER();
+  return Note(cuIpcGetEventHandle(reinterpret_cast<CUipcEventHandle*>(handle), event));
+}
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle) {
+  ALLRANKS_ENTER();
+  CUipcEventHandle driver;
+  memcpy(&driver, &handle, sizeof driver);
+  return Note(cuIpcOpenEventHandle(event, driver));
+}
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   ALLRANKS_ENTER();
   return Note(cuEventQuery(event));
@@ -104,6 +115,11 @@ ALLRANKS_EXPORT cudaError_t cudaGetDriverEntryPointByVersion_ptsz(
     cudaDriverEntryPointQueryResult* status) {
   return cudaGetDriverEntryPointByVersion(
       name, function, version, flags | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status);
+}
+ALLRANKS_EXPORT cudaError_t cudaGetDriverEntryPoint_ptsz(const char* name, void** function,
+                                                         unsigned long long flags,
+                                                         cudaDriverEntryPointQueryResult* status) {
+  return cudaGetDriverEntryPointByVersion_ptsz(name, function, CUDART_VERSION, flags, status);
 }
 ALLRANKS_EXPORT cudaError_t cudaGetDriverEntryPoint(const char* name, void** function,
                                                     unsigned long long flags,

@@ -182,8 +182,11 @@ int main() {
   CUDA_CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));
   CUDA_EXPECT(cudaErrorStreamCaptureUnsupported, cudaDeviceSynchronize());
   CUDA_EXPECT(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(a, &graph));
-  CUDA_CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeRelaxed));
+  CUDA_CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeThreadLocal));
   void* more;
+  CUDA_EXPECT(cudaErrorStreamCaptureUnsupported, cudaMalloc(&more, 16));
+  CUDA_EXPECT(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(a, &graph));
+  CUDA_CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeRelaxed));
   CUDA_CHECK(cudaMalloc(&more, 16));
   CUDA_CHECK(cudaStreamEndCapture(a, &graph));
   REQUIRE(Nodes(graph) == 0, "an empty capture is an empty graph");
