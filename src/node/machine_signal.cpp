@@ -166,7 +166,7 @@ void MachineImpl::RecheckValues(Time at) {
   for (const OpId id : value_waits_) {
     const Operation& op = operations_.at(id);
     const Place& place = op.places[op.step];
-    if (place.object->device >= 0) continue;
+    if (!place.object->HostVisible()) continue;
     const ValueOp& value = op.values[op.step];
     if (Holds(value, Read(place, value.width)))
       world_.on_host_watch(op.watch, at + world_.costs.pcie);
