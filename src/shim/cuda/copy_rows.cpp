@@ -1,4 +1,4 @@
-// Copies of two and three dimensions and batches of copies: from their descriptions to regions.
+// Copies of two and three dimensions: from their descriptions to regions.
 #include "shim/cuda/driver.h"
 
 using namespace allranks::shim;
@@ -105,29 +105,6 @@ CUresult Copy3D(bool per_thread, const T* copy, CUstream stream, bool async) {
                    copy->Depth, stream, async);
 }
 
-// The legacy default stream is refused, as on hardware. The attributes are hints.
-CUresult CopyBatch(bool per_thread, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
-                   size_t count, CUmemcpyAttributes* attributes, size_t* indices,
-                   size_t attribute_count, CUstream stream) {
-  Context* context;
-  const CUresult ready = Current(&context);
-  if (ready != CUDA_SUCCESS) return ready;
-  if (dsts == nullptr || srcs == nullptr || sizes == nullptr || count == 0 ||
-      attributes == nullptr || indices == nullptr || attribute_count == 0 ||
-      attribute_count > count || indices[0] != 0 ||
-      (!per_thread && (stream == nullptr || stream == CU_STREAM_LEGACY))) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  for (size_t i = 0; i < count; ++i) {
-    if (sizes[i] == 0 || dsts[i] == 0 || srcs[i] == 0) return CUDA_ERROR_INVALID_VALUE;
-  }
-  for (size_t i = 0; i < count; ++i) {
-    const CUresult result = CopyAny(dsts[i], srcs[i], sizes[i], stream, per_thread, true);
-    if (result != CUDA_SUCCESS) return result;
-  }
-  return CUDA_SUCCESS;
-}
-
 }  // namespace
 
 CUresult allranks::shim::RegionOf(const CUDA_MEMCPY3D& copy, Region* region) {
@@ -174,16 +151,4 @@ ALLRANKS_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER* copy) {
 }
 ALLRANKS_EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
   return Copy3D(true, copy, stream, true);
-}
-
-CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
-                            CUmemcpyAttributes* attributes, size_t* indices, size_t attribute_count,
-                            CUstream stream) {
-  return CopyBatch(false, dsts, srcs, sizes, count, attributes, indices, attribute_count, stream);
-}
-ALLRANKS_EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr* dsts, CUdeviceptr* srcs,
-                                                    size_t* sizes, size_t count,
-                                                    CUmemcpyAttributes* attributes, size_t* indices,
-                                                    size_t attribute_count, CUstream stream) {
-  return CopyBatch(true, dsts, srcs, sizes, count, attributes, indices, attribute_count, stream);
 }

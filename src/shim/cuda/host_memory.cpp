@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "shim/cuda/capture.h"
 #include "shim/cuda/driver.h"
 
 namespace allranks::shim {
@@ -57,6 +58,7 @@ void DropSegment(std::uint64_t address) {
 }  // namespace
 
 CUresult AllocateHost(std::uint64_t size, bool managed, std::uint64_t* address) {
+  if (const CUresult unsafe = CheckUnsafeCall(); unsafe != CUDA_SUCCESS) return unsafe;
   wire::AllocPinned alloc;
   alloc.size = size;
   alloc.managed = managed;
@@ -235,6 +237,7 @@ CUresult cuMemHostRegister(void* pointer, size_t size, unsigned flags) {
   if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   if (IsPinnedAddress(begin)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   if (IsDeviceAddress(begin)) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult unsafe = CheckUnsafeCall(); unsafe != CUDA_SUCCESS) return unsafe;
   return TheDriver().host_ranges.Register(begin, begin + size, flags);
 }
 

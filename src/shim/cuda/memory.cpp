@@ -190,6 +190,18 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
   return CUDA_SUCCESS;
 }
 
+// The one attribute that can be set asks for synchronous copies, for the sake of other devices on
+// the bus; copies here are seen by everybody in order.
+CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
+                               CUdeviceptr address) {
+  wire::DescribeReply reply;
+  const CUresult result = Describe(address, &reply);
+  if (result != CUDA_SUCCESS) return result;
+  return value != nullptr && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
+}
+
 // --- sharing between processes -----------------------------------------------------------------
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {

@@ -136,18 +136,6 @@ cudaError_t Copy3DPeer(bool per_thread, const cudaMemcpy3DPeerParms* copy, cudaS
   return Copy3D(per_thread, copy, cudaMemcpyDefault, stream, async);
 }
 
-cudaError_t CopyBatch(bool per_thread, void* const* dsts, const void* const* srcs,
-                      const size_t* sizes, size_t count, cudaMemcpyAttributes* attributes,
-                      size_t* indices, size_t attribute_count, cudaStream_t stream) {
-  ALLRANKS_ENTER();
-  if (per_thread && stream == nullptr) stream = cudaStreamPerThread;
-  static_assert(sizeof(cudaMemcpyAttributes) == sizeof(CUmemcpyAttributes));
-  return Note(cuMemcpyBatchAsync(
-      reinterpret_cast<CUdeviceptr*>(const_cast<void**>(dsts)),
-      reinterpret_cast<CUdeviceptr*>(const_cast<void**>(srcs)), const_cast<size_t*>(sizes), count,
-      reinterpret_cast<CUmemcpyAttributes*>(attributes), indices, attribute_count, stream));
-}
-
 }  // namespace
 
 // --- one dimension -----------------------------------------------------------------------------
@@ -180,19 +168,6 @@ cudaError_t cudaMemcpyPeerAsync(void* dst, int dst_device, const void* src, int 
   const cudaError_t error = CheckDevices(dst_device, src_device);
   if (error != cudaSuccess) return error;
   return Copy(false, dst, src, size, cudaMemcpyDeviceToDevice, stream, true);
-}
-
-cudaError_t cudaMemcpyBatchAsync(void* const* dsts, const void* const* srcs, const size_t* sizes,
-                                 size_t count, cudaMemcpyAttributes* attributes, size_t* indices,
-                                 size_t attribute_count, cudaStream_t stream) {
-  return CopyBatch(false, dsts, srcs, sizes, count, attributes, indices, attribute_count, stream);
-}
-ALLRANKS_EXPORT cudaError_t cudaMemcpyBatchAsync_ptsz(void* const* dsts, const void* const* srcs,
-                                                      const size_t* sizes, size_t count,
-                                                      cudaMemcpyAttributes* attributes,
-                                                      size_t* indices, size_t attribute_count,
-                                                      cudaStream_t stream) {
-  return CopyBatch(true, dsts, srcs, sizes, count, attributes, indices, attribute_count, stream);
 }
 
 // --- two dimensions ----------------------------------------------------------------------------
