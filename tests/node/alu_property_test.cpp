@@ -8,7 +8,18 @@
 namespace allranks::node::alu_test {
 namespace {
 
+// Sanitizers look for other faults and take ten times as long.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t kRandom = 1000;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr std::size_t kRandom = 1000;
+#else
 constexpr std::size_t kRandom = 100000;
+#endif
+#else
+constexpr std::size_t kRandom = 100000;
+#endif
 
 const std::map<std::string, std::vector<Line>>& Forms() {
   static const auto kForms =

@@ -9,7 +9,10 @@ namespace allranks::node::alu_test {
 
 namespace {
 
-constexpr int kCarry = 5;  // %p5 stands for the carry flag
+constexpr int kCarry = 5;                 // %p5 stands for the carry flag
+constexpr std::size_t kEdgePairs = 6000;  // more than any two lists of edges make
+// Threads at once: what they need stays in the cache.
+constexpr std::size_t kChunk = 2048;
 constexpr u64 kUntouched = 0xa5a5a5a5a5a5a5a5;
 
 // Registers are declared in the order h, r, rd, p, q, b, six each.
@@ -215,9 +218,9 @@ u64 Property::Read(const Place& place, int lane, bool high) const {
 }
 
 // All pairs of edges in the first two sources, then random ones; the others are random throughout.
-void Property::Fill(std::size_t threads, std::size_t) {
+void Property::Fill(std::size_t first, std::size_t threads) {
   std::size_t seed = std::hash<std::string>()(line_.text);
-  in_.assign(sources_.size(), {});
+  in_.resize(sources_.size());
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     std::vector<u64>& values = in_[i];
     const Place& place = sources_[i].place;
@@ -230,7 +233,7 @@ void Property::Fill(std::size_t threads, std::size_t) {
     const std::vector<u64>& pool = Pool(width);
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     const std::size_t offset = seed >> 20;
-    for (std::size_t t = 0; t < threads; ++t) values[t] = pool[(t + offset) & (kPool - 1)];
+    for (std::size_t t = 0; t < threads; ++t) values[t] = pool[(first + t + offset) & (kPool - 1)];
     if (place.kind == 'p') {
       for (u64& v : values) v = v >> 17 & 1;
       continue;
@@ -241,8 +244,9 @@ void Property::Fill(std::size_t threads, std::size_t) {
       if (i == 0 && sources_.size() > 1 && sources_[1].place.kind != '#') {
         other = EdgeValues(WidthOf(sources_[1].place.kind)).size();
       }
-      const std::size_t count = std::min<std::size_t>(threads, 6000);
-      for (std::size_t t = 0; t < count; ++t) values[t] = edges[t / other % edges.size()];
+      for (std::size_t t = 0; t < threads && first + t < kEdgePairs; ++t) {
+        values[t] = edges[(first + t) / other % edges.size()];
+      }
     }
   }
 }
@@ -351,11 +355,11 @@ std::string Property::Check(const Model& model, std::size_t block) {
   return "";
 }
 
-std::string Property::Run(const Model& model, std::size_t random) {
-  const std::size_t threads = (6000 + random + kLanes - 1) / kLanes * kLanes;
-  Fill(threads, random);
+std::string Property::RunChunk(const Model& model, std::size_t first, std::size_t threads) {
+  Fill(first, threads);
   // Approximations are accepted or not with the result at hand.
-  want_.assign(results_.size(), std::vector<u64>(threads));
+  want_.resize(results_.size());
+  for (auto& values : want_) values.resize(threads);
   if (!model.accept) {
     std::fesetround(model.rounding);
     for (std::size_t t = 0; t < threads; ++t) {
@@ -368,6 +372,15 @@ std::string Property::Run(const Model& model, std::size_t random) {
   }
   for (std::size_t block = 0; block < threads / kLanes; ++block) {
     std::string difference = Check(model, block);
+    if (!difference.empty()) return difference;
+  }
+  return "";
+}
+
+std::string Property::Run(const Model& model, std::size_t random) {
+  const std::size_t threads = (kEdgePairs + random + kLanes - 1) / kLanes * kLanes;
+  for (std::size_t first = 0; first < threads; first += kChunk) {
+    std::string difference = RunChunk(model, first, std::min(kChunk, threads - first));
     if (!difference.empty()) return difference;
   }
   return "";

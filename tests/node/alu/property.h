@@ -37,11 +37,12 @@ class Property {
   static constexpr int kFileSlots = 80;
 
   bool Decode(Op* op);
-  void Fill(std::size_t threads, std::size_t random);
+  void Fill(std::size_t first, std::size_t threads);
   void Load(const Place& place, const std::vector<u64>& values, std::size_t first);
   u64 Read(const Place& place, int lane, bool high) const;
   void LoadSources(std::size_t first);
   bool AllEqual(std::size_t first) const;
+  std::string RunChunk(const Model& model, std::size_t first, std::size_t threads);
   std::string Check(const Model& model, std::size_t block);
   std::string Describe(std::size_t thread, std::size_t which, u64 got, u64 want) const;
 
@@ -51,7 +52,7 @@ class Property {
   std::vector<Op> ops_;
   bool selected_ = false;
   std::string error_;
-  // One entry per thread: sources and results in the model's order.
+  // One entry per thread of a chunk: sources and results in the model's order.
   std::vector<std::vector<u64>> in_, want_;
   struct Value {
     Place place;
