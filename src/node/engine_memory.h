@@ -424,11 +424,7 @@ bool EngineT<Observer>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Objec
     world_.timer_wakes = 0;
   }
   if (m.Strong()) {
-    // MemoryGroup has left the old bytes in object.late with an open time.
-    for (auto it = object.late.rbegin(); it != object.late.rend() && it->visible == kTimeNever;
-         ++it) {
-      it->visible = visible;
-    }
+    object.late.Close(visible);  // of what MemoryGroup has added
   }
   if (changed_ && !object.watches.empty()) {
     if (dense_) {
@@ -480,13 +476,14 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
   const bool global = object != nullptr && object->kind != Object::Kind::kShared;
 
   if (m.what == MemoryOp::What::kLoad) {
-    const bool choose = m.Strong() && global && (Observer::kChooses || !object->late.empty());
+    const bool choose =
+        m.Strong() && global && (Observer::kChooses || object->late.Pending(path_->clock));
     if (choose) {
       const Time sampled = path_->clock + world_.DelayTo(*device_, *object);
       ForLanes(lanes, [&](int l) {
         std::byte value[64];
         std::memcpy(value, base + offset[l], bytes);
-        HideLateWrites(*object, offset[l], bytes, value, sampled, cta_->number);
+        object->late.Hide(offset[l], bytes, value, sampled, cta_->number);
         if constexpr (Observer::kChooses) {
           // A value that will become another one by itself is nothing to park on.
           if (observer_.Choose(*object, offset[l], bytes, value, cta_->number)) {
@@ -522,7 +519,7 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
   } else {
     // An atomic has seen the newest value: nothing older may be seen by it again.
     if (global) {
-      ForLanes(lanes, [&](int l) { RevealLateWrites(*object, offset[l], bytes, path_->clock); });
+      ForLanes(lanes, [&](int l) { object->late.Reveal(offset[l], bytes, path_->clock); });
     }
     changed_ |= AtomicLanes(m, registers_, constants_, lanes, base, offset, global);
     if (!changed_ && !path_->spins.empty() && object != nullptr) {
@@ -534,12 +531,11 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
     }
   }
   if (keeps) {
-    PruneLateWrites(*object, world_.now);
     ForLanes(lanes, [&](int l) {
       if (std::memcmp(old[l], base + offset[l], bytes) == 0) return;
       for (std::uint32_t at = 0; at < bytes; at += 16) {
-        AddLateWrite(*object, offset[l] + at, std::min<std::uint32_t>(16, bytes - at), old[l] + at,
-                     cta_->number);
+        object->late.Add(offset[l] + at, std::min<std::uint32_t>(16, bytes - at), old[l] + at,
+                         cta_->number, world_.now);
       }
       if constexpr (Observer::kChooses) {
         if (bytes <= 16) observer_.OnStrongWrite(*object, offset[l], bytes, old[l], cta_->number);

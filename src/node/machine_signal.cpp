@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "node/machine_impl.h"
-#include "node/memory_ops.h"
 
 namespace allranks::node {
 namespace {
@@ -140,7 +139,7 @@ bool MachineImpl::HasValue(Operation& op) {
   const auto width = static_cast<std::uint32_t>(value.width);
   const std::uint64_t newest = Read(place, value.width);
   std::uint64_t seen = newest;
-  HideLateWrites(object, place.offset, width, reinterpret_cast<std::byte*>(&seen), world_.now, 0);
+  object.late.Hide(place.offset, width, reinterpret_cast<std::byte*>(&seen), world_.now, 0);
   if (Holds(value, seen)) {
     value_waits_.erase(op.id);
     return true;
@@ -153,10 +152,7 @@ bool MachineImpl::HasValue(Operation& op) {
   object.watches.push_back({place.offset, width, nullptr, op.watch, 0});
   host_watches_.emplace(op.watch, std::move(watching));
   if (seen != newest) {  // something is on its way already
-    Time visible = kTimeNever;
-    for (const LateWrite& late : object.late) {
-      if (late.visible > world_.now) visible = std::min(visible, late.visible);
-    }
+    const Time visible = object.late.Next(place.offset, width, world_.now);
     if (visible != kTimeNever) world_.on_host_watch(op.watch, visible);
   }
   return false;

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "node/late_writes.h"
 #include "node/machine.h"
 #include "node/status.h"
 #include "node/time.h"
@@ -40,16 +41,6 @@ inline constexpr Address kDeviceArena = 0x3000'0000'0000;
 inline constexpr std::uint64_t kDeviceStride = std::uint64_t{256} << 30;
 inline constexpr int kDeviceArenas = 128;
 
-// A strong write that has been performed but has not reached every observer yet: until `visible`,
-// a strong load from another CTA still gets `old`.
-struct LateWrite {
-  std::uint64_t offset = 0;
-  std::uint8_t size = 0;
-  std::uint8_t old[16] = {};
-  Time visible = 0;
-  std::uint64_t writer = 0;  // CTA number, or 0 for a host or copy engine
-};
-
 // Somebody who waits for bytes of an object to change.
 struct Watch {
   std::uint64_t offset = 0;
@@ -72,7 +63,7 @@ struct Object {
   std::string name;  // for reports
   int mappings = 0;
   std::vector<Watch> watches;
-  std::vector<LateWrite> late;
+  LateWrites late;
   // Mapped into its process, which can change it at any time.
   bool HostVisible() const { return kind == Kind::kPinned || kind == Kind::kManaged; }
 };

@@ -11,8 +11,6 @@ namespace {
 
 using ptx::Type;
 
-constexpr std::ptrdiff_t kMaxLateWrites = 4096;  // of one object
-
 bool IsSigned(Type type) {
   return type == Type::kS8 || type == Type::kS16 || type == Type::kS32 || type == Type::kS64;
 }
@@ -141,44 +139,6 @@ bool StoreLanes(const MemoryOp& op, const std::byte* registers, const std::byte*
     }
   });
   return changed;
-}
-
-void AddLateWrite(Object& object, std::uint64_t offset, std::uint32_t size, const std::byte* old,
-                  std::uint64_t writer) {
-  LateWrite late;
-  late.offset = offset;
-  late.size = static_cast<std::uint8_t>(size);
-  std::memcpy(late.old, old, size);
-  late.visible = kTimeNever;
-  late.writer = writer;
-  // Only the newest are kept: an older one is then seen a little early, which any model permits.
-  if (object.late.size() >= static_cast<std::size_t>(kMaxLateWrites)) {
-    object.late.erase(object.late.begin(), object.late.begin() + kMaxLateWrites / 2);
-  }
-  object.late.push_back(late);
-}
-
-void RevealLateWrites(Object& object, std::uint64_t offset, std::uint32_t size, Time now) {
-  for (LateWrite& late : object.late) {
-    if (late.offset < offset + size && offset < late.offset + late.size)
-      late.visible = std::min(late.visible, now);
-  }
-}
-
-void PruneLateWrites(Object& object, Time now) {
-  if (object.late.size() < 64) return;  // not at every store
-  std::erase_if(object.late, [now](const LateWrite& late) { return late.visible <= now; });
-}
-
-void HideLateWrites(const Object& object, std::uint64_t offset, std::uint32_t size,
-                    std::byte* value, Time sampled, std::uint64_t reader) {
-  for (auto late = object.late.rbegin(); late != object.late.rend(); ++late) {
-    const std::uint64_t begin = std::max(offset, late->offset);
-    const std::uint64_t end = std::min(offset + size, late->offset + late->size);
-    if (begin >= end) continue;
-    if (late->visible <= sampled || late->writer == reader) return;
-    std::memcpy(value + (begin - offset), late->old + (begin - late->offset), end - begin);
-  }
 }
 
 }  // namespace allranks::node

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "node/code.h"
-#include "node/memory.h"
 
 namespace allranks::node {
 
@@ -21,16 +20,5 @@ void LoadLanes(const MemoryOp& op, std::byte* registers, std::uint32_t lanes, co
 bool StoreLanes(const MemoryOp& op, const std::byte* registers, const std::byte* constants,
                 std::uint32_t lanes, std::byte* base, const std::uint64_t* offset, bool dense,
                 bool look);
-
-// Late writes (memory.h). Added with an open time, which the caller closes.
-void AddLateWrite(Object& object, std::uint64_t offset, std::uint32_t size, const std::byte* old,
-                  std::uint64_t writer);
-void PruneLateWrites(Object& object, Time now);
-// Somebody has seen the newest value of these bytes: from now on everybody may.
-void RevealLateWrites(Object& object, std::uint64_t offset, std::uint32_t size, Time now);
-// Undoes in `value` what a reader at `sampled` cannot see yet. Stops at the newest write that it
-// can see or has made itself: nothing older may come back (coherence).
-void HideLateWrites(const Object& object, std::uint64_t offset, std::uint32_t size,
-                    std::byte* value, Time sampled, std::uint64_t reader);
 
 }  // namespace allranks::node
