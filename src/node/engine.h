@@ -72,8 +72,19 @@ class EngineT final : public Engine {
   }
   // It is not an instruction's turn yet: it is issued again when it is, and counted once.
   Next Again(const Op& op) {
-    issued_ -= op.count;
-    lanes_issued_ -= static_cast<std::uint64_t>(std::popcount(path_->mask)) * op.count;
+    const auto lanes = static_cast<std::uint64_t>(std::popcount(path_->mask)) * op.count;
+    if (issued_ >= op.count) {
+      issued_ -= op.count;
+      lanes_issued_ -= lanes;
+    } else {
+      // A stall of its operands has settled it already.
+      KernelRecord& record = world_.stats.kernels[launch_->record];
+      record.warp_instructions -= op.count;
+      record.thread_instructions -= lanes;
+      world_.stats.warp_instructions -= op.count;
+      world_.stats.thread_instructions -= lanes;
+      launch_->instructions -= lanes;
+    }
     Settle();
     world_.QueuePath(*path_, path_->clock);
     path_->ordered = true;
