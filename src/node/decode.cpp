@@ -64,6 +64,8 @@ void Decoder::One(const Instruction& in) {
   } else if (name == "prefetch" || name == "prefetchu" || name == "discard" ||
              name == "applypriority") {
     known = CacheHint(in);
+  } else if (name == "tensormap") {
+    known = TensormapReplace(in);
   } else if (name == "createpolicy") {
     known = CreatePolicy(in);
   } else if (name == "pmevent" || name == "setmaxnreg") {

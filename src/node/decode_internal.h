@@ -137,6 +137,7 @@ class Decoder {
   bool OnlyPolicyBehind(const Instruction& in, std::size_t count, bool hint);
   void EmitMemory(const Instruction& in, const MemoryOp& op);
   bool CacheHint(const Instruction& in);
+  bool TensormapReplace(const Instruction& in);
   bool CreatePolicy(const Instruction& in);
   bool Fence(const Instruction& in);
   bool Branch(const Instruction& in);

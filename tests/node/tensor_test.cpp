@@ -247,5 +247,47 @@ TEST_F(TensorTest, MapsThatAreNone) {
   EXPECT_NE(fault_.find("not mapped"), std::string::npos) << fault_;
 }
 
+// Fields are written where cuTensorMapEncodeTiled would have written them, in both spaces.
+TEST_F(TensorTest, ReplacedFields) {
+  TensorMap map = Map({64, 32, 16}, {8, 4, 2});
+  std::vector<U32> before(kTensorMapBytes / 4, 0);
+  std::memcpy(before.data(), &map, sizeof map);
+  map.address = 0x123456789a00;
+  map.stride[1] = 0x4000;
+  map.box[2] = 7;
+  map.step[1] = 3;
+  map.type = TensorMap::Type::kF64;
+  map.swizzle = 3;
+  map.fill_nan = 1;
+  std::vector<U32> after(kTensorMapBytes / 4, 0);
+  std::memcpy(after.data(), &map, sizeof map);
+  const auto replace = [](const std::string& space, const std::string& at) {
+    const std::string start = "tensormap.replace.tile.", b32 = "." + space + ".b1024.b32 [" + at,
+                      b64 = "." + space + ".b1024.b64 [" + at;
+    return "mov.u64 %rd1, 0x123456789a00;\nmov.u32 %r1, 7;\n" + start + "global_address" + b64 +
+           "], %rd1;\n" + start + "global_stride" + b64 + "], 1, 0x4000;\n" + start + "box_dim" +
+           b32 + "], 2, %r1;\n" + start + "element_stride" + b32 + "], 1, 3;\n" + start +
+           "elemtype" + b32 + "], 9;\n" + start + "interleave_layout" + b32 + "], 0;\n" + start +
+           "swizzle_mode" + b32 + "], 3;\n" + start + "fill_mode" + b32 + "], 1;\n";
+  };
+  // Every lane moves a word of the map; one replaces.
+  const std::string word =
+      "mul.wide.u32 %rd2, %t, 4;\nadd.u64 %rd3, %in, %rd2;\nadd.u64 %rd4, %out, %rd2;\n"
+      "ld.global.u32 %r2, [%rd3];\nsetp.eq.u32 %p1, %t, 0;\n@!%p1 bra ";
+  EXPECT_EQ(Run<U32>(word + "A;\n" + replace("global", "%in") +
+                         "A: bar.sync 0;\nld.global.u32 %r2, [%rd3];\nst.global.u32 [%rd4], %r2;",
+                     32, before, Options{}),
+            after);
+  Options options;
+  options.dynamic_shared = 128;
+  EXPECT_EQ(
+      Run<U32>("mov.u32 %r5, dynamic;\nshl.b32 %r6, %t, 2;\nadd.u32 %r6, %r6, %r5;\n" +
+                   word.substr(0, word.find("setp")) + "st.shared.u32 [%r6], %r2;\nbar.sync 0;\n" +
+                   word.substr(word.find("setp")) + "A;\n" + replace("shared::cta", "%r5") +
+                   "A: bar.sync 0;\nld.shared.u32 %r2, [%r6];\nst.global.u32 [%rd4], %r2;",
+               32, before, options),
+      after);
+}
+
 }  // namespace
 }  // namespace allranks::node
