@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "node/cluster.h"
 #include "node/engine.h"
 #include "node/lanes.h"
 #include "node/world.h"
