@@ -50,6 +50,7 @@ inline node::Profile TinyProfile() {
                     .max_cta_xy = 128,
                     .max_cta_z = 64,
                     .max_cluster_size = 2,
+                    .max_cluster_size_opt_in = 2,
                     .vector16_atomic = true};
   profile.sm = {.max_threads = 256,
                 .max_warps = 8,
