@@ -306,6 +306,83 @@ void PoolsAndHostMemory(Recorder& r) {
   r.Close(0);
 }
 
+void ValuesAndGraphs(Recorder& r) {
+  r.Call(0, wire::Hello{});
+  r.Call(0, wire::Init{});
+  wire::SetVisible visible;
+  visible.devices = {1, 0};
+  r.Call(0, visible);
+  EXPECT_EQ(r.header.status, 0);
+  const std::uint64_t kernel = r.Kernel(0);
+  wire::Alloc alloc;
+  alloc.size = 4096;
+  const std::uint64_t memory = r.Call(0, alloc).address;
+  wire::CreateStream create;
+  create.non_blocking = true;
+  wire::StreamRef ref;
+  ref.stream = r.Call(0, create).stream;
+  const std::uint64_t event = r.Call(0, wire::CreateEvent{}).event;
+  wire::ExportEvent give;
+  give.event = event;
+  wire::OpenEvent open;
+  open.handle = r.Call(0, give).handle;
+  r.Call(0, open);
+  EXPECT_EQ(r.header.status, 0);
+
+  wire::StreamValues values;
+  values.stream = ref;
+  values.values.push_back(
+      {wire::ValueOp::Kind::kWait, wire::ValueOp::Compare::kEqual, 4, memory, 7});
+  values.values.push_back(
+      {wire::ValueOp::Kind::kWrite, wire::ValueOp::Compare::kEqual, 8, memory + 8, 9});
+  r.Call(0, values);
+  wire::PutGraph put;
+  put.nodes.resize(6);
+  put.nodes[0].kind = wire::GraphNode::Kind::kKernel;
+  put.nodes[0].launch.kernel = kernel;
+  put.nodes[0].launch.params.resize(12);
+  std::memcpy(put.nodes[0].launch.params.data(), &memory, 8);
+  put.nodes[0].launch.params[8] = std::byte{7};
+  put.nodes[1].kind = wire::GraphNode::Kind::kCopy;
+  put.nodes[1].copy.dst = memory + 64;
+  put.nodes[1].copy.src = memory;
+  put.nodes[1].copy.size = 32;
+  put.nodes[1].after = {0};
+  put.nodes[2].kind = wire::GraphNode::Kind::kMemset;
+  put.nodes[2].memset.dst = memory + 128;
+  put.nodes[2].memset.count = 16;
+  put.nodes[3].kind = wire::GraphNode::Kind::kRecord;
+  put.nodes[3].event = event;
+  put.nodes[3].after = {1, 2};
+  put.nodes[4].kind = wire::GraphNode::Kind::kValues;
+  put.nodes[4].values = {values.values[1]};
+  put.nodes[5].kind = wire::GraphNode::Kind::kHost;
+  put.nodes[5].host = {1, 2, false};
+  put.nodes[5].after = {3, 4};
+  const std::uint64_t graph = r.Call(0, put).graph;
+  EXPECT_EQ(r.header.status, 0);
+  wire::UpdateGraph update;
+  update.graph = graph;
+  update.places = {2};
+  update.nodes = {put.nodes[2]};
+  r.Call(0, update);
+  r.Call(0, wire::LaunchGraph{{}, graph});
+  EXPECT_EQ(r.header.status, 0);
+  r.Call(0, wire::CallHost{ref, {3, 4, true}});
+  wire::NextHostCall next;
+  next.done = r.Call(0, next).call;
+  EXPECT_NE(next.done, 0u);
+  next.done = r.Call(0, next).call;
+  r.Call(0, wire::DropGraph{graph});
+  wire::Occupancy occupancy;
+  occupancy.kernel = kernel;
+  occupancy.threads = 64;
+  occupancy.cluster = 2;
+  r.Call(0, occupancy);
+  r.Ask(0, next, true);
+  r.Close(0);
+}
+
 struct Seed {
   const char* name;
   std::function<void(Recorder&)> hold;
@@ -336,7 +413,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, WireSeedsTest,
                                            Seed{"threads_and_keys", ThreadsAndKeys},
                                            Seed{"processes", Processes},
                                            Seed{"polled_memory", PolledMemory},
-                                           Seed{"pools_and_host_memory", PoolsAndHostMemory}),
+                                           Seed{"pools_and_host_memory", PoolsAndHostMemory},
+                                           Seed{"values_and_graphs", ValuesAndGraphs}),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 }  // namespace
