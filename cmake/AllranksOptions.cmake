@@ -51,3 +51,10 @@ if(ALLRANKS_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link,address)
   add_link_options(-fsanitize=address)
 endif()
+
+# allranks_precompile(target header...): the headers that most sources of a target start with.
+function(allranks_precompile target)
+  if(ALLRANKS_PCH)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
