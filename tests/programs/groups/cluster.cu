@@ -94,7 +94,7 @@ int main() {
 
   // A grid that is no multiple of the cluster is refused.
   config.gridDim = dim3(3, 4);
-  CUDA_EXPECT(cudaErrorInvalidClusterSize, cudaLaunchKernelEx(&config, Shape, shape));
+  CUDA_EXPECT(cudaErrorInvalidValue, cudaLaunchKernelEx(&config, Shape, shape));
   cudaGetLastError();
   std::puts("PASS cluster");
 }

@@ -49,8 +49,9 @@ __device__ void Multiply(float (&d)[32], u64 a, u64 b) {
 // a is M x K, b is N x K, both with k along the rows.
 __global__ void __launch_bounds__(256) Product(const __grid_constant__ CUtensorMap a,
                                                const __grid_constant__ CUtensorMap b, float* c) {
-  __shared__ alignas(1024) __half left[2][kM * kStep];
-  __shared__ alignas(1024) __half right[2][kN * kStep];
+  extern __shared__ __align__(1024) unsigned char tiles[];
+  auto* left = reinterpret_cast<__half(*)[kM * kStep]>(tiles);
+  auto* right = reinterpret_cast<__half(*)[kN * kStep]>(left + 2);
   __shared__ u64 ready[2];
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < 2; ++stage) {
@@ -120,7 +121,9 @@ int main() {
     for (int k = 0; k < kK; ++k) expected[i] += left[i / kN * kK + k] * right[i % kN * kK + k];
   }
   float* c = Unwritten<float>(kM * kN);
-  Product<<<1, 256>>>(Map(ToDevice(a), kM), Map(ToDevice(b), kN), c);
+  const int bytes = 2 * (kM + kN) * kStep * static_cast<int>(sizeof(__half));
+  CUDA_CHECK(cudaFuncSetAttribute(Product, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  Product<<<1, 256, bytes>>>(Map(ToDevice(a), kM), Map(ToDevice(b), kN), c);
   REQUIRE_SAME(ToHost(c, kM * kN), expected);
   std::puts("PASS wgmma_tma");
 }
