@@ -57,7 +57,8 @@ fault only if a thread gets there.
 
 With --coverage: over all files together, how many distinct instruction forms there are (the dotted
 name, and the special registers read), how many of them could be parsed and how many are executable,
-and a list of the others with their counts and the place of the first.
+and a list of the others with their counts and the place of the first. Objects of -rdc=true are read
+one by one: a call into another object counts as not executable.
 
 Exit codes: 0; 1 if a FILE has no PTX or cannot be parsed, or if less is executable than
 --min-executable asks for; 2 wrong usage.

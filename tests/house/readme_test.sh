@@ -73,6 +73,7 @@ lint() {
     path=$(dirname "$place")/${path%)}
     [[ $path == *://* || -e $path ]] || fail "$place:$line: there is no $path"
   done < <(grep -noHE '\]\([^)#]+\)' "${documents[@]}")
+  if grep -nHE '@[A-Z0-9]+@' "${documents[@]}"; then fail "a figure is missing"; fi
   [[ $(commands 'sh test' | wc -l) -ge 4 ]] || fail "there are hardly any commands to test"
 }
 

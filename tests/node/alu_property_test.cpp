@@ -23,7 +23,7 @@ constexpr std::size_t kRandom = 100000;
 
 const std::map<std::string, std::vector<Line>>& Forms() {
   static const auto kForms =
-      ReadForms(std::string(ALLRANKS_SOURCE_DIR) + "/tests/node/alu/forms.txt");
+      ReadForms(std::string(ALLRANKS_SOURCE_DIR "/tests/node/alu/forms.txt"));
   return kForms;
 }
 
@@ -85,7 +85,7 @@ TEST(AluProperty, HasAllForms) {
   }
   EXPECT_GE(forms.size(), 6707u);
   // What nvcc emits for the toolkit's own device functions is among them.
-  std::ifstream emitted(std::string(ALLRANKS_SOURCE_DIR) + "/tests/node/alu/accepted.txt");
+  std::ifstream emitted(std::string(ALLRANKS_SOURCE_DIR "/tests/node/alu/accepted.txt"));
   for (std::string text; std::getline(emitted, text);) {
     if (text.empty() || text[0] == '#') continue;
     EXPECT_EQ(forms.count(text.substr(0, text.find(' '))), 1u) << text;

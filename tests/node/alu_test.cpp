@@ -11,7 +11,7 @@ namespace allranks::node::alu_test {
 namespace {
 
 std::vector<std::string> LinesOf(const std::string& name) {
-  std::ifstream file(std::string(ALLRANKS_SOURCE_DIR) + "/tests/node/alu/" + name);
+  std::ifstream file(std::string(ALLRANKS_SOURCE_DIR "/tests/node/alu/") + name);
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) {
     if (!line.empty() && line[0] != '#') lines.push_back(line.substr(0, line.size() - 1));

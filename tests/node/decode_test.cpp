@@ -13,7 +13,7 @@ namespace allranks::node {
 namespace {
 
 ptx::Module ParseFile(const std::string& name) {
-  std::ifstream in(std::string(ALLRANKS_SOURCE_DIR) + "/tests/node/" + name, std::ios::binary);
+  std::ifstream in(std::string(ALLRANKS_SOURCE_DIR "/tests/node/") + name, std::ios::binary);
   std::stringstream text;
   text << in.rdbuf();
   auto module = ptx::Parse(text.str());
@@ -56,6 +56,10 @@ TEST(DecodeTest, AnUnknownInstructionIsNamedAndDoesNotFailTheKernel) {
   ASSERT_EQ(code->unsupported.size(), 1u);
   EXPECT_EQ(code->unsupported[0], "mma.sync.unknown.f16");
   EXPECT_EQ(code->ops[0].kind, OpKind::kUnsupported);
+  const auto tensor = DecodeText(
+      ".reg .b32 %r<4>;\n tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 32; ret;");
+  ASSERT_EQ(tensor->unsupported.size(), 1u);
+  EXPECT_EQ(tensor->unsupported[0], "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32");
 }
 
 // The parser does not know which operands are results; nothing but a register may become one.

@@ -20,7 +20,7 @@ namespace allranks::node {
 class KernelRunner {
  public:
   explicit KernelRunner(MachineOptions options = {}) {
-    auto profile = LoadProfile(std::string(ALLRANKS_SOURCE_DIR) + "/profiles/h100x8.toml");
+    auto profile = LoadProfile(std::string(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml"));
     EXPECT_TRUE(profile) << profile.error().message;
     auto machine = Machine::Create(*profile, options);
     EXPECT_TRUE(machine) << machine.error().message;

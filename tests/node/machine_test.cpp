@@ -24,13 +24,13 @@ class MachineTest : public ::testing::Test {
   void SetUp() override { Make({}); }
 
   void Make(MachineOptions options) {
-    auto profile = LoadProfile(std::string(ALLRANKS_SOURCE_DIR) + "/profiles/h100x8.toml");
+    auto profile = LoadProfile(std::string(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml"));
     ASSERT_TRUE(profile) << profile.error().message;
     auto machine = Machine::Create(*profile, options);
     ASSERT_TRUE(machine) << machine.error().message;
     machine_ = std::move(*machine);
     process_ = machine_->AddProcess(0, 0);
-    text_ = ReadFile(std::string(ALLRANKS_SOURCE_DIR) + "/tests/node/kernels/basics.ptx");
+    text_ = ReadFile(std::string(ALLRANKS_SOURCE_DIR "/tests/node/kernels/basics.ptx"));
     ASSERT_FALSE(text_.empty());
   }
 

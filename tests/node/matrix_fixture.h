@@ -39,7 +39,7 @@ inline Words Pack(const std::vector<std::vector<std::uint64_t>>& lanes, int bits
 class MatrixFixture : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto profile = LoadProfile(std::string(ALLRANKS_SOURCE_DIR) + "/profiles/h100x8.toml");
+    auto profile = LoadProfile(std::string(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml"));
     ASSERT_TRUE(profile) << profile.error().message;
     auto machine = Machine::Create(*profile, {});
     ASSERT_TRUE(machine) << machine.error().message;

@@ -37,7 +37,7 @@ std::string Describe(const Order& order) {
 
 const Profile& TheProfile() {
   static const Profile profile = [] {
-    auto loaded = LoadProfile(std::string(ALLRANKS_SOURCE_DIR) + "/profiles/h100x8.toml");
+    auto loaded = LoadProfile(std::string(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml"));
     EXPECT_TRUE(loaded) << loaded.error().message;
     return *loaded;
   }();

@@ -13,7 +13,7 @@
 namespace allranks::ptx {
 namespace {
 
-const std::string kStored = std::string(ALLRANKS_SOURCE_DIR) + "/tests/ptx/stored/";
+const std::string kStored = std::string(ALLRANKS_SOURCE_DIR "/tests/ptx/stored/");
 
 std::span<const std::byte> BytesOf(const std::string& text) {
   return std::as_bytes(std::span(text));

@@ -15,7 +15,7 @@ namespace allranks::ptx {
 namespace {
 
 std::string Stored(const std::string& name) {
-  return ReadFile(std::string(ALLRANKS_SOURCE_DIR) + "/tests/ptx/stored/" + name);
+  return ReadFile(std::string(ALLRANKS_SOURCE_DIR "/tests/ptx/stored/") + name);
 }
 
 std::span<const std::byte> BytesOf(const std::string& text) {

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kSources = std::string(ALLRANKS_SOURCE_DIR) + "/tests/ptx/nvcc/";
+const std::string kSources = std::string(ALLRANKS_SOURCE_DIR "/tests/ptx/nvcc/");
 
 class NvccTest : public testing::TestWithParam<std::string> {
  protected:

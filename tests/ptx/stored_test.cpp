@@ -15,7 +15,7 @@ class StoredTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(StoredTest, IsReadWhole) {
   const Result<Module> module = Parse(ReadFile(
-      std::string(ALLRANKS_SOURCE_DIR) + "/tests/ptx/stored/exchange_" + GetParam() + ".ptx"));
+      std::string(ALLRANKS_SOURCE_DIR "/tests/ptx/stored/exchange_") + GetParam() + ".ptx"));
   ASSERT_TRUE(module.has_value()) << module.error().message;
   EXPECT_EQ(module->version_major, 9);
   EXPECT_EQ(module->target, GetParam());
@@ -51,7 +51,7 @@ TEST_P(StoredTest, IsReadWhole) {
 
 TEST_P(StoredTest, KnowsTheSourceLines) {
   const Result<Module> module = Parse(ReadFile(
-      std::string(ALLRANKS_SOURCE_DIR) + "/tests/ptx/stored/exchange_" + GetParam() + ".ptx"));
+      std::string(ALLRANKS_SOURCE_DIR "/tests/ptx/stored/exchange_") + GetParam() + ".ptx"));
   ASSERT_TRUE(module.has_value()) << module.error().message;
   const Function* exchange = module->FindFunction("_Z8ExchangeP6float4PKS_Pii");
   ASSERT_NE(exchange, nullptr);

@@ -10,7 +10,7 @@
 namespace {
 
 std::vector<std::string> Names(const std::string& list) {
-  std::ifstream file(std::string(ALLRANKS_SOURCE_DIR) + "/src/shim/" + list);
+  std::ifstream file(std::string(ALLRANKS_SOURCE_DIR "/src/shim/") + list);
   std::vector<std::string> names;
   for (std::string line; std::getline(file, line);) names.push_back(line.substr(0, line.find(' ')));
   return names;

@@ -7,7 +7,6 @@
 
 namespace {
 
-constexpr int kThreads = 64;
 
 template <cuda::thread_scope kScope>
 using Ref = cuda::atomic_ref<unsigned, kScope>;
@@ -60,12 +59,12 @@ __global__ void Orders(unsigned* places, int which) {
 }
 
 template <cuda::thread_scope kScope>
-void Check() {
-  std::vector<unsigned> start(10 + kThreads, 0);
+void Check(unsigned threads) {
+  std::vector<unsigned> start(10 + threads, 0);
   start[2] = ~0u;
   start[6] = 1000;
   std::vector<unsigned> expected = start;
-  for (unsigned thread = 0; thread < kThreads; ++thread) {
+  for (unsigned thread = 0; thread < threads; ++thread) {
     expected[0] += thread;
     expected[1] -= thread;
     expected[2] &= ~(1u << thread % 20);
@@ -78,9 +77,9 @@ void Check() {
   }
   for (int which = 0; which < 5; ++which) {
     unsigned* places = ToDevice(start);
-    Orders<kScope><<<1, kThreads>>>(places, which);
+    Orders<kScope><<<1, threads>>>(places, which);
     std::vector<unsigned> got = ToHost(places, start.size());
-    REQUIRE(got[8] + got[9] == kThreads * (kThreads + 1) / 2, "exchange, order %d", which);
+    REQUIRE(got[8] + got[9] == threads * (threads + 1) / 2, "exchange, order %d", which);
     got[8] = got[9] = 0;
     REQUIRE_SAME(got, expected);
   }
@@ -89,8 +88,9 @@ void Check() {
 }  // namespace
 
 int main() {
-  Check<cuda::thread_scope_block>();
-  Check<cuda::thread_scope_device>();
-  Check<cuda::thread_scope_system>();
+  Check<cuda::thread_scope_thread>(1);  // promises nothing to other threads
+  Check<cuda::thread_scope_block>(64);
+  Check<cuda::thread_scope_device>(64);
+  Check<cuda::thread_scope_system>(64);
   std::puts("PASS ref_orders");
 }
