@@ -254,14 +254,12 @@ bool ResolveGlobalAt(World& world, const Path& path, Address address, int lane, 
   }
   const Object& object = *mapping->object;
   const Device& device = *launch.device;
-  if (object.device >= 0 && object.device != device.number && !mapping->ipc) {
-    const int own = world.OrdinalOf(process, device.number);
-    const int peer = world.OrdinalOf(process, object.device);
-    if (peer < 0 || (process.peers[static_cast<std::size_t>(own)] >> peer & 1) == 0) {
-      return fail(Status::kIllegalAddress,
-                  fmt::format("accesses {} of device {} without peer access from device {}",
-                              object.name, peer, own));
-    }
+  if (object.device != device.number && !world.MayAccess(process, *mapping, device.number)) {
+    return fail(Status::kIllegalAddress,
+                fmt::format("accesses {} of device {} without {} from device {}", object.name,
+                            world.OrdinalOf(process, object.device),
+                            mapping->pooled ? "the pool's access" : "peer access",
+                            world.OrdinalOf(process, device.number)));
   }
   const std::uint64_t offset = address - mapping->base;
   if (offset > object.size || size > object.size - offset) {

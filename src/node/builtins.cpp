@@ -63,7 +63,8 @@ class LaneView {
     } else {
       const Process& process = world_.ProcessOf(warp.cta->launch->process);
       const Mapping* mapping = process.table.Find(address);
-      if (mapping != nullptr && mapping->replicas.empty()) {
+      if (mapping != nullptr && mapping->replicas.empty() &&
+          world_.MayAccess(process, *mapping, warp.cta->launch->device->number)) {
         const std::uint64_t offset = address - mapping->base;
         if (offset < mapping->object->size) {
           from = mapping->object->data + offset;

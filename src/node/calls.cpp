@@ -64,6 +64,10 @@ bool World::GrowStacks(Warp& warp, const Frame& frame, const FunctionCode& funct
   }
   if (local > warp.local_bytes) {
     const std::uint32_t bytes = std::min(kMaxLocalStack, std::max(local, warp.local_bytes * 2));
+    const std::uint64_t more = std::uint64_t{bytes - warp.local_bytes} * kLanes;
+    if (stack_bytes_ + more > kMaxStackBytes) return false;
+    stack_bytes_ += more;
+    warp.grown_local += more;
     std::vector<std::byte> grown(std::size_t{bytes} * kLanes, std::byte{kPoison});
     for (std::size_t l = 0; l < kLanes; ++l) {
       std::copy_n(warp.local.data() + l * warp.local_bytes, warp.local_bytes,
@@ -149,11 +153,12 @@ void World::PrimaryOver(Launch& launch, Time time) {
   }
 }
 
-void World::TriggerGrid(Cta& cta) {
+void World::TriggerGrid(Cta& cta, Time time) {
   if (cta.triggered) return;
   cta.triggered = true;
   Launch& launch = *cta.launch;
-  if (++launch.triggered_ctas == launch.total_ctas && on_trigger) on_trigger(launch, now);
+  if (++launch.triggered_ctas == launch.total_ctas && on_trigger)
+    on_trigger(launch, std::max(now, time));
 }
 
 }  // namespace allranks::node

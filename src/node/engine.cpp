@@ -56,6 +56,7 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
   stalled_ = false;
   if (path.clock >= path.quantum_end) path.quantum_end = path.clock + world_.costs.quantum;
   const Op* const ops = code_->ops.data();
+  if (warp_->registers == nullptr) world_.OpenRegisters(*warp_);
   EnterFrame();
   Lanes lanes{registers_, constants_, predicates_};
   const Time step = world_.costs.step;
@@ -149,7 +150,7 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
         break;
       case OpKind::kGridWait:
         if (op.imm == 1) {
-          if (mask != 0) world_.TriggerGrid(*cta_);
+          if (mask != 0) world_.TriggerGrid(*cta_, path.clock);
         } else if (mask != 0) {
           Settle();
           if (world_.WaitForGrid(path)) return;

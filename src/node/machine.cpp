@@ -157,11 +157,12 @@ Status MachineImpl::SetVisible(ProcessId id, std::span<const std::int32_t> devic
   if (Find(id) == nullptr) return Status::kInvalidContext;
   Process& process = world_.ProcessOf(id);
   // What has been made would get other numbers.
-  const bool used = !process.table.all().empty() ||
-                    std::any_of(streams_.begin(), streams_.end(),
-                                [id](const auto& entry) { return entry.second.process == id; }) ||
-                    std::any_of(modules_.begin(), modules_.end(),
-                                [id](const auto& entry) { return entry.second.process == id; });
+  const auto owns = [id](const auto& things) {
+    return std::any_of(things.begin(), things.end(),
+                       [id](const auto& entry) { return entry.second.process == id; });
+  };
+  const bool used = !process.table.all().empty() || owns(streams_) || owns(modules_) ||
+                    owns(pools_) || owns(graphs_) || owns(events_);
   if (used) return Status::kIllegalState;
   std::vector<int> visible;
   std::vector<Arena> arenas;

@@ -13,6 +13,8 @@ namespace {
 constexpr std::size_t kMaxGraphs = 1 << 12;        // of a process
 constexpr std::size_t kMaxNodes = kMaxQueued / 2;  // of a graph
 constexpr std::size_t kMaxEdges = 1 << 20;
+constexpr std::size_t kMaxParamBytes = 1 << 15;  // hardware takes 32,764
+constexpr std::size_t kMaxAllNodes = 1 << 18;    // of all graphs of a process
 
 }  // namespace
 
@@ -34,14 +36,18 @@ Status MachineImpl::CheckNode(ProcessId process, const GraphNode& node, std::uin
     return Status::kInvalidHandle;
   const Status status = DecodeKernel(it->second);
   if (status != Status::kSuccess) return status;
+  if (node.launch.params.size() > kMaxParamBytes) return Status::kInvalidValue;
   return world_.CheckLaunch(*it->second.code, node.launch, it->second.dynamic_shared_limit);
 }
 
 Status MachineImpl::PutGraph(ProcessId process, std::vector<GraphNode> nodes, GraphId* graph) {
-  const auto owned = std::count_if(graphs_.begin(), graphs_.end(), [&](const auto& entry) {
-    return entry.second.process == process;
-  });
-  if (static_cast<std::size_t>(owned) >= kMaxGraphs || nodes.size() > kMaxNodes)
+  std::size_t owned = 0, all = nodes.size();
+  for (const auto& [id, known] : graphs_) {
+    if (known.process != process) continue;
+    ++owned;
+    all += known.nodes.size();
+  }
+  if (owned >= kMaxGraphs || nodes.size() > kMaxNodes || all > kMaxAllNodes)
     return Status::kOutOfMemory;
   std::size_t edges = 0;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -128,6 +134,9 @@ Status MachineImpl::LaunchGraph(ProcessId process, StreamId stream, GraphId grap
       before.insert(before.end(), ends[k].begin(), ends[k].end());
       waited_for[k] = true;
     }
+    // A node may be named twice, and nodes without an operation hand on what they waited for.
+    std::sort(before.begin(), before.end());
+    before.erase(std::unique(before.begin(), before.end()), before.end());
     if (before.empty()) before.push_back(begin_id);
     Stream& made = streams_[lane];
     made = {};

@@ -182,6 +182,7 @@ Status MachineImpl::AllocateAsync(ProcessId process, StreamId stream, PoolId id,
     return Status::kOutOfMemory;
   }
   const int visible = world_.OrdinalOf(owner, pool->device);
+  if (visible < 0) return Status::kInvalidDevice;
   const std::uint64_t spare = pool->spare;
   SetSpare(*pool, spare > size ? spare - size : 0);
   const std::string name = fmt::format("rank {} device {} allocation #{}", owner.rank, visible,

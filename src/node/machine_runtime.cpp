@@ -8,6 +8,7 @@ namespace allranks::node {
 namespace {
 
 constexpr std::uint64_t kMaxFifo = std::uint64_t{64} << 20;
+constexpr std::size_t kEntryBytes = 32;       // what a call takes of the buffer beside its text
 constexpr std::size_t kMaxErrors = 32 << 10;  // bytes of failed assertions: the first tell enough
 
 }  // namespace
@@ -20,10 +21,11 @@ void MachineImpl::OnText(const struct Launch& launch, bool error, std::string te
   }
   // As on hardware the buffer is a ring: what does not fit overwrites the oldest.
   const std::uint64_t limit = runtimes_[{launch.process, launch.device->number}].fifo_limit;
-  kept.bytes += text.size();
+  if (text.empty()) return;
+  kept.bytes += text.size() + kEntryBytes;
   kept.out.push_back(std::move(text));
   while (kept.bytes > limit && kept.out.size() > 1) {
-    kept.bytes -= kept.out.front().size();
+    kept.bytes -= kept.out.front().size() + kEntryBytes;
     kept.out.pop_front();
   }
 }
@@ -36,7 +38,7 @@ DeviceText MachineImpl::TakeText(ProcessId process, std::size_t limit) {
   if (kept.err.size() <= limit) text.err = std::exchange(kept.err, {});
   limit -= text.err.size();
   while (!kept.out.empty() && text.out.size() + kept.out.front().size() <= limit) {
-    kept.bytes -= kept.out.front().size();
+    kept.bytes -= kept.out.front().size() + kEntryBytes;
     text.out += kept.out.front();
     kept.out.pop_front();
   }

@@ -105,6 +105,11 @@ void MachineImpl::StepValues(OpId id) {
   const auto it = operations_.find(id);
   if (it == operations_.end()) return;
   Operation& op = it->second;
+  if (op.voided) {  // the context has ended in between
+    value_waits_.erase(id);
+    Complete(id, world_.now);
+    return;
+  }
   const Device& device = world_.devices[static_cast<std::size_t>(op.device)];
   for (; op.step < op.values.size(); ++op.step) {
     const ValueOp& value = op.values[op.step];
@@ -117,6 +122,7 @@ void MachineImpl::StepValues(OpId id) {
       const auto found = operations_.find(id);
       if (found == operations_.end()) return;
       Operation& o = found->second;
+      if (o.voided) return StepValues(id);
       const ValueOp& write = o.values[o.step];
       const Place& place = o.places[o.step];
       const auto width = static_cast<std::uint64_t>(write.width);

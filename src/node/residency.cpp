@@ -13,6 +13,7 @@ namespace allranks::node {
 namespace {
 
 constexpr std::uint64_t kMaxResidentBytes = std::uint64_t{4} << 30;
+constexpr std::uint64_t kMaxSpareBytes = std::uint64_t{64} << 20;  // of register files of one size
 
 std::int64_t RoundUp(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
@@ -247,6 +248,9 @@ void World::Dispatch(Device& device, Time at) {
       launch.shared_per_cta = static_cast<std::uint32_t>(
           SharedPerCta(profile, *launch.code, launch.request.dynamic_shared));
       FillLaunchConstants(launch);
+      const std::size_t lines = StorePerWarp(*launch.code) / sizeof(RegisterPool::Line);
+      launch.registers = &register_pools_[lines];
+      launch.registers->lines = lines;
     }
     while (launch.next_cta < launch.total_ctas) {
       if (launch.request.cluster.Count() > 1) {
@@ -293,28 +297,14 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
   cta.cluster = nullptr;
   cta.rank = 0;
 
-  const auto slots = static_cast<std::size_t>(code.slots);
-  const std::size_t ready = ReadyTimes(code);
-  const std::size_t per_warp = StorePerWarp(code);
-  cta.store.resize(per_warp * launch.warps_per_cta + 64);
-  if (code.reads_unset) std::memset(cta.store.data(), kPoison, cta.store.size());
-  auto base = reinterpret_cast<std::uintptr_t>(cta.store.data());
-  base = (base + 63) / 64 * 64;
-
   cta.warps.resize(launch.warps_per_cta);
   std::uint32_t threads = cta.live_threads;
   for (std::uint32_t w = 0; w < launch.warps_per_cta; ++w) {
     Warp& warp = cta.warps[w];
-    auto* memory = reinterpret_cast<std::byte*>(base + w * per_warp);
     warp.cta = &cta;
     warp.id = w;
     warp.live = threads >= kLanes ? kAllLanes : (1u << threads) - 1;
     threads -= std::min<std::uint32_t>(threads, kLanes);
-    warp.registers = memory;
-    warp.ready = reinterpret_cast<Time*>(memory + slots * kSlotBytes);
-    std::memset(warp.ready, 0, ready * sizeof(Time));
-    warp.predicates =
-        reinterpret_cast<std::uint32_t*>(memory + slots * kSlotBytes + ready * sizeof(Time));
     warp.pending_until = 0;
     warp.paths.clear();
     warp.joins.clear();
@@ -322,7 +312,7 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
     warp.cluster_arrived = 0;
     warp.local.assign(std::size_t{code.local_bytes} * kLanes, std::byte{kPoison});
     warp.local_bytes = code.local_bytes;
-    warp.slots = static_cast<std::uint32_t>(slots);
+    warp.slots = static_cast<std::uint32_t>(code.slots);
     warp.predicate_count = static_cast<std::uint32_t>(code.predicates);
     const Time late =
         order_seed == 0 ? 0 : static_cast<Time>(Permuted(number * 64 + w + 1) % 512) * costs.cycle;
@@ -337,10 +327,42 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
   return &cta;
 }
 
+void World::OpenRegisters(Warp& warp) {
+  const Code& code = *warp.cta->launch->code;
+  RegisterPool& pool = *warp.cta->launch->registers;
+  if (pool.spare.empty()) {
+    warp.file = std::make_unique<RegisterPool::Line[]>(pool.lines);
+  } else {
+    warp.file = std::move(pool.spare.back());
+    pool.spare.pop_back();
+  }
+  std::byte* memory = warp.file[0].bytes;
+  if (code.reads_unset) std::memset(memory, kPoison, pool.lines * sizeof(RegisterPool::Line));
+  const std::size_t ready = ReadyTimes(code);
+  warp.registers = memory;
+  memory += static_cast<std::size_t>(code.slots) * kSlotBytes;
+  warp.ready = reinterpret_cast<Time*>(memory);
+  std::memset(warp.ready, 0, ready * sizeof(Time));
+  warp.predicates = reinterpret_cast<std::uint32_t*>(memory + ready * sizeof(Time));
+}
+
+void World::CloseRegisters(Warp& warp) {
+  warp.registers = nullptr;
+  if (warp.file == nullptr) return;
+  RegisterPool& pool = *warp.cta->launch->registers;
+  if ((pool.spare.size() + 1) * pool.lines * sizeof(RegisterPool::Line) <= kMaxSpareBytes) {
+    pool.spare.push_back(std::move(warp.file));
+  }
+  warp.file = nullptr;
+}
+
 void World::ReleaseCta(Cta& cta) {
   for (Warp& warp : cta.warps) {
-    stack_bytes_ -= warp.stack.size();
+    CloseRegisters(warp);
+    stack_bytes_ -= warp.stack.size() + warp.grown_local;
     warp.stack = {};
+    if (warp.grown_local != 0) warp.local = {};
+    warp.grown_local = 0;
   }
   cta.number = 0;  // what was planned for it is void
   cta.mbarriers.clear();
@@ -350,7 +372,7 @@ void World::ReleaseCta(Cta& cta) {
 
 void World::CtaDone(Cta& cta) {
   Launch& launch = *cta.launch;
-  TriggerGrid(cta);
+  TriggerGrid(cta, cta.end);
   LeaveCluster(*this, cta);
   Occupy(launch, cta.sm, -1);
   const auto it = std::find(launch.ctas.begin(), launch.ctas.end(), &cta);

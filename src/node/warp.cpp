@@ -266,6 +266,7 @@ void World::ExitLanes(Path& path, std::uint32_t lanes) {
   for (Join& join : warp.joins) join.expected &= ~lanes;
   path.mask &= ~lanes;
   if (path.mask == 0) RemovePath(path);
+  if (warp.live == 0) CloseRegisters(warp);
   if (cta.live_threads == 0) {
     CtaDone(cta);
     return;

@@ -97,11 +97,24 @@ struct ThreadCopies {
   Group bulk_open;
 };
 
+// Register files of one size. A warp takes one when it first runs and gives it back when its last
+// lane has ended: a warp that runs to its end in one turn finds its registers in the cache, however
+// many warps are resident.
+struct RegisterPool {
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  using File = std::unique_ptr<Line[]>;
+  std::size_t lines = 0;  // of one file
+  std::vector<File> spare;
+};
+
 struct Warp {
   Cta* cta = nullptr;
   std::uint32_t id = 0;
   std::uint32_t live = 0;  // lanes that have not exited
-  std::byte* registers = nullptr;
+  RegisterPool::File file;
+  std::byte* registers = nullptr;  // null: it has not run yet, or is over
   std::uint32_t* predicates = nullptr;
   Time* ready = nullptr;     // per slot: when its value is there
   Time pending_until = 0;    // the latest of them
@@ -109,6 +122,7 @@ struct Warp {
   std::vector<Join> joins;
   std::vector<std::byte> local;  // [lane][local_bytes]
   std::uint32_t local_bytes = 0;
+  std::uint64_t grown_local = 0;                 // bytes of `local` that calls have added
   std::uint32_t slots = 0, predicate_count = 0;  // what the stacks have room for
   std::vector<std::byte> stack;       // registers, once a call has outgrown the CTA's store
   std::vector<ThreadCopies> copies;   // by lane, made on first use
@@ -150,7 +164,6 @@ struct Cta {
   std::vector<std::byte> shared;
   Object shared_object;                // the same bytes, for those who wait for them
   std::vector<NamedBarrier> barriers;  // 16, made on first use
-  std::vector<std::byte> store;        // registers of all warps
   Time store_arrival = 0;              // when the last store of the CTA reaches its home
   Time end = 0;                        // latest exit of a lane
   bool triggered = false;              // griddepcontrol.launch_dependents, or over
@@ -174,6 +187,7 @@ struct Launch {
   Address workspace = 0;   // cooperative groups' grid workspace
   std::size_t record = 0;  // index into Stats::kernels
   std::vector<Cta*> ctas;  // resident; owned by the World's pool
+  RegisterPool* registers = nullptr;
   Time end = 0;
   std::uint64_t instructions = 0;  // thread instructions, against fuel
   // Programmatic dependent launch: griddepcontrol.wait holds paths until the launch that this one
@@ -317,7 +331,7 @@ class World {
 
   // griddepcontrol (calls.cpp). True: the path has to wait.
   bool WaitForGrid(Path& path);
-  void TriggerGrid(Cta& cta);
+  void TriggerGrid(Cta& cta, Time time);
   void PrimaryOver(Launch& launch, Time at);
   std::function<void(Launch&, Time)> on_trigger;  // all CTAs have triggered or ended
 
@@ -361,6 +375,8 @@ class World {
   // The cluster of a launch: as asked for, or as compiled; 0 if these differ.
   Dim3 ClusterSize(const Code& code, const Dim3& asked) const;
   void Dispatch(Device& device, Time at);
+  void OpenRegisters(Warp& warp);
+  void CloseRegisters(Warp& warp);
   void CtaDone(Cta& cta);
   std::function<void(Launch&, Time)> on_launch_done;
   std::function<void(Launch&, Time)> on_started;  // its last CTA has begun
@@ -403,6 +419,7 @@ class World {
   std::deque<Path> path_pool_;
   std::vector<Path*> free_paths_;
   std::deque<Cta> cta_pool_;
+  std::map<std::size_t, RegisterPool> register_pools_;  // by size
   std::vector<Cta*> free_ctas_;
   std::uint64_t tickets_ = 0;
   std::uint64_t cta_numbers_ = 0;
