@@ -24,6 +24,7 @@ function(allranks_test name)
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest_main GTest::gtest)
   target_compile_definitions(${name} PRIVATE ALLRANKS_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              ALLRANKS_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  allranks_quiet_strings(${name})
   # Tests with the same libraries share one precompiled header.
   string(MAKE_C_IDENTIFIER "pch_${arg_LIBS}" key)
   get_property(owner GLOBAL PROPERTY ${key})
