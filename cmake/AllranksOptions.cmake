@@ -56,7 +56,8 @@ endif()
 # then warns of bounds that std::string keeps, or not, depending on how long the build's path is.
 function(allranks_quiet_strings target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-restrict)
+    target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow
+                                             -Wno-stringop-overread)
   endif()
 endfunction()
 
