@@ -21,16 +21,14 @@ target_link_libraries(allranks_zstd INTERFACE PkgConfig::ALLRANKS_ZSTD)
 add_library(allranks_lz4 INTERFACE)
 target_link_libraries(allranks_lz4 INTERFACE PkgConfig::ALLRANKS_LZ4)
 
-if(NOT ALLRANKS_FUZZ)
-  find_package(GTest 1.12 REQUIRED)
-  find_package(benchmark REQUIRED)
-  find_package(rapidcheck REQUIRED)
-endif()
+find_package(GTest 1.12 REQUIRED)
+find_package(benchmark REQUIRED)
+find_package(rapidcheck REQUIRED)
 
 # nvcc is optional: the node, the PTX front end and the harness build without it, and tests on stored
 # PTX run. What needs it is registered with allranks_skipped_test() so that it shows as skipped.
 set(ALLRANKS_HAVE_CUDA OFF)
-if(ALLRANKS_CUDA AND NOT ALLRANKS_FUZZ)
+if(ALLRANKS_CUDA)
   find_package(CUDAToolkit 13.0 QUIET)
   if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
     set(ALLRANKS_HAVE_CUDA ON)

@@ -39,17 +39,13 @@ add_compile_options(-march=${ALLRANKS_MARCH} -fno-omit-frame-pointer)
 # Position-independent code that nobody interposes may still be inlined.
 add_compile_options(-fno-semantic-interposition)
 
+# One instrumented build serves the unit tests and the fuzz targets.
 if(ALLRANKS_SANITIZE)
-  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all)
-  add_link_options(-fsanitize=address,undefined)
-endif()
-
-if(ALLRANKS_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    message(FATAL_ERROR "ALLRANKS_FUZZ needs clang: configure with `cmake --preset fuzz`")
+    message(FATAL_ERROR "ALLRANKS_SANITIZE needs clang: configure with `cmake --preset sanitize`")
   endif()
-  add_compile_options(-fsanitize=fuzzer-no-link,address)
-  add_link_options(-fsanitize=address)
+  add_compile_options(-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=address,undefined)
 endif()
 
 # allranks_quiet_strings(target): for sources that join strings with paths known to the compiler. g++ 12

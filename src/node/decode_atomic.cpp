@@ -15,32 +15,16 @@ std::optional<Number> NumberOf(const MemoryWords& words) {
   switch (words.type) {
     case Type::kB16:
       return Number::kU16;
-    case Type::kB32:
-    case Type::kU32:
-      return Number::kU32;
-    case Type::kS32:
-      return Number::kS32;
-    case Type::kB64:
-    case Type::kU64:
-      return Number::kU64;
-    case Type::kS64:
-      return Number::kS64;
     case Type::kB128:
       return Number::kB128;
-    case Type::kF16:
     case Type::kF16x2:
       return Number::kF16;
-    case Type::kBF16:
     case Type::kBF16x2:
       return Number::kBF16;
-    case Type::kF32:
-      return Number::kF32;
-    case Type::kF64:
-      return Number::kF64;
     default:
       if (words.type_word.starts_with("e4m3")) return Number::kE4M3;
       if (words.type_word.starts_with("e5m2")) return Number::kE5M2;
-      return std::nullopt;
+      return node::NumberOf(words.type);
   }
 }
 

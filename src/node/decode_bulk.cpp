@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "node/decode_internal.h"
+#include "node/memory_words.h"
 
 namespace allranks::node {
 namespace {
@@ -22,31 +23,6 @@ std::optional<AtomicOp> ReductionOf(const Instruction& in) {
     if (const auto it = kOps.find(word); it != kOps.end()) return it->second;
   }
   return std::nullopt;
-}
-
-std::optional<Number> NumberOf(Type type) {
-  switch (type) {
-    case Type::kU32:
-    case Type::kB32:
-      return Number::kU32;
-    case Type::kS32:
-      return Number::kS32;
-    case Type::kU64:
-    case Type::kB64:
-      return Number::kU64;
-    case Type::kS64:
-      return Number::kS64;
-    case Type::kF16:
-      return Number::kF16;
-    case Type::kBF16:
-      return Number::kBF16;
-    case Type::kF32:
-      return Number::kF32;
-    case Type::kF64:
-      return Number::kF64;
-    default:
-      return std::nullopt;
-  }
 }
 
 // The combinations that PTX has; others would be undefined on these numbers.

@@ -9,20 +9,6 @@
 namespace allranks::node {
 namespace {
 
-bool IsLaunchWide(Special special) {
-  switch (special) {
-    case Special::kNtidX:
-    case Special::kNtidY:
-    case Special::kNtidZ:
-    case Special::kNctaidX:
-    case Special::kNctaidY:
-    case Special::kNctaidZ:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Calls visit(reg) for each register that the operand names as a whole or in a list.
 template <class Visit>
 void ForRegisters(const ptx::Operand& operand, Visit visit) {
@@ -67,7 +53,7 @@ Slot Decoder::SteadySource(const Instruction& in, int bytes) {
                    ptx::Type::kF32 == in.TypeFromEnd() || ptx::Type::kF64 == in.TypeFromEnd());
     case Operand::Kind::kSpecial: {
       const auto special = SpecialFromName(source.name);
-      if (!special || !IsLaunchWide(*special)) return kNoSlot;
+      if (!special || !LaunchWide(*special, {}, {})) return kNoSlot;
       ConstantRef ref;
       ref.what = ConstantRef::What::kSpecial;
       ref.special = *special;

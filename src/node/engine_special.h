@@ -8,6 +8,7 @@
 #include "node/cluster.h"
 #include "node/engine.h"
 #include "node/lanes.h"
+#include "node/special.h"
 #include "node/world.h"
 
 namespace allranks::node {
@@ -16,7 +17,6 @@ template <class Observer>
 void EngineT<Observer>::WriteSpecial(const Op& op, std::uint32_t mask) {
   const auto what = static_cast<Special>(op.aux);
   const Dim3& block = launch_->request.block;
-  const Dim3& grid = launch_->request.grid;
   std::uint64_t uniform = 0;
   bool per_lane = false;
   std::uint32_t lane_value[kLanes];
@@ -61,15 +61,6 @@ void EngineT<Observer>::WriteSpecial(const Op& op, std::uint32_t mask) {
                                                        : ~lt;
       }
       break;
-    case Special::kNtidX:
-      uniform = block.x;
-      break;
-    case Special::kNtidY:
-      uniform = block.y;
-      break;
-    case Special::kNtidZ:
-      uniform = block.z;
-      break;
     case Special::kCtaidX:
       uniform = cta_->index.x;
       break;
@@ -78,15 +69,6 @@ void EngineT<Observer>::WriteSpecial(const Op& op, std::uint32_t mask) {
       break;
     case Special::kCtaidZ:
       uniform = cta_->index.z;
-      break;
-    case Special::kNctaidX:
-      uniform = grid.x;
-      break;
-    case Special::kNctaidY:
-      uniform = grid.y;
-      break;
-    case Special::kNctaidZ:
-      uniform = grid.z;
       break;
     case Special::kWarpid:
       uniform = warp_->id;
@@ -137,7 +119,11 @@ void EngineT<Observer>::WriteSpecial(const Op& op, std::uint32_t mask) {
       uniform = std::uint64_t{path_->frame.local} + op.imm;
       break;
     default:
-      uniform = ClusterSpecial(*cta_, what);
+      if (const auto wide = LaunchWide(what, launch_->request.grid, block)) {
+        uniform = *wide;
+      } else {
+        uniform = ClusterSpecial(*cta_, what);
+      }
       break;
   }
   if (what >= Special::kClock && what <= Special::kGlobaltimerHi && !path_->spins.empty()) {

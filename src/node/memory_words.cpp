@@ -119,4 +119,29 @@ MemoryWords ReadMemoryWords(const ptx::Instruction& in) {
   return words;
 }
 
+std::optional<Number> NumberOf(ptx::Type type) {
+  switch (type) {
+    case ptx::Type::kU32:
+    case ptx::Type::kB32:
+      return Number::kU32;
+    case ptx::Type::kS32:
+      return Number::kS32;
+    case ptx::Type::kU64:
+    case ptx::Type::kB64:
+      return Number::kU64;
+    case ptx::Type::kS64:
+      return Number::kS64;
+    case ptx::Type::kF16:
+      return Number::kF16;
+    case ptx::Type::kBF16:
+      return Number::kBF16;
+    case ptx::Type::kF32:
+      return Number::kF32;
+    case ptx::Type::kF64:
+      return Number::kF64;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace allranks::node

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "node/code.h"
@@ -31,5 +32,8 @@ struct MemoryWords {
 };
 
 MemoryWords ReadMemoryWords(const ptx::Instruction& in);
+
+// How a plain type of an atomic or bulk reduction is computed with; nullopt for all others.
+std::optional<Number> NumberOf(ptx::Type type);
 
 }  // namespace allranks::node

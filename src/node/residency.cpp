@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "node/cluster.h"
 #include "node/lanes.h"
+#include "node/special.h"
 #include "node/wait.h"
 #include "node/world.h"
 
@@ -63,32 +64,11 @@ void Occupy(const Launch& launch, int sm_index, int ctas) {
 
 // Special registers that are the same for all threads of a launch are constants of it.
 void FillLaunchConstants(Launch& launch) {
-  const Dim3& block = launch.request.block;
-  const Dim3& grid = launch.request.grid;
   for (const ConstantRef& ref : launch.code->refs) {
     if (ref.what != ConstantRef::What::kSpecial) continue;
-    std::uint64_t value = 0;
-    switch (ref.special) {
-      case Special::kNtidX:
-        value = block.x;
-        break;
-      case Special::kNtidY:
-        value = block.y;
-        break;
-      case Special::kNtidZ:
-        value = block.z;
-        break;
-      case Special::kNctaidX:
-        value = grid.x;
-        break;
-      case Special::kNctaidY:
-        value = grid.y;
-        break;
-      default:
-        value = grid.z;
-        break;
-    }
-    Broadcast(launch.constants.at(ref.slot), value, ref.bytes);
+    const auto value = LaunchWide(ref.special, launch.request.grid, launch.request.block);
+    CHECK(value.has_value());
+    Broadcast(launch.constants.at(ref.slot), *value, ref.bytes);
   }
 }
 

@@ -59,4 +59,23 @@ std::optional<Special> SpecialFromName(std::string_view name) {
   return it == kNames.end() ? std::nullopt : std::optional(it->second);
 }
 
+std::optional<std::uint32_t> LaunchWide(Special special, const Dim3& grid, const Dim3& block) {
+  switch (special) {
+    case Special::kNtidX:
+      return block.x;
+    case Special::kNtidY:
+      return block.y;
+    case Special::kNtidZ:
+      return block.z;
+    case Special::kNctaidX:
+      return grid.x;
+    case Special::kNctaidY:
+      return grid.y;
+    case Special::kNctaidZ:
+      return grid.z;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace allranks::node

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "node/machine.h"
+#include "test_machine.h"
 
 namespace allranks::node {
 
@@ -20,11 +21,7 @@ namespace allranks::node {
 class KernelRunner {
  public:
   explicit KernelRunner(MachineOptions options = {}) {
-    auto profile = LoadProfile(std::string(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml"));
-    EXPECT_TRUE(profile) << profile.error().message;
-    auto machine = Machine::Create(*profile, options);
-    EXPECT_TRUE(machine) << machine.error().message;
-    machine_ = std::move(*machine);
+    machine_ = MakeTestMachine(options);
     process_ = machine_->AddProcess(0, 0);
   }
 
@@ -102,16 +99,7 @@ class KernelRunner {
   Time took = 0;
 
  private:
-  bool Wait(OpId op) {
-    bool done = false;
-    machine_->WhenDone({op}, [&](Time) {
-      done = true;
-      machine_->Stop();
-    });
-    while (!done && machine_->RunUntil(kTimeNever)) {
-    }
-    return done;
-  }
+  bool Wait(OpId op) { return WaitFor(*machine_, op); }
 
   std::unique_ptr<Machine> machine_;
   ProcessId process_ = 0;

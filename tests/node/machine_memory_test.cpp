@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "node/machine.h"
+#include "test_machine.h"
 
 namespace allranks::node {
 namespace {
@@ -14,11 +15,8 @@ namespace {
 class MachineMemoryTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto profile = LoadProfile(std::string(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml"));
-    ASSERT_TRUE(profile) << profile.error().message;
-    auto machine = Machine::Create(*profile, {});
-    ASSERT_TRUE(machine) << machine.error().message;
-    machine_ = std::move(*machine);
+    machine_ = MakeTestMachine();
+    ASSERT_NE(machine_, nullptr);
     process_ = machine_->AddProcess(0, 0);
   }
 

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "test_machine.h"
+
 namespace allranks::node {
 namespace {
 
@@ -24,11 +26,8 @@ class MachineTest : public ::testing::Test {
   void SetUp() override { Make({}); }
 
   void Make(MachineOptions options) {
-    auto profile = LoadProfile(std::string(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml"));
-    ASSERT_TRUE(profile) << profile.error().message;
-    auto machine = Machine::Create(*profile, options);
-    ASSERT_TRUE(machine) << machine.error().message;
-    machine_ = std::move(*machine);
+    machine_ = MakeTestMachine(options);
+    ASSERT_NE(machine_, nullptr);
     process_ = machine_->AddProcess(0, 0);
     text_ = ReadFile(std::string(ALLRANKS_SOURCE_DIR "/tests/node/kernels/basics.ptx"));
     ASSERT_FALSE(text_.empty());
@@ -82,16 +81,7 @@ class MachineTest : public ::testing::Test {
     return out;
   }
 
-  bool Wait(OpId op) {
-    bool done = false;
-    machine_->WhenDone({op}, [&](Time) {
-      done = true;
-      machine_->Stop();
-    });
-    while (!done && machine_->RunUntil(kForeverTime)) {
-    }
-    return done;
-  }
+  bool Wait(OpId op) { return WaitFor(*machine_, op); }
 
   template <class... Args>
   OpId Launch(int device, const std::string& name, Dim3 grid, Dim3 block, bool cooperative,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "node/machine.h"
+#include "test_machine.h"
 
 namespace allranks::node {
 namespace {
@@ -28,11 +29,8 @@ constexpr const char* kKernels = R"(.version 8.0
 class MachineWorkTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto profile = LoadProfile(std::string(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml"));
-    ASSERT_TRUE(profile) << profile.error().message;
-    auto machine = Machine::Create(*profile, {});
-    ASSERT_TRUE(machine) << machine.error().message;
-    machine_ = std::move(*machine);
+    machine_ = MakeTestMachine();
+    ASSERT_NE(machine_, nullptr);
     process_ = machine_->AddProcess(0, 0);
   }
 
@@ -63,16 +61,7 @@ class MachineWorkTest : public ::testing::Test {
     std::memcpy(&value, copy->bytes.data(), 4);
     return value;
   }
-  bool Wait(OpId op) {
-    bool done = false;
-    machine_->WhenDone({op}, [&](Time) {
-      done = true;
-      machine_->Stop();
-    });
-    while (!done && machine_->RunUntil(kTimeNever)) {
-    }
-    return done;
-  }
+  bool Wait(OpId op) { return node::WaitFor(*machine_, op); }
   // A digit behind those already at `place`.
   LaunchRequest Append(Address place, std::uint32_t digit, int device = 0) {
     Status status;

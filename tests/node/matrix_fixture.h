@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "node/machine.h"
+#include "test_machine.h"
 
 namespace allranks::node {
 
@@ -39,11 +40,8 @@ inline Words Pack(const std::vector<std::vector<std::uint64_t>>& lanes, int bits
 class MatrixFixture : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto profile = LoadProfile(std::string(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml"));
-    ASSERT_TRUE(profile) << profile.error().message;
-    auto machine = Machine::Create(*profile, {});
-    ASSERT_TRUE(machine) << machine.error().message;
-    machine_ = std::move(*machine);
+    machine_ = MakeTestMachine();
+    ASSERT_NE(machine_, nullptr);
     process_ = machine_->AddProcess(0, 0);
   }
 
@@ -108,16 +106,7 @@ class MatrixFixture : public ::testing::Test {
     return out;
   }
 
-  bool Wait(OpId op) {
-    bool done = false;
-    machine_->WhenDone({op}, [&](Time) {
-      done = true;
-      machine_->Stop();
-    });
-    while (!done && machine_->RunUntil(kTimeNever)) {
-    }
-    return done;
-  }
+  bool Wait(OpId op) { return WaitFor(*machine_, op); }
 
   // Text that loads registers %<name>0 ... from `in`, 32 words each, starting at word `at`; `wide`:
   // 64-bit registers of two groups of 32 words.

@@ -11,17 +11,15 @@
 #include <vector>
 
 #include "node/machine.h"
+#include "test_machine.h"
 
 namespace allranks::node {
 
 class PtxMachineTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto profile = LoadProfile(std::string(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml"));
-    ASSERT_TRUE(profile) << profile.error().message;
-    auto machine = Machine::Create(*profile, {});
-    ASSERT_TRUE(machine) << machine.error().message;
-    machine_ = std::move(*machine);
+    machine_ = MakeTestMachine();
+    ASSERT_NE(machine_, nullptr);
     process_ = machine_->AddProcess(0, 0);
   }
 
@@ -132,16 +130,7 @@ class PtxMachineTest : public ::testing::Test {
     return out;
   }
 
-  bool Wait(OpId op) {
-    bool done = false;
-    machine_->WhenDone({op}, [&](Time) {
-      done = true;
-      machine_->Stop();
-    });
-    while (!done && machine_->RunUntil(kTimeNever)) {
-    }
-    return done;
-  }
+  bool Wait(OpId op) { return WaitFor(*machine_, op); }
 
   std::unique_ptr<Machine> machine_;
   ProcessId process_ = 0;

@@ -14,6 +14,7 @@
 
 #include "node/machine.h"
 #include "random/generator.h"
+#include "test_machine.h"
 
 namespace allranks::node {
 namespace {
@@ -108,16 +109,7 @@ class Runner {
   }
 
  private:
-  bool Wait(OpId op) {
-    bool done = false;
-    machine_->WhenDone({op}, [&](Time) {
-      done = true;
-      machine_->Stop();
-    });
-    while (!done && machine_->RunUntil(kTimeNever)) {
-    }
-    return done;
-  }
+  bool Wait(OpId op) { return WaitFor(*machine_, op); }
 
   bool Copy(Address to, Address from, std::vector<std::uint32_t>* words) {
     auto copy = std::make_shared<CopyRequest>();

@@ -216,6 +216,11 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle) {
 
 namespace {
 
+bool IsAttribute(CUmemPool_attribute attribute) {
+  return attribute >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES &&
+         attribute <= CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+}
+
 // The first three attributes are ints, the others 64-bit numbers.
 bool IsFlag(CUmemPool_attribute attribute) {
   return attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
@@ -227,10 +232,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
   wire::GetPoolAttribute request;
   const CUresult result = NumberOf(pool, &request.pool);
   if (result != CUDA_SUCCESS) return result;
-  if (value == nullptr || attribute < CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
-      attribute > CU_MEMPOOL_ATTR_USED_MEM_HIGH) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (value == nullptr || !IsAttribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
   request.attribute = static_cast<std::uint8_t>(attribute);
   wire::GetPoolAttributeReply reply;
   const int status = Call(request, &reply);
@@ -247,10 +249,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
   wire::SetPoolAttribute request;
   const CUresult result = NumberOf(pool, &request.pool);
   if (result != CUDA_SUCCESS) return result;
-  if (value == nullptr || attribute < CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
-      attribute > CU_MEMPOOL_ATTR_USED_MEM_HIGH) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (value == nullptr || !IsAttribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
   request.attribute = static_cast<std::uint8_t>(attribute);
   request.value = IsFlag(attribute) ? static_cast<std::uint64_t>(*static_cast<int*>(value) != 0)
                                     : *static_cast<cuuint64_t*>(value);

@@ -2,6 +2,7 @@
 // only parameters of kernels and copies have another form.
 #include <string.h>
 
+#include "shim/cudart/copy.h"
 #include "shim/cudart/runtime.h"
 
 using namespace allranks::shim;
@@ -96,18 +97,6 @@ template <class F>
 cudaError_t WithLine(void* dst, const void* src, std::size_t size, F act) {
   ALLRANKS_ENTER();
   return Note(act(Line(dst, src, size)));
-}
-
-// The place `offset` behind the start of a variable, in which `size` bytes must fit.
-template <class F>
-cudaError_t WithSymbol(const void* symbol, std::size_t size, std::size_t offset, F act) {
-  ALLRANKS_ENTER();
-  CUdeviceptr address = 0;
-  std::size_t whole = 0;
-  const cudaError_t error = FindVariable(symbol, &address, &whole);
-  if (error != cudaSuccess) return Note(error);
-  if (offset > whole || size > whole - offset) return Note(cudaErrorInvalidValue);
-  return act(reinterpret_cast<char*>(address + offset));
 }
 
 CUDA_MEMSET_NODE_PARAMS ToDriver(const cudaMemsetParams& params) {

@@ -8,34 +8,24 @@ namespace {
 
 cudaError_t ToSymbol(bool per_thread, const void* symbol, const void* src, std::size_t size,
                      std::size_t offset, cudaMemcpyKind kind, cudaStream_t stream, bool async) {
-  ALLRANKS_ENTER();
-  CUdeviceptr address = 0;
-  std::size_t whole = 0;
-  const cudaError_t error = FindVariable(symbol, &address, &whole);
-  if (error != cudaSuccess) return Note(error);
-  if (offset > whole || size > whole - offset) return Note(cudaErrorInvalidValue);
-  if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToDevice &&
-      kind != cudaMemcpyDefault) {
-    return Note(cudaErrorInvalidMemcpyDirection);
-  }
-  return Copy(per_thread, reinterpret_cast<void*>(address + offset), src, size, kind, stream,
-              async);
+  return WithSymbol(symbol, size, offset, [&](char* place) {
+    if (kind != cudaMemcpyHostToDevice && kind != cudaMemcpyDeviceToDevice &&
+        kind != cudaMemcpyDefault) {
+      return Note(cudaErrorInvalidMemcpyDirection);
+    }
+    return Copy(per_thread, place, src, size, kind, stream, async);
+  });
 }
 
 cudaError_t FromSymbol(bool per_thread, void* dst, const void* symbol, std::size_t size,
                        std::size_t offset, cudaMemcpyKind kind, cudaStream_t stream, bool async) {
-  ALLRANKS_ENTER();
-  CUdeviceptr address = 0;
-  std::size_t whole = 0;
-  const cudaError_t error = FindVariable(symbol, &address, &whole);
-  if (error != cudaSuccess) return Note(error);
-  if (offset > whole || size > whole - offset) return Note(cudaErrorInvalidValue);
-  if (kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyDeviceToDevice &&
-      kind != cudaMemcpyDefault) {
-    return Note(cudaErrorInvalidMemcpyDirection);
-  }
-  return Copy(per_thread, dst, reinterpret_cast<const void*>(address + offset), size, kind, stream,
-              async);
+  return WithSymbol(symbol, size, offset, [&](const char* place) {
+    if (kind != cudaMemcpyDeviceToHost && kind != cudaMemcpyDeviceToDevice &&
+        kind != cudaMemcpyDefault) {
+      return Note(cudaErrorInvalidMemcpyDirection);
+    }
+    return Copy(per_thread, dst, place, size, kind, stream, async);
+  });
 }
 
 }  // namespace
