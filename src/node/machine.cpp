@@ -29,13 +29,17 @@ void DropVoid(Device& device) {
 
 Result<std::unique_ptr<Machine>> Machine::Create(const Profile& profile,
                                                  const MachineOptions& options) {
-  auto devices = static_cast<int>(profile.DeviceCount());
-  if (options.devices < 0 || options.devices > devices) {
-    return Fail("profile {} has {} devices, not {}", profile.name, devices, options.devices);
+  Profile used = profile;
+  if (options.devices < 0 || options.devices > profile.machine.devices_per_host) {
+    return Fail("a host of profile {} has {} devices, not {}", profile.name,
+                profile.machine.devices_per_host, options.devices);
   }
-  if (options.devices != 0) devices = options.devices;
-  if (profile.machine.devices_per_host > 64) return Fail("more than 64 devices in one host");
-  auto machine = std::make_unique<MachineImpl>(profile, options, devices);
+  if (options.devices != 0) used.machine.devices_per_host = options.devices;
+  if (used.DeviceCount() > kMaxDevices) {
+    return Fail("profile {} has {} devices; a machine can have {}", profile.name,
+                used.DeviceCount(), kMaxDevices);
+  }
+  auto machine = std::make_unique<MachineImpl>(used, options, static_cast<int>(used.DeviceCount()));
   return std::unique_ptr<Machine>(std::move(machine));
 }
 
@@ -177,7 +181,7 @@ Status MachineImpl::SetVisible(ProcessId id, std::span<const std::int32_t> devic
   process.visible = std::move(visible);
   NumberDevices(process);
   process.device_arenas = std::move(arenas);
-  process.peers.assign(process.visible.size(), 0);
+  process.peers.assign(process.visible.size(), {});
   process.sticky.assign(process.visible.size(), Status::kSuccess);
   return Status::kSuccess;
 }

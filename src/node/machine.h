@@ -45,7 +45,7 @@ struct Dim3 {
 };
 
 struct MachineOptions {
-  int devices = 0;                 // use only the first N of the profile; 0 = all
+  int devices = 0;                 // use only the first N of each host; 0 = all
   std::uint64_t memory_limit = 0;  // bytes of real memory the node may back; 0 = 16 GiB
   std::string observer = "none";   // none | count | stale (tests)
   std::uint64_t seed = 0;          // for observers that choose

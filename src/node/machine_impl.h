@@ -85,7 +85,7 @@ struct Pool {
   std::uint64_t used = 0, used_high = 0;
   std::uint64_t spare = 0;  // held but not used; counts as allocated
   std::uint64_t reserved_high = 0;
-  std::uint64_t access = 0;  // visible devices
+  DeviceSet access;  // visible devices
   std::uint64_t Reserved() const { return used + spare; }
 };
 

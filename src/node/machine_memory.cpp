@@ -280,20 +280,18 @@ bool MachineImpl::CanAccessPeer(ProcessId id, int device, int peer) const {
 Status MachineImpl::EnablePeer(ProcessId id, int device, int peer) {
   if (Find(id) == nullptr) return Status::kInvalidContext;
   if (!CanAccessPeer(id, device, peer)) return Status::kInvalidDevice;
-  std::uint64_t& peers = world_.ProcessOf(id).peers[static_cast<std::size_t>(device)];
-  const std::uint64_t bit = std::uint64_t{1} << peer;
-  if ((peers & bit) != 0) return Status::kPeerAccessAlreadyEnabled;
-  peers |= bit;
+  DeviceSet& peers = world_.ProcessOf(id).peers[static_cast<std::size_t>(device)];
+  if (peers[static_cast<std::size_t>(peer)]) return Status::kPeerAccessAlreadyEnabled;
+  peers.set(static_cast<std::size_t>(peer));
   return Status::kSuccess;
 }
 
 Status MachineImpl::DisablePeer(ProcessId id, int device, int peer) {
   if (Find(id) == nullptr) return Status::kInvalidContext;
   if (!CanAccessPeer(id, device, peer)) return Status::kInvalidDevice;
-  std::uint64_t& peers = world_.ProcessOf(id).peers[static_cast<std::size_t>(device)];
-  const std::uint64_t bit = std::uint64_t{1} << peer;
-  if ((peers & bit) == 0) return Status::kPeerAccessNotEnabled;
-  peers &= ~bit;
+  DeviceSet& peers = world_.ProcessOf(id).peers[static_cast<std::size_t>(device)];
+  if (!peers[static_cast<std::size_t>(peer)]) return Status::kPeerAccessNotEnabled;
+  peers.reset(static_cast<std::size_t>(peer));
   world_.ProcessOf(id).table.Touch();
   return Status::kSuccess;
 }

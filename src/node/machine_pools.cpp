@@ -40,7 +40,7 @@ PoolId MachineImpl::DefaultPool(ProcessId process, int device) {
     Pool& pool = pools_[id];
     pool.process = process;
     pool.device = world_.NumberOf(*found, device);
-    pool.access = std::uint64_t{1} << device;
+    pool.access.set(static_cast<std::size_t>(device));
   }
   return id;
 }
@@ -58,7 +58,7 @@ Status MachineImpl::CreatePool(ProcessId process, int device, std::uint64_t max_
   made.process = process;
   made.device = world_.NumberOf(*found, device);
   made.max_size = max_size;
-  made.access = std::uint64_t{1} << device;
+  made.access.set(static_cast<std::size_t>(device));
   return Status::kSuccess;
 }
 
@@ -146,8 +146,7 @@ Status MachineImpl::SetPoolAccess(ProcessId process, PoolId id, int device, bool
   const int home = world_.OrdinalOf(owner, pool->device);
   if (device == home) return access ? Status::kSuccess : Status::kInvalidValue;
   if (!CanAccessPeer(process, device, home)) return Status::kInvalidDevice;
-  const std::uint64_t bit = std::uint64_t{1} << device;
-  pool->access = access ? pool->access | bit : pool->access & ~bit;
+  pool->access.set(static_cast<std::size_t>(device), access);
   for (const auto& [block, owner_pool] : pool_blocks_) {
     if (block.first == process && owner_pool == id) owner.table.Grant(block.second, pool->access);
   }
@@ -158,7 +157,7 @@ Status MachineImpl::GetPoolAccess(ProcessId process, PoolId id, int device, bool
   const Pool* pool = FindPool(process, id);
   if (pool == nullptr) return Status::kInvalidValue;
   if (DeviceOf(world_.ProcessOf(process), device) == nullptr) return Status::kInvalidDevice;
-  *access = (pool->access >> device & 1) != 0;
+  *access = pool->access[static_cast<std::size_t>(device)];
   return Status::kSuccess;
 }
 

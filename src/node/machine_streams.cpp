@@ -81,7 +81,8 @@ Status MachineImpl::OpenEvent(ProcessId process, const IpcHandle& handle, int* d
   std::memcpy(&number, handle.bytes + sizeof kEventMagic, sizeof number);
   const auto it = shared_events_.find(number);
   if (std::memcmp(handle.bytes, kEventMagic, sizeof kEventMagic) != 0 ||
-      it == shared_events_.end()) {
+      it == shared_events_.end() ||
+      world_.devices[static_cast<std::size_t>(it->second.first)].host != found->host) {
     return Status::kInvalidValue;
   }
   Event made;

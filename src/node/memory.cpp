@@ -51,7 +51,7 @@ bool AddressTable::Erase(Address base) {
   return true;
 }
 
-void AddressTable::Grant(Address base, std::uint64_t granted) {
+void AddressTable::Grant(Address base, const DeviceSet& granted) {
   const auto it = mappings_.find(base);
   CHECK(it != mappings_.end());
   it->second.pooled = true;

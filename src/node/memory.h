@@ -4,6 +4,7 @@
 // exporter.
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -20,6 +21,10 @@
 namespace allranks::node {
 
 struct Path;
+
+// Devices of the whole machine, at most: what a DeviceSet can name.
+inline constexpr int kMaxDevices = 128;
+using DeviceSet = std::bitset<kMaxDevices>;
 
 // Generic-address windows of the spaces that are not global memory. Processes never have mappings
 // there.
@@ -85,7 +90,7 @@ struct Mapping {
   std::vector<Replica> replicas;
   // Memory of a pool: the visible devices in `granted` may use it, whatever peer access says.
   bool pooled = false;
-  std::uint64_t granted = 0;
+  DeviceSet granted;
 };
 
 // One process's view. Lookup is the hot path of generic and global accesses; callers cache the
@@ -100,7 +105,7 @@ class AddressTable {
   bool Erase(Address base);
   std::uint64_t version() const { return version_; }
   // Changes the rights of pooled memory.
-  void Grant(Address base, std::uint64_t granted);
+  void Grant(Address base, const DeviceSet& granted);
   void Touch() { ++version_; }  // rights have changed: what callers cached is void
   const std::map<Address, Mapping>& all() const { return mappings_; }
 

@@ -225,7 +225,7 @@ struct Process {
   AddressTable table;
   Arena pinned;
   std::vector<Arena> device_arenas;  // per visible device
-  std::vector<std::uint64_t> peers;  // per visible device: mask of enabled peers
+  std::vector<DeviceSet> peers;      // per visible device: the visible ones it may use
   std::vector<Status> sticky;        // per visible device
 };
 
@@ -283,8 +283,9 @@ class World {
     if (home < 0 || home == device || mapping.ipc) return true;
     if (mapping.object->kind == Object::Kind::kManaged) return true;
     const int own = OrdinalOf(process, device), peer = OrdinalOf(process, home);
-    if (mapping.pooled) return (mapping.granted >> own & 1) != 0;
-    return peer >= 0 && (process.peers[static_cast<std::size_t>(own)] >> peer & 1) != 0;
+    if (mapping.pooled) return mapping.granted[static_cast<std::size_t>(own)];
+    return peer >= 0 &&
+           process.peers[static_cast<std::size_t>(own)][static_cast<std::size_t>(peer)];
   }
 
   // Calls `run` at a virtual time, in order with everything else; set by the machine.

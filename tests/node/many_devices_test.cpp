@@ -1,0 +1,132 @@
+// Machines of many devices and of several hosts: who sees which device, whose handles mean
+// something to whom, and that peer access has no limit at 64.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "node/machine.h"
+#include "test_machine.h"
+
+namespace allranks::node {
+namespace {
+
+std::unique_ptr<Machine> Make(int hosts, int devices_per_host, int devices = 0) {
+  auto profile = LoadProfile(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml");
+  EXPECT_TRUE(profile);
+  profile->machine.hosts = hosts;
+  profile->machine.devices_per_host = devices_per_host;
+  MachineOptions options;
+  options.devices = devices;
+  auto machine = Machine::Create(*profile, options);
+  return machine ? std::move(*machine) : nullptr;
+}
+
+// Each device stores its number into the memory of the one before it.
+constexpr const char* kStore = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 to, .param .u32 value)
+{
+  .reg .b64 %rd<2>;
+  .reg .b32 %r<2>;
+  ld.param.u64 %rd0, [to];
+  ld.param.u32 %r0, [value];
+  st.release.sys.global.u32 [%rd0], %r0;
+  ret;
+}
+)";
+
+TEST(ManyDevicesTest, SeventyTwoReachEachOther) {
+  constexpr int kDevices = 72;
+  const auto machine = Make(1, kDevices);
+  ASSERT_NE(machine, nullptr);
+  const ProcessId process = machine->AddProcess(0, 0);
+  ASSERT_EQ(machine->DeviceCount(process), kDevices);
+  Address memory[kDevices];
+  for (int d = 0; d < kDevices; ++d)
+    ASSERT_EQ(machine->Allocate(process, d, 4, &memory[d]), Status::kSuccess);
+  const std::string text = kStore;
+  for (int d = 0; d < kDevices; ++d) {
+    const int peer = (d + kDevices - 1) % kDevices;
+    ASSERT_EQ(machine->EnablePeer(process, d, peer), Status::kSuccess);
+    ASSERT_EQ(machine->EnablePeer(process, d, peer), Status::kPeerAccessAlreadyEnabled);
+    Status status;
+    auto module = machine->LoadModule(process, d, std::as_bytes(std::span(text)), &status);
+    ASSERT_TRUE(module);
+    KernelInfo info;
+    ASSERT_EQ(machine->GetKernel(*module, "k", &info), Status::kSuccess);
+    LaunchRequest request;
+    request.kernel = info.id;
+    request.grid = request.block = request.cluster = {1, 1, 1};
+    request.params.resize(info.param_bytes);
+    std::memcpy(request.params.data() + info.param_offsets[0], &memory[peer], 8);
+    std::memcpy(request.params.data() + info.param_offsets[1], &d, 4);
+    OpId op = 0;
+    ASSERT_EQ(
+        machine->Launch(process, machine->DefaultStream(process, d), request, machine->now(), &op),
+        Status::kSuccess);
+    ASSERT_TRUE(WaitFor(*machine, op));
+  }
+  EXPECT_TRUE(machine->TakeFaults().empty());
+  for (int d = 0; d < kDevices; ++d) {
+    auto copy = std::make_shared<CopyRequest>();
+    copy->src = memory[d];
+    copy->size = 4;
+    OpId op = 0;
+    ASSERT_EQ(machine->Copy(process, machine->DefaultStream(process, d), copy, machine->now(), &op),
+              Status::kSuccess);
+    ASSERT_TRUE(WaitFor(*machine, op));
+    int value = -1;
+    std::memcpy(&value, copy->bytes.data(), 4);
+    EXPECT_EQ(value, (d + 1) % kDevices);
+  }
+  EXPECT_EQ(machine->DisablePeer(process, 71, 70), Status::kSuccess);
+  EXPECT_EQ(machine->DisablePeer(process, 71, 7), Status::kPeerAccessNotEnabled);
+}
+
+TEST(ManyDevicesTest, MoreThanASetCanNameAreRefused) {
+  EXPECT_NE(Make(1, 128), nullptr);
+  EXPECT_EQ(Make(1, 129), nullptr);
+  EXPECT_EQ(Make(17, 8), nullptr);
+  EXPECT_NE(Make(17, 8, 4), nullptr);
+}
+
+TEST(ManyDevicesTest, AProcessSeesItsHostOnly) {
+  const auto machine = Make(2, 3);
+  ASSERT_NE(machine, nullptr);
+  const ProcessId here = machine->AddProcess(0, 0), beside = machine->AddProcess(1, 0),
+                  there = machine->AddProcess(2, 1);
+  EXPECT_EQ(machine->DeviceCount(here), 3);
+  EXPECT_EQ(machine->DeviceCount(there), 3);
+  EXPECT_FALSE(machine->CanAccessPeer(here, 0, 3));
+
+  const std::uint64_t before = machine->FreeMemory(there, 1);
+  Address memory = 0, opened = 0;
+  ASSERT_EQ(machine->Allocate(here, 1, 1 << 20, &memory), Status::kSuccess);
+  EXPECT_EQ(machine->FreeMemory(there, 1), before);
+  EXPECT_EQ(machine->FreeMemory(beside, 1), before - (1 << 20));
+
+  IpcHandle handle;
+  ASSERT_EQ(machine->IpcExport(here, memory, &handle), Status::kSuccess);
+  EXPECT_EQ(machine->IpcOpen(beside, 0, handle, &opened), Status::kSuccess);
+  EXPECT_EQ(machine->IpcOpen(there, 0, handle, &opened), Status::kInvalidValue);
+
+  EventId event = 0, other = 0;
+  int device = 0;
+  ASSERT_EQ(machine->CreateEvent(here, 1, false, &event), Status::kSuccess);
+  ASSERT_EQ(machine->ExportEvent(here, event, &handle), Status::kSuccess);
+  EXPECT_EQ(machine->OpenEvent(beside, handle, &device, &other), Status::kSuccess);
+  EXPECT_EQ(machine->OpenEvent(there, handle, &device, &other), Status::kInvalidValue);
+}
+
+TEST(ManyDevicesTest, FewerDevicesAreFewerOnEveryHost) {
+  const auto machine = Make(2, 8, 2);
+  ASSERT_NE(machine, nullptr);
+  EXPECT_EQ(machine->DeviceCount(machine->AddProcess(0, 0)), 2);
+  EXPECT_EQ(machine->DeviceCount(machine->AddProcess(1, 1)), 2);
+}
+
+}  // namespace
+}  // namespace allranks::node
