@@ -60,13 +60,12 @@ Next Copy(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
   landing->size = a.bytes;
   Time done = path.clock + world.costs.shared;
   Object* last = nullptr;
-  std::uint64_t sectors = 0, last_sector = ~std::uint64_t{0};
+  Reach reach;
+  std::uint64_t last_sector = ~std::uint64_t{0}, last_line = ~std::uint64_t{0};
   const auto charge = [&] {
-    if (last == nullptr || sectors == 0) return;
-    const auto packets = static_cast<std::uint32_t>((sectors + 3) / 4);
-    done = std::max(done, world.ChargeLoad(*cta.launch->device, *last, sectors * 32, packets,
-                                           path.clock, false));
-    sectors = 0;
+    if (last == nullptr || reach.bytes == 0) return;
+    done = std::max(done, world.ChargeLoad(cta, Mover::kSm, *last, reach, path.clock));
+    reach = {};
   };
   for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
     const int l = std::countr_zero(left);
@@ -90,10 +89,16 @@ Next Copy(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
       if (from.object.get() != last) {
         charge();
         last = from.object.get();
+        last_sector = last_line = ~std::uint64_t{0};
       }
       if (from.offset / 32 != last_sector) {
         last_sector = from.offset / 32;
-        ++sectors;
+        reach.bytes += 32;
+        if (last_sector / 4 != last_line) {
+          last_line = last_sector / 4;
+          ++reach.lines;
+          if (!world.InL2(*last, last_line)) ++reach.missed;
+        }
       }
       std::memcpy(piece.bytes, from.data(), size);
       world.stats.kernels[cta.launch->record].bytes_read += size;

@@ -18,10 +18,6 @@ using Next = World::AsyncNext;
 
 constexpr std::uint64_t kBulkAlign = 16;
 
-std::uint32_t Packets(std::uint64_t bytes) {
-  return static_cast<std::uint32_t>((bytes + 127) / 128);
-}
-
 void Deliver(Transfer& transfer) {
   World& world = *transfer.world;
   if (transfer.lost) return;
@@ -102,7 +98,8 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
     record.bytes_read += size;
     if (from.object->device != device.number) record.remote_bytes += size;
     const Time read = now + world.DelayTo(device, *from.object);
-    const Time done = world.ChargeLoad(device, *from.object, size, Packets(size), now, false);
+    const Time done = world.ChargeLoad(cta, Mover::kTma, *from.object,
+                                       world.Touch(*from.object, from.offset, size), now);
     StartTransfer(world, std::move(transfer), read, std::max(read, done));
     return Next::kGo;
   }
@@ -134,8 +131,9 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
   };
   record.bytes_written += size;
   if (to.object->device != device.number) record.remote_bytes += size;
-  const Time done = world.ChargeStore(device, *to.object, size, Packets(size), read);
-  cta.store_arrival = std::max(cta.store_arrival, done);
+  const Time done = world.ChargeStore(cta, Mover::kTma, *to.object,
+                                      world.Touch(*to.object, to.offset, size), read);
+  cta.store_arrival = std::max(cta.store_arrival, done + world.AckDelay(device, *to.object));
   JoinGroup(path, lane, read, done);
   StartTransfer(world, std::move(transfer), read, done);
   return Next::kGo;

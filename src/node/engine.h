@@ -140,6 +140,12 @@ class EngineT final : public Engine {
                    const std::uint64_t* offset);
   bool ReplicaLanes(const MemoryOp& m, std::uint32_t lanes, const Mapping& mapping,
                     const std::uint64_t* offset);
+  Reach ReachOf(const MemoryOp& m, std::uint32_t here, const Object& object,
+                const std::uint64_t* offset);
+  Time ChargeReplicas(const MemoryOp& m, std::uint32_t here, const Mapping& mapping,
+                      const std::uint64_t* offset);
+  void TellWritten(const MemoryOp& m, std::uint32_t here, Object& object,
+                   const std::uint64_t* offset, Time visible);
   bool Misaligned(const MemoryOp& m, std::uint32_t lanes, const std::uint64_t* offset);
   void OutOfBounds(const MemoryOp& m, int lane, std::uint64_t address, const char* space);
   Next Fence(const Op& op);

@@ -20,6 +20,14 @@ namespace allranks::node {
 
 inline constexpr std::uint32_t kMaxKept = 32;  // bytes of the widest vector access
 
+// How many of a warp's atomics have to wait for each other: all, if all are on one address.
+inline std::uint32_t Colliding(std::uint32_t lanes, const std::uint64_t* offset) {
+  const std::uint64_t first = offset[std::countr_zero(lanes)];
+  bool same = true;
+  ForLanes(lanes, [&](int l) { same &= offset[l] == first; });
+  return same ? static_cast<std::uint32_t>(std::popcount(lanes)) : 1;
+}
+
 template <class Observer>
 void EngineT<Observer>::OutOfBounds(const MemoryOp& m, int lane, std::uint64_t address,
                                     const char* space) {
@@ -272,16 +280,15 @@ bool EngineT<Observer>::DenseAccess(const MemoryOp& m) {
     observer_.OnAccess(Access{path_, &m, &object, kAllLanes, offsets,
                               static_cast<std::uint32_t>(bytes), path_->clock});
   }
-  const std::uint64_t sectors = (offset + size - 1) / 32 - offset / 32 + 1;
-  const auto packets = static_cast<std::uint32_t>((offset + size - 1) / 128 - offset / 128 + 1);
+  const Reach reach = world_.Touch(object, offset, size);
   KernelRecord& record = world_.stats.kernels[launch_->record];
   if (load) {
     record.bytes_read += size;
-    value_ready_ = world_.ChargeLoad(*device_, object, sectors * 32, packets, path_->clock, false);
+    value_ready_ = world_.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock);
     return true;
   }
   record.bytes_written += size;
-  const Time arrival = world_.ChargeStore(*device_, object, sectors * 32, packets, path_->clock);
+  const Time arrival = world_.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock);
   cta_->store_arrival = std::max(cta_->store_arrival, arrival);
   world_.last_change = std::max(world_.last_change, path_->clock);
   world_.timer_wakes = 0;
@@ -308,6 +315,13 @@ bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
                    fmt::format("{} accesses {} of device {} without {} from device {}",
                                code_->forms[path_->pc], mapping.object->name, peer,
                                mapping.pooled ? "the pool's access" : "peer access", own));
+      return false;
+    }
+    if (mapping.object->device != device_->number && world_.faulty_links &&
+        !world_.Reachable(*device_, mapping)) {
+      world_.Fault(*path_, Status::kNvlinkUncorrectable,
+                   fmt::format("{} accesses {} over a link that is dead", code_->forms[path_->pc],
+                               mapping.object->name));
       return false;
     }
     if (mapping.read_only && m.what != MemoryOp::What::kLoad) {
@@ -350,19 +364,94 @@ bool EngineT<Observer>::ReplicaLanes(const MemoryOp& m, std::uint32_t lanes, con
     return false;
   }
   std::byte sum[kLanes][kMaxKept];
+  // All replicas are reached at once: what the first one costs is the cost of all.
+  Time visible = 0;
   for (std::size_t r = 0; r < mapping.replicas.size(); ++r) {
     const Replica& replica = mapping.replicas[r];
     std::uint64_t place[kLanes];
     ForLanes(lanes, [&](int l) { place[l] = offset[l] + replica.offset; });
-    if (!ObjectLanes(m, lanes, *replica.object, place)) return false;
+    if (!MemoryGroup(m, lanes, replica.object.get(), replica.object->data, replica.object->size,
+                     place)) {
+      return false;
+    }
+    if (r == 0) visible = ChargeReplicas(m, lanes, mapping, place);
     if (m.what == MemoryOp::What::kLoad) {
       ForLanes(lanes, [&](int l) { FoldLane(m, registers_, l, r == 0, sum[l]); });
+    } else {
+      TellWritten(m, lanes, *replica.object, place, visible);
     }
   }
   if (m.what == MemoryOp::What::kLoad) {
     ForLanes(lanes, [&](int l) { LoadLane(m, registers_, l, sum[l]); });
   }
   return true;
+}
+
+// Whole sectors and lines that the lanes reach.
+template <class Observer>
+Reach EngineT<Observer>::ReachOf(const MemoryOp& m, std::uint32_t here, const Object& object,
+                                 const std::uint64_t* offset) {
+  const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
+  if (dense_) return world_.Touch(object, offset[0], kLanes * bytes);
+  Reach reach;
+  std::uint64_t last_sector = ~std::uint64_t{0}, last_line = ~std::uint64_t{0};
+  ForLanes(here, [&](int l) {
+    for (std::uint64_t s = offset[l] / 32; s <= (offset[l] + bytes - 1) / 32; ++s) {
+      if (s == last_sector) continue;
+      last_sector = s;
+      reach.bytes += 32;
+      if (s / 4 == last_line) continue;
+      last_line = s / 4;
+      ++reach.lines;
+      if (!world_.InL2(object, last_line)) ++reach.missed;
+    }
+  });
+  return reach;
+}
+
+// Of stores: when the last replica has them.
+template <class Observer>
+Time EngineT<Observer>::ChargeReplicas(const MemoryOp& m, std::uint32_t here,
+                                       const Mapping& mapping, const std::uint64_t* offset) {
+  const Reach reach = ReachOf(m, here, *mapping.replicas.front().object, offset);
+  const auto requested = static_cast<std::uint64_t>(std::popcount(here)) * m.bytes * m.count;
+  KernelRecord& record = world_.stats.kernels[launch_->record];
+  record.remote_bytes += requested;
+  if (m.what == MemoryOp::What::kLoad) {
+    record.bytes_read += requested;
+    value_ready_ = std::max(
+        value_ready_, world_.ChargeMulticastLoad(*cta_, mapping.replicas, reach, path_->clock));
+    return value_ready_;
+  }
+  record.bytes_written += requested;
+  const Time visible =
+      world_.ChargeMulticastStore(*cta_, Mover::kMulticast, mapping.replicas, reach, path_->clock);
+  // The slowest acknowledgement comes back the way of the slowest store.
+  Time back = 0;
+  for (const Replica& replica : mapping.replicas) {
+    back = std::max(back, world_.AckDelay(*device_, *replica.object));
+  }
+  cta_->store_arrival = std::max(cta_->store_arrival, visible + back);
+  return visible;
+}
+
+// Bytes of the object have changed; others can see it from `visible` on.
+template <class Observer>
+void EngineT<Observer>::TellWritten(const MemoryOp& m, std::uint32_t here, Object& object,
+                                    const std::uint64_t* offset, Time visible) {
+  const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
+  if (changed_) {
+    world_.last_change = std::max(world_.last_change, path_->clock);
+    world_.timer_wakes = 0;
+  }
+  if (m.Strong()) object.late.Close(visible);  // of what MemoryGroup has added
+  if (!changed_ || object.watches.empty()) return;
+  if (dense_) {
+    world_.NotifyWrite(object, offset[0], kLanes * bytes, path_->clock, visible);
+    return;
+  }
+  ForLanes(here,
+           [&](int l) { world_.NotifyWrite(object, offset[l], bytes, path_->clock, visible); });
 }
 
 // Lanes whose bytes are all in one object: the access, what it costs, and who is told of it.
@@ -372,26 +461,7 @@ bool EngineT<Observer>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Objec
   const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
   if (!MemoryGroup(m, here, &object, object.data, object.size, offset)) return false;
 
-  // What it costs: whole sectors, and packets where it leaves the device.
-  std::uint64_t sectors = 0;
-  std::uint32_t packets = 0;
-  std::uint64_t last_sector = ~std::uint64_t{0}, last_line = ~std::uint64_t{0};
-  if (dense_) {
-    sectors = (offset[31] + bytes - 1) / 32 - offset[0] / 32 + 1;
-    packets = static_cast<std::uint32_t>((offset[31] + bytes - 1) / 128 - offset[0] / 128 + 1);
-  } else {
-    ForLanes(here, [&](int l) {
-      for (std::uint64_t s = offset[l] / 32; s <= (offset[l] + bytes - 1) / 32; ++s) {
-        if (s == last_sector) continue;
-        last_sector = s;
-        ++sectors;
-        if (s / 4 != last_line) {
-          last_line = s / 4;
-          ++packets;
-        }
-      }
-    });
-  }
+  const Reach reach = ReachOf(m, here, object, offset);
   const auto requested = static_cast<std::uint64_t>(std::popcount(here)) * bytes;
   KernelRecord& record = world_.stats.kernels[launch_->record];
   if (object.device != device_->number) record.remote_bytes += requested;
@@ -399,41 +469,34 @@ bool EngineT<Observer>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Objec
   switch (m.what) {
     case MemoryOp::What::kLoad:
       record.bytes_read += requested;
-      value_ready_ = std::max(value_ready_, world_.ChargeLoad(*device_, object, sectors * 32,
-                                                              packets, path_->clock, m.Strong()));
+      value_ready_ =
+          std::max(value_ready_, world_.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock));
       return true;
     case MemoryOp::What::kStore:
+      record.bytes_written += requested;
+      visible = world_.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock);
+      break;
     case MemoryOp::What::kReduce:
       record.bytes_written += requested;
-      visible = world_.ChargeStore(*device_, object, sectors * 32, packets, path_->clock);
+      visible =
+          world_.AtomicTurn(object, offset[std::countr_zero(here)], Colliding(here, offset),
+                            world_.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock));
       break;
     default: {
       record.bytes_read += requested;
       record.bytes_written += requested;
-      value_ready_ = std::max(value_ready_, world_.ChargeLoad(*device_, object, sectors * 32,
-                                                              packets, path_->clock, true));
-      // Same-address atomics leave one after the other.
-      value_ready_ += static_cast<Time>(std::popcount(here) - 1) * world_.costs.atomic;
-      visible = path_->clock + world_.DelayTo(*device_, object);
+      const Time delay = world_.DelayTo(*device_, object);
+      const Time turn = world_.AtomicTurn(object, offset[std::countr_zero(here)],
+                                          Colliding(here, offset), path_->clock + delay);
+      visible = turn;
+      value_ready_ =
+          std::max(value_ready_, world_.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock) +
+                                     (turn - path_->clock - delay));
       break;
     }
   }
-  cta_->store_arrival = std::max(cta_->store_arrival, visible);
-  if (changed_) {
-    world_.last_change = std::max(world_.last_change, path_->clock);
-    world_.timer_wakes = 0;
-  }
-  if (m.Strong()) {
-    object.late.Close(visible);  // of what MemoryGroup has added
-  }
-  if (changed_ && !object.watches.empty()) {
-    if (dense_) {
-      world_.NotifyWrite(object, offset[0], 32 * bytes, path_->clock, visible);
-    } else {
-      ForLanes(here,
-               [&](int l) { world_.NotifyWrite(object, offset[l], bytes, path_->clock, visible); });
-    }
-  }
+  cta_->store_arrival = std::max(cta_->store_arrival, visible + world_.AckDelay(*device_, object));
+  TellWritten(m, here, object, offset, visible);
   return true;
 }
 

@@ -383,7 +383,7 @@ void MachineImpl::HostWrote(ProcessId id, Time at) {
       const Watch watch = object.watches[i];
       if (watch.path == nullptr) continue;
       if (!watch.path->parked->reads[watch.index].Current()) {
-        world_.NotifyWrite(object, watch.offset, watch.size, at, at + world_.costs.pcie);
+        world_.NotifyWrite(object, watch.offset, watch.size, at, at + world_.costs.host);
       }
     }
   }

@@ -123,24 +123,34 @@ Status MachineImpl::Memset(ProcessId process, StreamId stream, const MemsetReque
   return Status::kSuccess;
 }
 
-// One piece of a copy or memset: charged now, applied when it has arrived.
+int MachineImpl::FreeEngine(const Device& device) {
+  return static_cast<int>(std::min_element(device.engines.begin(), device.engines.end()) -
+                          device.engines.begin());
+}
+
+// One piece of a copy or memset: sent now, applied when it has arrived. The next one follows when
+// its engine is free again, not when this one is there.
 void MachineImpl::StepCopy(OpId id) {
   Operation& op = operations_.at(id);
-  const std::uint64_t piece = std::min(kCopyPiece, op.size - op.done);
+  const std::uint64_t piece = std::min(kCopyPiece, op.size - op.sent);
   const int from = op.src.object != nullptr ? op.src.object->device : -1;
   const int to = op.dst.object != nullptr ? op.dst.object->device : -1;
   const bool memset = op.what == Operation::What::kMemset;
-  const Time arrival = world_.ChargeCopy(memset ? to : from, to, piece, world_.now);
-  At(arrival, [this, id, piece] {
+  Device& runner = world_.devices[static_cast<std::size_t>(op.device)];
+  const CopyTimes times =
+      world_.ChargeCopy(runner, op.engine, memset ? to : from, to, piece, world_.now);
+  op.sent += piece;
+  if (op.sent < op.size) {
+    At(times.sent, [this, id] {
+      if (operations_.contains(id)) StepCopy(id);
+    });
+  }
+  At(times.arrived, [this, id, piece] {
     const auto it = operations_.find(id);
     if (it == operations_.end()) return;
-    Operation& o = it->second;
-    ApplyCopy(o, piece);
-    if (o.done < o.size) {
-      StepCopy(id);
-      return;
-    }
-    world_.stats.copies[o.record].end = world_.now;
+    ApplyCopy(it->second, piece);
+    if (it->second.done < it->second.size) return;
+    world_.stats.copies[it->second.record].end = world_.now;
     Complete(id, world_.now);
   });
 }

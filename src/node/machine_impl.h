@@ -135,6 +135,8 @@ struct Operation {
   std::shared_ptr<CopyRequest> copy;
   Place src, dst;
   std::uint64_t size = 0, done = 0;  // bytes of all rows
+  std::uint64_t sent = 0;            // of these: on their way
+  int engine = 0;                    // of its device, that moves them
   std::uint64_t row = 0;             // bytes of one
   Rows rows;
   std::uint32_t value = 0;
@@ -316,6 +318,7 @@ class MachineImpl final : public Machine {
   void Start(OpId id);
   void StartKernel(Operation& op);
   void StepCopy(OpId id);
+  static int FreeEngine(const Device& device);
   void StartHost(Operation& op);
   void StepValues(OpId id);
   // Looks at the value that the operation waits for; puts a watch on it if it is not there yet.

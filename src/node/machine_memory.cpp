@@ -170,8 +170,12 @@ Status MachineImpl::Prefetch(ProcessId id, StreamId stream, Address address, std
 
 void MachineImpl::StartMove(Operation& op) {
   const int from = op.dst.object->device;
+  Device& runner = world_.devices[static_cast<std::size_t>(op.device)];
   const Time arrival =
-      from == op.target ? world_.now : world_.ChargeCopy(from, op.target, op.size, world_.now);
+      from == op.target
+          ? world_.now
+          : world_.ChargeCopy(runner, FreeEngine(runner), from, op.target, op.size, world_.now)
+                .arrived;
   At(arrival, [this, id = op.id] {
     const auto it = operations_.find(id);
     if (it == operations_.end()) return;

@@ -171,7 +171,7 @@ void MachineImpl::RecheckValues(Time at) {
     if (!place.object->HostVisible()) continue;
     const ValueOp& value = op.values[op.step];
     if (Holds(value, Read(place, value.width)))
-      world_.on_host_watch(op.watch, at + world_.costs.pcie);
+      world_.on_host_watch(op.watch, at + world_.costs.host);
   }
 }
 

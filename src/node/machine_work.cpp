@@ -133,6 +133,7 @@ void MachineImpl::Start(OpId id) {
       record.start = world_.now;
       op.record = std::min(world_.stats.copies.size(), kMaxRecords);
       if (op.record == world_.stats.copies.size()) world_.stats.copies.push_back(record);
+      op.engine = FreeEngine(world_.devices[static_cast<std::size_t>(op.device)]);
       StepCopy(id);
       break;
     }

@@ -7,6 +7,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -55,6 +56,11 @@ struct Watch {
   std::uint32_t index = 0;  // which of the waiter's reads this is
 };
 
+struct FreeDeleter {
+  void operator()(std::uint32_t* stamps) const { std::free(stamps); }
+};
+using L2Stamps = std::unique_ptr<std::uint32_t[], FreeDeleter>;
+
 struct Object {
   enum class Kind : std::uint8_t { kDevice, kPinned, kManaged, kGlobal, kConst, kShared };
   std::uint32_t id = 0;
@@ -69,6 +75,7 @@ struct Object {
   int mappings = 0;
   std::vector<Watch> watches;
   LateWrites late;
+  mutable L2Stamps stamps;  // per line of 128 bytes (World::Touch); made on first use
   // Mapped into its process, which can change it at any time.
   bool HostVisible() const { return kind == Kind::kPinned || kind == Kind::kManaged; }
 };

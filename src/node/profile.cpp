@@ -153,6 +153,38 @@ class Section {
     *minor = text[dot + 1] - '0';
   }
 
+  void Texts(const char* key, std::vector<std::string>* out) {
+    const std::string expected = "a list of texts";
+    const toml::node* node = Find(key, expected);
+    if (node == nullptr) return;
+    const toml::array* list = node->as_array();
+    if (list == nullptr || !ReadTexts(*list, out)) Wrong(node, key, expected);
+  }
+
+  // Lists of `count` texts each.
+  template <class F>
+  void TextLists(const char* key, std::size_t count, F add) {
+    const std::string expected = fmt::format("a list of lists of {} texts", count);
+    const toml::node* node = Find(key, expected);
+    if (node == nullptr) return;
+    const toml::array* list = node->as_array();
+    if (list == nullptr) return Wrong(node, key, expected);
+    for (const toml::node& element : *list) {
+      std::vector<std::string> texts;
+      if (!element.is_array() || !ReadTexts(*element.as_array(), &texts) || texts.size() != count) {
+        return Wrong(&element, key, expected);
+      }
+      add(texts);
+    }
+  }
+
+  std::vector<std::string> Keys() const {
+    std::vector<std::string> keys;
+    if (table_ == nullptr) return keys;
+    for (const auto& [key, node] : *table_) keys.emplace_back(key.str());
+    return keys;
+  }
+
   // A table below this one, or null.
   const toml::table* Table(const char* key) {
     const toml::node* node = Find(key, "a section");
@@ -172,6 +204,14 @@ class Section {
   }
 
  private:
+  static bool ReadTexts(const toml::array& list, std::vector<std::string>* out) {
+    for (const toml::node& element : list) {
+      if (!element.is_string()) return false;
+      out->push_back(element.as_string()->get());
+    }
+    return true;
+  }
+
   static bool Within(double value, double low, double high) {
     return value >= low && value <= high;
   }
@@ -208,8 +248,8 @@ class Section {
 
 void ReadMachineAndDevice(Section& root, Faults* faults, Profile* p) {
   Section machine(root.Table("machine"), "machine", faults);
-  machine.Int("hosts", &p->machine.hosts, 1, 1024);
-  machine.Int("devices_per_host", &p->machine.devices_per_host, 1, 1024);
+  machine.Int("hosts", &p->machine.hosts, 1, 128);
+  machine.Int("devices_per_host", &p->machine.devices_per_host, 1, 128);
   machine.RejectOthers();
 
   Section device(root.Table("device"), "device", faults);
@@ -272,6 +312,46 @@ void ReadSm(Section& root, Faults* faults, Profile* p) {
   latency.RejectOthers();
 }
 
+void ReadTopology(Section& root, Faults* faults, Profile* p) {
+  Section links(root.Table("links"), "links", faults);
+  for (const std::string& name : links.Keys()) {
+    LinkKind kind;
+    kind.name = name;
+    Section link(links.Table(name.c_str()), "links." + name, faults);
+    link.Number("gbs", &kind.gbs);
+    link.Number("efficiency", &kind.efficiency, 1);
+    link.Nanoseconds("latency_ns", &kind.latency);
+    link.Int("packet_bytes", &kind.packet_bytes, 1, 1 << 16);
+    link.Int("header_bytes", &kind.header_bytes, 0, 1 << 16);
+    link.RejectOthers();
+    p->topology.kinds.push_back(std::move(kind));
+  }
+
+  Section multicast(root.Table("multicast"), "multicast", faults);
+  multicast.Flag("supported", &p->multicast.supported);
+  multicast.Number("efficiency", &p->multicast.efficiency, 1);
+  multicast.Nanoseconds("reduce_ns", &p->multicast.reduce);
+  multicast.RejectOthers();
+
+  TopologyText text;
+  Section topology(root.Table("topology"), "topology", faults);
+  static constexpr const char* kKeys[] = {"",     "cpus",    "nvswitches", "pcie_switches",
+                                          "nics", "networks"};
+  for (std::size_t kind = 1; kind < 6; ++kind) topology.Texts(kKeys[kind], &text.names[kind]);
+  topology.Texts("machine_wide", &text.machine_wide);
+  topology.TextLists("wires", 3, [&](const std::vector<std::string>& wire) {
+    text.wires.push_back({wire[0], wire[1], wire[2]});
+  });
+  topology.TextLists("meshes", 2, [&](const std::vector<std::string>& mesh) {
+    text.meshes.push_back({mesh[0], "", mesh[1]});
+  });
+  topology.RejectOthers();
+  if (faults->Any()) return;
+  const auto built = BuildTopology(text, static_cast<int>(p->machine.hosts),
+                                   static_cast<int>(p->machine.devices_per_host), &p->topology);
+  if (!built) faults->Add(root.Table("topology"), "[topology] {}", built.error().message);
+}
+
 void ReadLinks(Section& root, Faults* faults, Profile* p) {
   Section bandwidth(root.Table("bandwidth"), "bandwidth", faults);
   bandwidth.Number("hbm_gbs", &p->bandwidth.hbm_gbs);
@@ -281,24 +361,10 @@ void ReadLinks(Section& root, Faults* faults, Profile* p) {
   bandwidth.Int("shared_bytes_per_cycle", &p->bandwidth.shared_bytes_per_cycle, 1, 1 << 16);
   bandwidth.Int("l2_sector_bytes", &p->bandwidth.l2_sector_bytes, 1, 1 << 12);
   bandwidth.Int("line_bytes", &p->bandwidth.line_bytes, 1, 1 << 12);
+  bandwidth.Number("sm_l2_gbs", &p->bandwidth.sm_l2_gbs);
+  bandwidth.Number("sm_remote_gbs", &p->bandwidth.sm_remote_gbs);
+  bandwidth.Number("tma_remote_gbs", &p->bandwidth.tma_remote_gbs);
   bandwidth.RejectOthers();
-
-  Section nvlink(root.Table("nvlink"), "nvlink", faults);
-  nvlink.Nanoseconds("one_way_ns", &p->nvlink.one_way);
-  nvlink.Number("gbs", &p->nvlink.gbs);
-  nvlink.Number("efficiency", &p->nvlink.efficiency, 1);
-  nvlink.Int("packet_bytes", &p->nvlink.packet_bytes, 1, 1 << 16);
-  nvlink.Int("header_bytes", &p->nvlink.header_bytes, 0, 1 << 16);
-  nvlink.Int("flit_bytes", &p->nvlink.flit_bytes, 1, 1 << 16);
-  nvlink.RejectOthers();
-
-  Section pcie(root.Table("pcie"), "pcie", faults);
-  pcie.Nanoseconds("one_way_ns", &p->pcie.one_way);
-  pcie.Number("gbs", &p->pcie.gbs);
-  pcie.Number("efficiency", &p->pcie.efficiency, 1);
-  pcie.Int("packet_bytes", &p->pcie.packet_bytes, 1, 1 << 16);
-  pcie.Int("header_bytes", &p->pcie.header_bytes, 0, 1 << 16);
-  pcie.RejectOthers();
 
   Section copy(root.Table("copy_engine"), "copy_engine", faults);
   copy.Int("count", &p->copy_engine.count, 1, 64);
@@ -336,6 +402,12 @@ void ReadCosts(Section& root, Faults* faults, Profile* p) {
 
 // What no single key can violate. Only asked when every key is right by itself.
 void CheckTogether(Faults* faults, const Profile& p) {
+  if (p.DeviceCount() > 128) {
+    faults->Add(nullptr, "[machine] has {} devices: expected at most 128", p.DeviceCount());
+  }
+  if (p.validated != "fitted" && p.validated != "rough" && p.validated != "untested") {
+    faults->Add(nullptr, "validated is \"{}\": expected fitted, rough or untested", p.validated);
+  }
   const std::int64_t sms =
       std::accumulate(p.device.gpc_sms.begin(), p.device.gpc_sms.end(), std::int64_t{0});
   if (sms != p.device.sms) {
@@ -391,6 +463,7 @@ Result<Profile> ParseProfile(std::string_view text, const std::string& origin) {
   ReadMachineAndDevice(root, &faults, &profile);
   ReadSm(root, &faults, &profile);
   ReadLinks(root, &faults, &profile);
+  ReadTopology(root, &faults, &profile);
   ReadCosts(root, &faults, &profile);
   root.RejectOthers();
   if (!faults.Any()) CheckTogether(&faults, profile);

@@ -15,15 +15,18 @@
 
 #include "base/result.h"
 #include "node/time.h"
+#include "node/topology.h"
 
 namespace allranks::node {
 
 struct Profile {
   std::string name;
   std::int64_t version = 0;  // of the file's format; kVersion is the only one read
-  std::string validated;     // "rough": constants are right in size; rankings are not yet checked
+  // How far the whole was compared with hardware: "fitted" (against published measurements,
+  // docs/fidelity.md), "rough" (constants are of the right size) or "untested".
+  std::string validated;
 
-  static constexpr std::int64_t kVersion = 1;
+  static constexpr std::int64_t kVersion = 2;
 
   struct Machine {
     std::int64_t hosts = 0;
@@ -96,31 +99,25 @@ struct Profile {
     std::int32_t shared_bytes_per_cycle = 0;  // per SM
     std::int32_t l2_sector_bytes = 0;
     std::int32_t line_bytes = 0;
+    double sm_l2_gbs = 0;       // of one SM to its L2
+    double sm_remote_gbs = 0;   // of one SM to other memories, by loads and stores
+    double tma_remote_gbs = 0;  // the same by bulk copies
   } bandwidth;
 
-  // Device to device through the switch.
-  struct Nvlink {
-    Time one_way = 0;  // `one_way_ns`
-    double gbs = 0;    // raw, per device and direction
-    double efficiency = 0;
-    std::int32_t packet_bytes = 0;  // largest payload of one packet
-    std::int32_t header_bytes = 0;  // each packet's own cost on the link
-    std::int32_t flit_bytes = 0;    // payloads are padded to multiples of this
-  } nvlink;
+  // Links and what they join (topology.h); from [links.*] and [topology].
+  Topology topology;
 
-  // Device to its host.
-  struct Pcie {
-    Time one_way = 0;  // `one_way_ns`
-    double gbs = 0;    // raw, per device and direction
-    double efficiency = 0;
-    std::int32_t packet_bytes = 0;
-    std::int32_t header_bytes = 0;
-  } pcie;
+  // What a switch does with a multicast object (multimem instructions).
+  struct Multicast {
+    bool supported = false;
+    double efficiency = 0;  // of a port's rate, for replicated stores and reductions
+    Time reduce = 0;        // `reduce_ns`: the switch's own time for a reduction
+  } multicast;
 
   struct CopyEngine {
-    std::int32_t count = 0;
-    Time startup = 0;  // `startup_ns`
-    double gbs = 0;
+    std::int32_t count = 0;  // of a device
+    Time startup = 0;        // `startup_ns`: from its turn in the stream to its first byte
+    double gbs = 0;          // of one engine
   } copy_engine;
 
   struct Launch {

@@ -54,6 +54,9 @@ class Server {
     }
   }
 
+  // How long so many units take when nobody else asks.
+  Time Span(std::int64_t units) const { return units * kScale * per_unit_ >> kFraction; }
+
   std::int64_t total() const { return total_; }
 
  private:

@@ -20,6 +20,7 @@ enum class Status : int {
   kUnsupportedLimit = 215,
   kPeerAccessUnsupported = 217,
   kInvalidPtx = 218,
+  kNvlinkUncorrectable = 220,
   kUnsupportedPtxVersion = 222,
   kInvalidSource = 300,
   kFileNotFound = 301,

@@ -192,16 +192,23 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
   }
   if (!MakeTile(world, path, a, lane, shared.offset, !load, tile.get())) return Next::kGone;
   transfer->buffer.resize(span);
-  std::uint64_t moved = 0, sectors = 0;
+  std::uint64_t moved = 0, last_line = ~std::uint64_t{0};
+  Reach reach;
   std::shared_ptr<Object> object;
   for (const Run& run : tile->runs) {
     if (run.global.object == nullptr) continue;
     object = run.global.object;
     moved += run.size;
-    sectors += (run.global.offset % 32 + run.size + 31) / 32;
+    reach.bytes += (run.global.offset % 32 + run.size + 31) / 32 * 32;
+    const std::uint64_t end = (run.global.offset + run.size - 1) / 128;
+    for (std::uint64_t line = run.global.offset / 128; line <= end; ++line) {
+      if (line == last_line) continue;  // chunks of swizzled rows are neighbours
+      last_line = line;
+      ++reach.lines;
+      if (!world.InL2(*object, line)) ++reach.missed;
+    }
   }
-  if (map.swizzle != 0) sectors = moved / 32 + 1;  // neighbouring chunks share them
-  const auto packets = static_cast<std::uint32_t>(sectors / 4 + 1);
+  if (map.swizzle != 0) reach.bytes = moved;  // neighbouring chunks share sectors
   const Time now = path.clock;
   if (load) {
     record.bytes_read += moved;
@@ -222,7 +229,7 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
     if (object != nullptr) {
       if (object->device != device.number) record.remote_bytes += moved;
       read = now + world.DelayTo(device, *object);
-      done = world.ChargeLoad(device, *object, sectors * 32, packets, now, false);
+      done = world.ChargeLoad(cta, Mover::kTma, *object, reach, now);
     }
     StartTransfer(world, std::move(transfer), read, std::max(read, done));
     return Next::kGo;
@@ -246,12 +253,13 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
   };
   record.bytes_written += moved;
   const Time read = now + SharedTime(world, span);
-  Time done = read;
+  Time done = read, acknowledged = read;
   if (object != nullptr) {
     if (object->device != device.number) record.remote_bytes += moved;
-    done = world.ChargeStore(device, *object, sectors * 32, packets, read);
+    done = world.ChargeStore(cta, Mover::kTma, *object, reach, read);
+    acknowledged = done + world.AckDelay(device, *object);
   }
-  cta.store_arrival = std::max(cta.store_arrival, done);
+  cta.store_arrival = std::max(cta.store_arrival, acknowledged);
   JoinGroup(path, lane, read, done);
   StartTransfer(world, std::move(transfer), read, done);
   return Next::kGo;

@@ -1,86 +1,192 @@
-// What accesses cost: which servers an access passes and how long it is on its way.
+// What accesses and copies cost: which servers they pass and how long they are on their way.
+//
+// An access leaves its SM through the SM's port, goes to the L2 of the memory's home (over the
+// fabric, if that is another device or the host) and on to HBM if its lines are not there.
+#include <algorithm>
+#include <cstdlib>
+
 #include "node/world.h"
 
 namespace allranks::node {
 namespace {
 
-// Payload plus headers, in bytes on the wire.
-std::int64_t WireBytes(std::uint64_t bytes, std::uint32_t packets, std::int32_t header) {
-  return static_cast<std::int64_t>(bytes) + static_cast<std::int64_t>(packets) * header;
+constexpr std::uint64_t kLine = 128, kSector = 32;
+constexpr std::uint64_t kStampUnit = 32;  // lines filled per step of a stamp
+
+std::vector<int> HomesOf(std::span<const Replica> replicas) {
+  std::vector<int> homes;
+  for (const Replica& replica : replicas) homes.push_back(replica.object->device);
+  return homes;
 }
+
+std::int64_t Units(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes); }
 
 }  // namespace
 
-Time World::DelayTo(const Device& device, const Object& object) const {
-  if (object.device < 0) return costs.pcie;
-  if (object.device != device.number) return costs.link + costs.l2 / 2;
-  return costs.l2 / 2;
-}
-
-Time World::ChargeLoad(Device& device, const Object& object, std::uint64_t bytes,
-                       std::uint32_t packets, Time at, bool strong) {
-  const auto amount = static_cast<std::int64_t>(bytes);
-  if (object.device < 0) {
-    // Request out, data back in: a read occupies the way in with its data.
-    const Time served =
-        device.pcie_in.Take(at + costs.pcie, WireBytes(bytes, packets, profile.pcie.header_bytes));
-    return served + costs.pcie;
+bool World::InL2(const Object& object, std::uint64_t line) {
+  if (object.device < 0) return true;
+  L2Stamps& stamps = object.stamps;
+  if (stamps == nullptr) {
+    const std::uint64_t lines = (object.size + kLine - 1) / kLine;
+    stamps.reset(static_cast<std::uint32_t*>(std::calloc(lines, sizeof(std::uint32_t))));
+    if (stamps == nullptr) return false;
   }
   Device& home = devices[static_cast<std::size_t>(object.device)];
-  if (&home == &device) {
-    Time served = device.l2.Take(at, amount);
-    if (strong) return served + costs.l2;
-    served = device.hbm.Take(served, amount);
-    return served + costs.hbm;
-  }
-  const std::int64_t wire = WireBytes(bytes, packets, profile.nvlink.header_bytes);
-  Time served =
-      device.link_out.Take(at, static_cast<std::int64_t>(packets) * profile.nvlink.header_bytes);
-  served = home.link_out.Take(served + costs.link + costs.l2, wire);
-  served = device.link_in.Take(served, wire);
-  return served + costs.link;
+  const auto now_at = static_cast<std::uint32_t>(home.l2_filled / kStampUnit + 1);
+  const std::uint32_t stamp = stamps[line];
+  stamps[line] = now_at;
+  if (stamp != 0 && now_at - stamp < l2_stamps) return true;
+  ++home.l2_filled;
+  return false;
 }
 
-Time World::ChargeStore(Device& device, const Object& object, std::uint64_t bytes,
-                        std::uint32_t packets, Time at) {
-  const auto amount = static_cast<std::int64_t>(bytes);
-  if (object.device < 0) {
-    const Time served =
-        device.pcie_out.Take(at, WireBytes(bytes, packets, profile.pcie.header_bytes));
-    return served + costs.pcie;
-  }
+Reach World::Touch(const Object& object, std::uint64_t offset, std::uint64_t size) {
+  Reach reach;
+  if (size == 0) return reach;
+  reach.bytes = ((offset + size - 1) / kSector - offset / kSector + 1) * kSector;
+  const std::uint64_t first = offset / kLine, last = (offset + size - 1) / kLine;
+  reach.lines = static_cast<std::uint32_t>(last - first + 1);
+  for (std::uint64_t line = first; line <= last; ++line) reach.missed += InL2(object, line) ? 0 : 1;
+  return reach;
+}
+
+const Route& World::WayTo(const Device& device, const Object& object) {
+  const int to = object.device < 0 ? fabric.HostOf(device.number) : object.device;
+  return fabric.Way(device.number, to < 0 ? device.number : to);
+}
+
+const Route& World::WayFrom(const Device& device, const Object& object) {
+  const int from = object.device < 0 ? fabric.HostOf(device.number) : object.device;
+  return fabric.Way(from < 0 ? device.number : from, device.number);
+}
+
+Time World::DelayTo(const Device& device, const Object& object) {
+  if (object.device == device.number) return costs.l2 / 2;
+  const Time way = WayTo(device, object).latency;
+  return object.device < 0 ? way : way + costs.l2 / 2;
+}
+
+Time World::AckDelay(const Device& device, const Object& object) {
+  return object.device == device.number ? 0 : WayFrom(device, object).latency;
+}
+
+bool World::Reachable(const Device& device, const Mapping& mapping) {
+  const auto alive = [&](const Object& object) {
+    return fabric.Alive(WayTo(device, object)) && fabric.Alive(WayFrom(device, object));
+  };
+  return alive(*mapping.object) &&
+         std::all_of(mapping.replicas.begin(), mapping.replicas.end(),
+                     [&](const Replica& replica) { return alive(*replica.object); });
+}
+
+Time World::AtHome(const Object& object, const Reach& reach, Time at) {
+  if (object.device < 0) return at;
   Device& home = devices[static_cast<std::size_t>(object.device)];
-  if (&home == &device) {
-    const Time served = device.hbm.Take(device.l2.Take(at, amount), amount);
-    return served + costs.l2 / 2;
-  }
-  const std::int64_t wire = WireBytes(bytes, packets, profile.nvlink.header_bytes);
-  const Time sent = device.link_out.Take(at, wire);
-  const Time received = home.link_in.Take(sent + costs.link, wire);
-  return received + costs.l2 / 2;
+  const Time served = home.l2.Take(at, Units(reach.bytes));
+  if (reach.missed == 0) return served;
+  return home.hbm.Take(served, Units(reach.bytes * reach.missed / reach.lines));
 }
 
-Time World::ChargeCopy(int from, int to, std::uint64_t bytes, Time at) {
-  const auto amount = static_cast<std::int64_t>(bytes);
-  const auto packets = static_cast<std::uint32_t>(bytes / 128 + 1);
-  Time served =
-      at + static_cast<Time>(static_cast<double>(bytes) * 1000.0 / profile.copy_engine.gbs);
-  if (from < 0 && to < 0) return served;
-  if (from < 0 || to < 0) {
-    Device& device = devices[static_cast<std::size_t>(from < 0 ? to : from)];
-    Server& way = from < 0 ? device.pcie_in : device.pcie_out;
-    return std::max(served,
-                    way.Take(at, WireBytes(bytes, packets / 2 + 1, profile.pcie.header_bytes))) +
-           costs.pcie;
+Time World::LeaveSm(const Cta& cta, Mover mover, bool remote, std::uint64_t bytes, Time at) {
+  Device& device = *cta.launch->device;
+  Server& port = device.sms[static_cast<std::size_t>(cta.sm)].port;
+  if (!remote) return port.Take(at, Units(bytes));
+  const std::int64_t weight = mover == Mover::kTma ? costs.tma_weight : costs.sm_weight;
+  return port.Take(at, Units(bytes) * weight / kWeight);
+}
+
+Time World::ChargeLoad(const Cta& cta, Mover mover, const Object& object, const Reach& reach,
+                       Time at) {
+  Device& device = *cta.launch->device;
+  const Time latency = reach.missed != 0 ? costs.hbm : costs.l2;
+  if (object.device == device.number) {
+    return AtHome(object, reach, LeaveSm(cta, mover, false, reach.bytes, at)) + latency;
   }
-  Device& source = devices[static_cast<std::size_t>(from)];
-  Device& target = devices[static_cast<std::size_t>(to)];
-  served = std::max(served, source.hbm.Take(at, amount));
-  served = std::max(served, target.hbm.Take(at, amount));
-  if (from == to) return served;
-  const std::int64_t wire = WireBytes(bytes, packets, profile.nvlink.header_bytes);
-  const Time sent = source.link_out.Take(at, wire);
-  return std::max(served, target.link_in.Take(sent + costs.link, wire));
+  // The request goes out, the data comes back: a read takes the way in with its data.
+  const Time sent = LeaveSm(cta, mover, true, reach.bytes, at);
+  Time served = fabric.Send(WayTo(device, object), 0, reach.lines, sent, mover);
+  served = AtHome(object, reach, served) + (object.device < 0 ? 0 : latency);
+  return fabric.Send(WayFrom(device, object), reach.bytes, reach.lines, served, mover);
+}
+
+Time World::ChargeStore(const Cta& cta, Mover mover, const Object& object, const Reach& reach,
+                        Time at) {
+  Device& device = *cta.launch->device;
+  if (object.device == device.number) {
+    return AtHome(object, reach, LeaveSm(cta, mover, false, reach.bytes, at)) + costs.l2 / 2;
+  }
+  const Time sent = LeaveSm(cta, mover, true, reach.bytes, at);
+  const Time there = fabric.Send(WayTo(device, object), reach.bytes, reach.lines, sent, mover);
+  return AtHome(object, reach, there) + (object.device < 0 ? 0 : costs.l2 / 2);
+}
+
+Time World::AtomicTurn(const Object& object, std::uint64_t offset, std::uint32_t operations,
+                       Time arrival) {
+  if (object.device < 0) return arrival;
+  Device& home = devices[static_cast<std::size_t>(object.device)];
+  if (home.atomics.empty()) home.atomics.resize(kAtomicLines);
+  const std::uint64_t line = offset / kSector * 0x9e3779b97f4a7c15 + object.id;
+  Time& free = home.atomics[(line >> 40) % kAtomicLines];
+  const Time start = std::max(arrival, free);
+  free = start + static_cast<Time>(operations) * costs.atomic;
+  return free - costs.atomic;
+}
+
+Time World::ChargeMulticastStore(const Cta& cta, Mover mover, std::span<const Replica> replicas,
+                                 const Reach& reach, Time at) {
+  const std::vector<int> members = HomesOf(replicas);
+  const Time sent = LeaveSm(cta, mover, true, reach.bytes, at);
+  Time last = fabric.Replicate(cta.launch->device->number, members, reach.bytes, reach.lines, sent);
+  for (const Replica& replica : replicas) {
+    last = std::max(last, AtHome(*replica.object, reach, sent + costs.l2 / 2));
+  }
+  return last + costs.l2 / 2;
+}
+
+Time World::ChargeMulticastLoad(const Cta& cta, std::span<const Replica> replicas,
+                                const Reach& reach, Time at) {
+  const std::vector<int> members = HomesOf(replicas);
+  const Time sent = LeaveSm(cta, Mover::kMulticast, true, reach.bytes, at);
+  for (const Replica& replica : replicas) AtHome(*replica.object, reach, sent);
+  const Time ready = reach.missed != 0 ? costs.hbm : costs.l2;
+  return fabric.Reduce(cta.launch->device->number, members, reach.bytes, reach.lines, sent, ready);
+}
+
+CopyTimes World::ChargeCopy(Device& runner, int engine, int from, int to, std::uint64_t bytes,
+                            Time at) {
+  CopyTimes times;
+  if (from < 0 && to < 0) {
+    times.sent =
+        at + static_cast<Time>(static_cast<double>(bytes) * 1000.0 / profile.copy_engine.gbs);
+    times.arrived = times.sent;
+    return times;
+  }
+  times.sent = times.arrived = at;
+  const auto memory = [&](int device) {
+    if (device < 0) return;
+    Server& hbm = devices[static_cast<std::size_t>(device)].hbm;
+    times.sent = std::max(times.sent, hbm.Take(at, Units(bytes)));
+  };
+  memory(from);
+  memory(to);
+  if (from == to) {
+    times.arrived = times.sent;
+    return times;
+  }
+  Time& free = runner.engines[static_cast<std::size_t>(engine)];
+  const Time start = std::max(at, free);
+  const int source = from < 0 ? fabric.HostOf(to) : from;
+  const int target = to < 0 ? fabric.HostOf(from) : to;
+  const Route& route = fabric.Way(source, target);
+  const std::uint64_t packet = route.ports.empty() ? kLine : fabric.PacketBytes(route);
+  const auto packets = static_cast<std::uint32_t>((bytes + packet - 1) / packet);
+  const Time there = fabric.Send(route, bytes, packets, start, Mover::kCopyEngine);
+  const auto busy =
+      static_cast<Time>(static_cast<double>(bytes) * 1000.0 / profile.copy_engine.gbs);
+  times.sent = std::max({times.sent, start + busy, there - route.latency});
+  times.arrived = times.sent + route.latency;
+  free = times.sent;
+  return times;
 }
 
 }  // namespace allranks::node

@@ -13,7 +13,9 @@ constexpr std::size_t kSmRing = 1024;  // buckets of an SM's servers: there are 
 }  // namespace
 
 World::World(const Profile& p, int count, std::uint64_t memory_limit)
-    : profile(p), backing(memory_limit) {
+    : profile(p),
+      fabric(profile, profile.CyclesToTime(profile.time.bucket_cycles)),
+      backing(memory_limit) {
   const auto cycles = [&](std::int64_t n) { return profile.CyclesToTime(n); };
   costs.cycle = cycles(1);
   // A warp's instructions depend on each other about every second time.
@@ -28,8 +30,14 @@ World::World(const Profile& p, int count, std::uint64_t memory_limit)
   costs.fence_gpu = cycles(profile.latency.fence_gpu);
   costs.fence_sys = cycles(profile.latency.fence_sys);
   costs.cluster = cycles(profile.latency.cluster);
-  costs.link = profile.nvlink.one_way;
-  costs.pcie = profile.pcie.one_way;
+  costs.host = fabric.HostOf(0) < 0 ? 0 : fabric.Way(fabric.HostOf(0), 0).latency;
+  const auto weight = [&](double gbs) {
+    return static_cast<std::int64_t>(
+        std::max(1.0, profile.bandwidth.sm_l2_gbs / gbs * static_cast<double>(kWeight)));
+  };
+  costs.sm_weight = weight(profile.bandwidth.sm_remote_gbs);
+  costs.tma_weight = weight(profile.bandwidth.tma_remote_gbs);
+  l2_stamps = static_cast<std::uint32_t>(profile.device.l2_bytes / (128 * 32));
   costs.quantum = cycles(profile.time.quantum_cycles);
 
   const Time bucket = cycles(profile.time.bucket_cycles);
@@ -43,10 +51,7 @@ World::World(const Profile& p, int count, std::uint64_t memory_limit)
     device.l2 = Server(bucket, bytes(profile.bandwidth.l2_gbs));
     device.hbm =
         Server(bucket, bytes(profile.bandwidth.hbm_gbs * profile.bandwidth.hbm_efficiency));
-    device.link_out = Server(bucket, bytes(profile.nvlink.gbs * profile.nvlink.efficiency));
-    device.link_in = Server(bucket, bytes(profile.nvlink.gbs * profile.nvlink.efficiency));
-    device.pcie_out = Server(bucket, bytes(profile.pcie.gbs * profile.pcie.efficiency));
-    device.pcie_in = Server(bucket, bytes(profile.pcie.gbs * profile.pcie.efficiency));
+    device.engines.resize(static_cast<std::size_t>(profile.copy_engine.count));
     device.sms.resize(static_cast<std::size_t>(profile.device.sms));
     for (Sm& sm : device.sms) {
       sm.threads = profile.sm.max_threads;
@@ -54,6 +59,7 @@ World::World(const Profile& p, int count, std::uint64_t memory_limit)
       sm.ctas = profile.sm.max_ctas;
       sm.registers = profile.sm.registers;
       sm.shared = profile.sm.shared_bytes;
+      sm.port = Server(bucket, bytes(profile.bandwidth.sm_l2_gbs), kSmRing);
       sm.tensor = Server(bucket, 4.0 * static_cast<double>(profile.time.bucket_cycles), kSmRing);
       sm.issue = Server(bucket,
                         static_cast<double>(profile.sm.issue_per_cycle) *

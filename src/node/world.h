@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "node/code.h"
+#include "node/fabric.h"
 #include "node/machine.h"
 #include "node/memory.h"
 #include "node/path_queue.h"
@@ -164,7 +165,7 @@ struct Cta {
   std::vector<std::byte> shared;
   Object shared_object;                // the same bytes, for those who wait for them
   std::vector<NamedBarrier> barriers;  // 16, made on first use
-  Time store_arrival = 0;              // when the last store of the CTA reaches its home
+  Time store_arrival = 0;              // when the CTA's last store is known to have arrived
   Time end = 0;                        // latest exit of a lane
   bool triggered = false;              // griddepcontrol.launch_dependents, or over
   std::map<std::uint32_t, MbarrierNote> mbarriers;  // by offset in shared memory, since their init
@@ -201,6 +202,7 @@ struct Launch {
 struct Sm {
   std::int32_t threads = 0, warps = 0, ctas = 0, registers = 0, shared = 0;  // free
   Server issue;
+  Server port;    // to the L2 and beyond: bytes
   Server tensor;  // tensor cores: cycles of a quarter of the SM
 };
 
@@ -211,7 +213,10 @@ struct Device {
   int next_sm = 0, next_gpc = 0;
   std::list<Launch> launches;  // started and not finished, oldest first
   PathQueue queue;
-  Server l2, hbm, link_out, link_in, pcie_out, pcie_in;
+  Server l2, hbm;
+  std::uint64_t l2_filled = 0;  // lines that have come into the L2
+  std::vector<Time> engines;    // copy engines: when each is free
+  std::vector<Time> atomics;    // units at the L2, by address: when each is free; made on first use
   std::uint64_t allocated = 0;
 };
 
@@ -231,13 +236,27 @@ struct Process {
 
 class Engine;
 
+// What an access reaches: bytes in whole sectors, lines, and how many of the lines were not in the
+// home's L2.
+struct Reach {
+  std::uint64_t bytes = 0;
+  std::uint32_t lines = 0, missed = 0;
+};
+
+struct CopyTimes {
+  Time sent = 0;     // its engine is free again
+  Time arrived = 0;  // the last byte is there
+};
+
 // Times of the profile in the unit of the clocks.
 struct Costs {
   Time cycle, step;  // one cycle; one instruction of one warp
   Time shared, l1, l2, hbm, atomic, barrier, fence_cta, fence_gpu, fence_sys;
-  Time cluster;     // to another SM of the GPC
-  Time link, pcie;  // one way
+  Time cluster;  // to another SM of the GPC
+  Time host;     // from a host's memory to its devices
   Time quantum;
+  // What a byte to another memory costs an SM's port, in bytes to its own L2 times kWeight.
+  std::int64_t sm_weight, tma_weight;
 };
 
 // Owner of all state above. Single-threaded. The order of everything that happens is by
@@ -249,6 +268,8 @@ class World {
 
   const Profile profile;
   Costs costs;
+  Fabric fabric;
+  std::uint32_t l2_stamps = 0;  // what the L2 holds, in steps of Object::stamps
   Backing backing;
   std::vector<Device> devices;
   std::vector<std::unique_ptr<Process>> processes;  // index = ProcessId - 1
@@ -387,18 +408,40 @@ class World {
   void Fault(const Path& path, Status status, const std::string& what);
 
   // --- time (timing.cpp) ---
-  // Charges a warp's access to an object of `bytes` (whole sectors) in `packets` packets. Returns
-  // when a load's value is there, or when a store has reached its home.
-  Time ChargeLoad(Device& device, const Object& object, std::uint64_t bytes, std::uint32_t packets,
-                  Time at, bool strong);
-  Time ChargeStore(Device& device, const Object& object, std::uint64_t bytes, std::uint32_t packets,
-                   Time at);
+  // The L2 is kept as a stamp per line: how much the L2 of its home had been filled when the line
+  // was last used. A line is there as long as less than the L2's size has come in since.
+  Reach Touch(const Object& object, std::uint64_t offset, std::uint64_t size);
+  bool InL2(const Object& object, std::uint64_t line);  // and it is now
+  // Charges an access of a CTA. Returns when a load's value is there, or when a store has reached
+  // its home.
+  Time ChargeLoad(const Cta& cta, Mover mover, const Object& object, const Reach& reach, Time at);
+  Time ChargeStore(const Cta& cta, Mover mover, const Object& object, const Reach& reach, Time at);
+  // The same for all replicas of a multicast object at once; a load reduces.
+  Time ChargeMulticastStore(const Cta& cta, Mover mover, std::span<const Replica> replicas,
+                            const Reach& reach, Time at);
+  Time ChargeMulticastLoad(const Cta& cta, std::span<const Replica> replicas, const Reach& reach,
+                           Time at);
+  // Atomics on one sector leave the L2 one after the other: when the last of these does.
+  Time AtomicTurn(const Object& object, std::uint64_t offset, std::uint32_t operations,
+                  Time arrival);
   // From issue at `device` to being performed at the object's home.
-  Time DelayTo(const Device& device, const Object& object) const;
-  // Bytes over the way from one memory to another (device number, or -1: host) by a copy engine.
-  Time ChargeCopy(int from, int to, std::uint64_t bytes, Time at);
+  Time DelayTo(const Device& device, const Object& object);
+  // From there back: a release waits until its stores are known to have arrived.
+  Time AckDelay(const Device& device, const Object& object);
+  const Route& WayTo(const Device& device, const Object& object);
+  const Route& WayFrom(const Device& device, const Object& object);
+  // False: a link on the way, or to a replica, is dead. Only asked while faulty_links is set.
+  bool Reachable(const Device& device, const Mapping& mapping);
+  bool faulty_links = false;
+  // Bytes from one memory to another (device number, or -1: host) by an engine of `runner`.
+  CopyTimes ChargeCopy(Device& runner, int engine, int from, int to, std::uint64_t bytes, Time at);
+
+  static constexpr std::int64_t kWeight = 16;
+  static constexpr std::size_t kAtomicLines = 4096;
 
  private:
+  Time AtHome(const Object& object, const Reach& reach, Time at);
+  Time LeaveSm(const Cta& cta, Mover mover, bool remote, std::uint64_t bytes, Time at);
   std::int32_t NewJoin(Path& path, std::uint32_t pc, std::uint32_t expected);
   bool GrowStacks(Warp& warp, const Frame& frame, const FunctionCode& function);
   std::uint64_t StableSpin(const Path& path, SpinState& spin) const;

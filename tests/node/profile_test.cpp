@@ -44,8 +44,10 @@ TEST(ProfileTest, LoadsTheShippedH100) {
   EXPECT_EQ(profile->sm.max_warps, 64);
   EXPECT_EQ(profile->sm.shared_per_cta_bytes, 227 * 1024);
   EXPECT_EQ(profile->latency.alu, 4);
-  EXPECT_EQ(profile->nvlink.gbs, 450);
-  EXPECT_EQ(profile->nvlink.one_way, Ns(400));
+  ASSERT_EQ(profile->topology.kinds.size(), 4u);
+  EXPECT_EQ(profile->topology.kinds[1].name, "nvlink");
+  EXPECT_EQ(profile->topology.kinds[1].gbs, 450);
+  EXPECT_EQ(profile->topology.kinds[1].latency, Ns(200));
   EXPECT_EQ(profile->launch.kernel, Us(2));
   ASSERT_EQ(profile->time.globaltimer_skew.size(), 8u);
   EXPECT_EQ(profile->SkewOf(2), -Ns(416));
@@ -91,7 +93,7 @@ TEST(ProfileTest, MissingFile) {
 }
 
 TEST(ProfileTest, NotToml) {
-  Result<Profile> profile = ParseProfile("version = 1\nname = \n", "p.toml");
+  Result<Profile> profile = ParseProfile("version = 2\nname = \n", "p.toml");
   ASSERT_FALSE(profile);
   EXPECT_EQ(profile.error().message.rfind("p.toml:2: not valid TOML: ", 0), 0u)
       << profile.error().message;
@@ -116,19 +118,20 @@ TEST(ProfileTest, WrongTypeShowsTheValueAndWhatIsExpected) {
   EXPECT_TRUE(std::regex_match(MessageAfter("sms = ", "sms = \"many\""),
                                std::regex("p\\.toml:[0-9]+: \\[device\\] sms is [\"']many[\"']: "
                                           "expected an integer from 1 to 4096")));
-  EXPECT_TRUE(std::regex_search(MessageAfter("gbs = 450", "gbs = true"),
-                                std::regex("\\[nvlink\\] gbs is true: expected a number above 0")));
+  EXPECT_TRUE(
+      std::regex_search(MessageAfter("gbs = 450", "gbs = true"),
+                        std::regex("\\[links.nvlink\\] gbs is true: expected a number above 0")));
 }
 
 TEST(ProfileTest, OutOfRange) {
   EXPECT_TRUE(
-      std::regex_search(MessageAfter("efficiency = 0.90", "efficiency = 1.5"),
+      std::regex_search(MessageAfter("efficiency = 0.92", "efficiency = 1.5"),
                         std::regex("efficiency is 1.5: expected a number above 0, up to 1")));
-  EXPECT_TRUE(std::regex_search(MessageAfter("one_way_ns = 400", "one_way_ns = -1"),
-                                std::regex("one_way_ns is -1: expected nanoseconds")));
+  EXPECT_TRUE(std::regex_search(MessageAfter("latency_ns = 200", "latency_ns = -1"),
+                                std::regex("latency_ns is -1: expected nanoseconds")));
   EXPECT_NE(MessageAfter("gbs = 450", "gbs = nan"), "accepted");
   EXPECT_NE(MessageAfter("gbs = 450", "gbs = inf"), "accepted");
-  EXPECT_NE(MessageAfter("one_way_ns = 400", "one_way_ns = nan"), "accepted");
+  EXPECT_NE(MessageAfter("latency_ns = 200", "latency_ns = nan"), "accepted");
 }
 
 TEST(ProfileTest, ComputeCapabilityIsATextOfTwoNumbers) {
@@ -154,9 +157,9 @@ TEST(ProfileTest, ValuesMustFitTogether) {
 }
 
 TEST(ProfileTest, AnotherVersionIsRefusedBeforeItsKeysAreJudged) {
-  Result<Profile> profile = ParseProfile("version = 2\nfuture = true\n", "p.toml");
+  Result<Profile> profile = ParseProfile("version = 3\nfuture = true\n", "p.toml");
   ASSERT_FALSE(profile);
-  EXPECT_EQ(profile.error().message, "p.toml: version is 2: this program reads version 1");
+  EXPECT_EQ(profile.error().message, "p.toml: version is 3: this program reads version 2");
 }
 
 }  // namespace

@@ -1,0 +1,190 @@
+// Names and ranges of a profile's [topology] → vertices and links. See topology.h.
+#include "node/topology.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+namespace allranks::node {
+namespace {
+
+constexpr int kMostOfARange = 1024;
+
+using Names = std::map<std::string, int>;  // name within its host → vertex
+
+// The vertices that a name with a range means on one host.
+Result<std::vector<int>> VerticesOf(const std::string& text, const Names& names) {
+  const auto expanded = ExpandRange(text);
+  if (!expanded) return Fail(expanded.error());
+  std::vector<int> found;
+  for (const std::string& name : *expanded) {
+    const auto it = names.find(name);
+    if (it == names.end()) {
+      return Fail(
+          "\"{}\" is no vertex: expected gpu0 ... of the host's devices or a name that is "
+          "declared",
+          name);
+    }
+    found.push_back(it->second);
+  }
+  return found;
+}
+
+class Builder {
+ public:
+  Builder(const TopologyText& text, int hosts, int devices, Topology* out)
+      : text_(text), hosts_(hosts), devices_(devices), out_(out), names_(std::size_t(hosts)) {}
+
+  Result<void> Run() {
+    for (int host = 0; host < hosts_; ++host) {
+      for (int d = 0; d < devices_; ++d) {
+        Add(Topology::Kind::kDevice, host, fmt::format("gpu{}", d), host * devices_ + d);
+      }
+    }
+    for (const std::string& name : text_.machine_wide) {
+      const auto expanded = ExpandRange(name);
+      if (!expanded) return Fail(expanded.error());
+      wide_.insert(expanded->begin(), expanded->end());
+    }
+    for (int kind = 1; kind < 6; ++kind) {
+      for (const std::string& name : text_.names[kind]) {
+        if (auto ok = Declare(static_cast<Topology::Kind>(kind), name); !ok) return ok;
+      }
+    }
+    if (!wide_.empty()) {
+      return Fail("machine_wide names \"{}\", which is not declared", *wide_.begin());
+    }
+    for (int host = 0; host < hosts_; ++host) {
+      for (const auto& wire : text_.wires) {
+        if (auto ok = Join(wire, host); !ok) return ok;
+      }
+      for (const auto& mesh : text_.meshes) {
+        if (auto ok = Mesh(mesh, host); !ok) return ok;
+      }
+    }
+    return {};
+  }
+
+ private:
+  int Add(Topology::Kind kind, int host, const std::string& name, int index) {
+    const int vertex = static_cast<int>(out_->vertices.size());
+    const bool prefixed = hosts_ > 1 && host >= 0;
+    out_->vertices.push_back(
+        {kind, prefixed ? fmt::format("node{}.{}", host, name) : name, host, index});
+    for (int h = 0; h < hosts_; ++h) {
+      if (host < 0 || h == host) names_[std::size_t(h)][name] = vertex;
+    }
+    return vertex;
+  }
+
+  Result<void> Declare(Topology::Kind kind, const std::string& text) {
+    const auto expanded = ExpandRange(text);
+    if (!expanded) return Fail(expanded.error());
+    int index = 0;
+    for (const std::string& name : *expanded) {
+      if (names_[0].contains(name)) return Fail("\"{}\" is declared twice", name);
+      if (wide_.erase(name) != 0) {
+        Add(kind, -1, name, index++);
+        continue;
+      }
+      for (int host = 0; host < hosts_; ++host) Add(kind, host, name, index);
+      ++index;
+    }
+    return {};
+  }
+
+  Result<int> KindOf(const std::string& name) const {
+    for (std::size_t k = 0; k < out_->kinds.size(); ++k) {
+      if (out_->kinds[k].name == name) return static_cast<int>(k);
+    }
+    return Fail("\"{}\" is no kind of link: expected one of [links]", name);
+  }
+
+  void Link(int a, int b, int kind) {
+    // A wire between machine-wide vertices stands once, however many hosts there are.
+    const bool wide =
+        out_->vertices[std::size_t(a)].host < 0 && out_->vertices[std::size_t(b)].host < 0;
+    const auto same = [&](const Topology::Link& link) {
+      return link.a == a && link.b == b && link.kind == kind;
+    };
+    if (wide && std::any_of(out_->links.begin(), out_->links.end(), same)) return;
+    out_->links.push_back({a, b, kind});
+  }
+
+  Result<void> Join(const TopologyText::Wire& wire, int host) {
+    const auto a = VerticesOf(wire.a, names_[std::size_t(host)]);
+    if (!a) return Fail(a.error());
+    const auto b = VerticesOf(wire.b, names_[std::size_t(host)]);
+    if (!b) return Fail(b.error());
+    const auto kind = KindOf(wire.kind);
+    if (!kind) return Fail(kind.error());
+    if (a->size() % b->size() != 0) {
+      return Fail("\"{}\" are {} and \"{}\" are {}: expected a multiple", wire.a, a->size(), wire.b,
+                  b->size());
+    }
+    const std::size_t group = a->size() / b->size();
+    for (std::size_t i = 0; i < a->size(); ++i) {
+      if ((*a)[i] == (*b)[i / group]) return Fail("\"{}\" is wired to itself", wire.a);
+      Link((*a)[i], (*b)[i / group], *kind);
+    }
+    return {};
+  }
+
+  Result<void> Mesh(const TopologyText::Wire& mesh, int host) {
+    const auto all = VerticesOf(mesh.a, names_[std::size_t(host)]);
+    if (!all) return Fail(all.error());
+    const auto kind = KindOf(mesh.kind);
+    if (!kind) return Fail(kind.error());
+    for (std::size_t i = 0; i < all->size(); ++i) {
+      for (std::size_t k = i + 1; k < all->size(); ++k) Link((*all)[i], (*all)[k], *kind);
+    }
+    return {};
+  }
+
+  const TopologyText& text_;
+  const int hosts_, devices_;
+  Topology* out_;
+  std::vector<Names> names_;  // by host
+  std::set<std::string> wide_;
+};
+
+}  // namespace
+
+const char* NameOf(Topology::Kind kind) {
+  static constexpr const char* kNames[] = {"device",      "cpu", "nvswitch",
+                                           "pcie switch", "nic", "network"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+Result<std::vector<std::string>> ExpandRange(std::string_view text) {
+  const auto wrong = [&] {
+    return Fail(
+        "\"{}\" is no name: expected letters and digits, with a range such as [0-7] at the "
+        "end if it stands for several",
+        text);
+  };
+  const std::size_t open = text.find('[');
+  const std::string stem(text.substr(0, open));
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  if (stem.empty() || !std::all_of(stem.begin(), stem.end(), plain)) return wrong();
+  if (open == std::string_view::npos) return std::vector<std::string>{stem};
+  const char* at = text.data() + open + 1;
+  const char* end = text.data() + text.size();
+  int first = 0, last = 0;
+  auto read = std::from_chars(at, end, first);
+  if (read.ec != std::errc() || read.ptr == end || *read.ptr != '-') return wrong();
+  read = std::from_chars(read.ptr + 1, end, last);
+  if (read.ec != std::errc() || read.ptr + 1 != end || *read.ptr != ']') return wrong();
+  if (first < 0 || last < first || last - first >= kMostOfARange) return wrong();
+  std::vector<std::string> names;
+  for (int i = first; i <= last; ++i) names.push_back(fmt::format("{}{}", stem, i));
+  return names;
+}
+
+Result<void> BuildTopology(const TopologyText& text, int hosts, int devices_per_host,
+                           Topology* topology) {
+  return Builder(text, hosts, devices_per_host, topology).Run();
+}
+
+}  // namespace allranks::node
