@@ -34,6 +34,7 @@
 
 #include "base/check.h"
 #include "cli/places.h"
+#include "cli/ranks.h"
 #include "cli/stats.h"
 #include "node/profile.h"
 #include "wire/frame.h"
@@ -98,6 +99,7 @@ class Supervisor {
   int Run();
 
  private:
+  bool PlaceRanks(const node::Profile& profile);
   Result<void> StartNode(const std::string& profile, const std::string& folder, const Fd& listen);
   Result<void> StartProgram(const std::string& shim, const std::string& socket);
   void Loop();
@@ -112,6 +114,8 @@ class Supervisor {
   int Conclude();
 
   const ExecOptions& options_;
+  bool several_hosts_ = false;
+  std::vector<std::string> launcher_;  // stands before the program's own command
   sigset_t old_mask_{};
   Fd signals_, control_;
   pid_t node_ = -1, program_ = -1;
@@ -138,6 +142,7 @@ int Supervisor::Run() {
         parsed->machine.devices_per_host);
     return kExitUsage;
   }
+  if (!PlaceRanks(*parsed)) return kExitUsage;
   const Result<std::string> shim = FindShim();
   if (!shim) {
     Say("{}", shim.error().message);
@@ -176,6 +181,26 @@ int Supervisor::Run() {
   return Conclude();
 }
 
+// Several ranks are started by a launcher that is a process of the run itself, so that the node
+// knows of each before it starts and their order is the same in every run.
+bool Supervisor::PlaceRanks(const node::Profile& profile) {
+  const auto hosts = static_cast<int>(profile.machine.hosts);
+  several_hosts_ = hosts > 1;
+  if (options_.ranks == 0) return true;
+  const auto devices =
+      static_cast<int>(options_.devices > 0 ? options_.devices : profile.machine.devices_per_host);
+  int per_host = options_.ranks_per_host;
+  if (per_host == 0) per_host = hosts == 1 ? options_.ranks : devices;
+  if ((options_.ranks + per_host - 1) / per_host > hosts) {
+    Say("--ranks {}: {} has {} host{} for {} rank{} each (--ranks-per-host changes that)",
+        options_.ranks, profile.name, hosts, hosts == 1 ? "" : "s", per_host,
+        per_host == 1 ? "" : "s");
+    return false;
+  }
+  launcher_ = {OwnPath(), "ranks", std::to_string(options_.ranks), std::to_string(per_host), "--"};
+  return true;
+}
+
 Result<void> Supervisor::StartNode(const std::string& profile, const std::string& folder,
                                    const Fd& listen) {
   int ends[2];
@@ -185,14 +210,15 @@ Result<void> Supervisor::StartNode(const std::string& profile, const std::string
   const Fd theirs(ends[1]);
   const std::string own = OwnPath();
   std::vector<std::string> arguments = {
-      "allranks-node", "node",
-      "--listen",      std::to_string(listen.get()),
-      "--control",     std::to_string(theirs.get()),
-      "--folder",      folder,
-      "--profile",     profile,
-      "--devices",     std::to_string(options_.devices),
-      "--observer",    options_.observer,
-      "--patience-ms", std::to_string(static_cast<std::int64_t>(options_.patience_s * 1e3))};
+      "allranks-node",    "node",
+      "--listen",         std::to_string(listen.get()),
+      "--control",        std::to_string(theirs.get()),
+      "--folder",         folder,
+      "--profile",        profile,
+      "--devices",        std::to_string(options_.devices),
+      "--observer",       options_.observer,
+      "--patience-ms",    std::to_string(static_cast<std::int64_t>(options_.patience_s * 1e3)),
+      "--ranks-per-host", std::to_string(options_.ranks_per_host)};
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -220,7 +246,8 @@ Result<void> Supervisor::StartProgram(const std::string& shim, const std::string
   };
   const std::string library_path = prefixed(shim, "LD_LIBRARY_PATH");
   const std::string preload = prefixed(shim + "/liballranks_host.so", "LD_PRELOAD");
-  std::vector<std::string> arguments = options_.command;
+  std::vector<std::string> arguments = launcher_;
+  arguments.insert(arguments.end(), options_.command.begin(), options_.command.end());
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -239,6 +266,7 @@ Result<void> Supervisor::StartProgram(const std::string& shim, const std::string
     setenv("LD_PRELOAD", preload.c_str(), 1);
     setenv("ALLRANKS_SOCKET", socket.c_str(), 1);
     unsetenv("ALLRANKS_JOIN");
+    SetLauncherDefaults(several_hosts_);
     personality(ADDR_NO_RANDOMIZE);
     execvp(argv[0], argv.data());
     const int error = errno;

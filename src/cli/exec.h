@@ -10,6 +10,8 @@ namespace allranks::cli {
 struct ExecOptions {
   std::string profile = "h100x8";  // name or path
   int devices = 0;
+  int ranks = 0;           // copies of the program; 0: one, which is told of no rank
+  int ranks_per_host = 0;  // 0: one for each device
   bool stats = false;
   std::string stats_json;
   std::string observer = "none";

@@ -12,6 +12,7 @@
 #include "cli/api.h"
 #include "cli/exec.h"
 #include "cli/ptx.h"
+#include "cli/ranks.h"
 #include "server/node_process.h"
 
 namespace {
@@ -25,6 +26,18 @@ The program must be built with `nvcc -cudart shared` and carry PTX (nvcc's defau
 child processes become ranks of the same node; what they read as time is virtual. If they wait in
 ways that the node cannot see for longer than the patience, the run goes on but is no longer
 deterministic. When PROGRAM has ended, whatever it left running is ended too.
+
+Ranks. With --ranks each copy finds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK,
+MASTER_ADDR and MASTER_PORT (as torchrun sets them) and OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK
+and _LOCAL_SIZE in its environment. When one fails the others are ended, and the exit code is that
+of the first to fail. A launcher does as well: `allranks exec -- mpirun -n 4 PROGRAM`; unless the
+environment says otherwise Open MPI is told (OMPI_MCA_...) to stay on this machine, to yield when it
+waits, and not to count cores.
+
+Hosts. On a profile with several hosts a process sees the devices of its own host only, and a name
+(`node0`, `node1`, ...) and boot id that are its host's. A rank is on the host rank / ranks-per-host,
+other processes are where their parents are, and ALLRANKS_HOST in a process's environment overrides
+both. `mpirun --host node0:4,node1:4` places ranks as on a cluster.
 
 Exit codes: the program's own (128 + N if signal N killed it), or
   2    wrong usage
@@ -96,11 +109,13 @@ struct Commands {
   CLI::App* ptx = nullptr;
   CLI::App* api = nullptr;
   CLI::App* node = nullptr;
+  CLI::App* ranks = nullptr;
   CLI::App* docs = nullptr;
   ExecOptions exec_options;
   allranks::cli::PtxOptions ptx_options;
   allranks::cli::ApiOptions api_options;
   allranks::server::NodeOptions node_options;
+  allranks::cli::RankOptions rank_options;
 
   Commands() {
     app.set_version_flag("--version", std::string("allranks ") + ALLRANKS_VERSION,
@@ -117,6 +132,14 @@ struct Commands {
     exec->add_option("--devices", exec_options.devices,
                      "Show the program only the first N devices of its host")
         ->option_text("N")
+        ->check(CLI::Range(1, 1024));
+    exec->add_option("--ranks", exec_options.ranks,
+                     "Start N copies of PROGRAM as ranks, each told who it is (see below)")
+        ->option_text("N")
+        ->check(CLI::Range(1, 1024));
+    exec->add_option("--ranks-per-host", exec_options.ranks_per_host,
+                     "Ranks on each simulated host, the first ones on the first")
+        ->option_text("N [devices of a host]")
         ->check(CLI::Range(1, 1024));
     exec->add_flag("--stats", exec_options.stats, "Print a table of what ran to stderr at the end");
     exec->add_option("--stats-json", exec_options.stats_json, "Write it to FILE as JSON")
@@ -158,6 +181,11 @@ struct Commands {
     node->add_option("--devices", node_options.machine.devices);
     node->add_option("--observer", node_options.machine.observer);
     node->add_option("--patience-ms", node_options.patience_ms);
+    node->add_option("--ranks-per-host", node_options.ranks_per_host);
+
+    ranks = app.add_subcommand("ranks")->group("");
+    ranks->add_option("ranks", rank_options.ranks)->required()->check(CLI::Range(1, 1024));
+    ranks->add_option("per_host", rank_options.per_host)->required()->check(CLI::Range(1, 1024));
 
     docs = app.add_subcommand("docs")->group("");
   }
@@ -178,6 +206,9 @@ void PrintDocs() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A remote shell's options are its command's, too.
+  if (argc > 1 && std::string(argv[1]) == "rsh")
+    return allranks::cli::RunOnHost(argc - 2, argv + 2);
   Commands commands;
   // Everything after `--` is the program's, whatever it looks like.
   std::vector<std::string> own;
@@ -210,6 +241,10 @@ int main(int argc, char** argv) {
   if (commands.ptx->parsed()) return allranks::cli::Ptx(commands.ptx_options);
   if (commands.api->parsed()) return allranks::cli::Api(commands.api_options);
   if (commands.node->parsed()) return allranks::server::RunNode(commands.node_options);
+  if (commands.ranks->parsed()) {
+    commands.rank_options.command = commands.exec_options.command;
+    return allranks::cli::StartRanks(commands.rank_options);
+  }
   PrintDocs();
   return 0;
 }

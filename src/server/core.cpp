@@ -332,6 +332,7 @@ void Core::AcceptHello(Link* link, Session& session, wire::Frame& frame) {
     if (record == threads_.end() || record->second.link != nullptr || record->second.asked)
       return Violation(link, "a thread that nobody announced");
   }
+  if (hello->kind != wire::Hello::Kind::kThread) PlaceImage(processes_.at(thread.rank), *hello);
   ThreadRecord& record = threads_.at(thread);
   record.link = link;
   record.asked = true;
@@ -350,6 +351,20 @@ void Core::AcceptHello(Link* link, Session& session, wire::Frame& frame) {
   if (!hosts_.Request(thread, 0, "hello",
                       [this, thread, hello](Time at) { Handle(thread, *hello, at); }))
     Violation(link, "a thread that nobody announced");
+}
+
+// On which simulated host a new image is: the one named, else that of its rank, else where it (or
+// its parent) was. More ranks than the hosts have room for begin again with the first host.
+void Core::PlaceImage(Process& process, const wire::Hello& hello) {
+  const auto hosts = static_cast<std::int32_t>(machine_->profile().machine.hosts);
+  if (hello.rank >= 0) process.label = hello.rank;
+  if (hello.host >= 0) {
+    process.host = hello.host % hosts;
+  } else if (hello.rank >= 0 && !hello.placed) {
+    const auto devices = static_cast<std::int32_t>(machine_->profile().machine.devices_per_host);
+    const std::int32_t each = options_.ranks_per_host > 0 ? options_.ranks_per_host : devices;
+    process.host = hello.rank / each % hosts;
+  }
 }
 
 // What a real process finds out once, or without asking anybody, is free: when a shim asks is its
@@ -508,8 +523,9 @@ void Core::ProcessEnded(std::int32_t rank, Time at) {
 node::ProcessId Core::MachineOf(Thread thread) {
   Process& process = ProcessOf(thread);
   if (!process.machine) {
-    process.machine = machine_->AddProcess(process.rank, /*host=*/0);
-    machine_ranks_[*process.machine] = process.rank;
+    const std::int32_t rank = process.label >= 0 ? process.label : process.rank;
+    process.machine = machine_->AddProcess(rank, process.host);
+    machine_ranks_[*process.machine] = rank;
   }
   return *process.machine;
 }
@@ -629,6 +645,11 @@ RunReport Core::Report() {
   if (deadlock_) {
     report.waiters = machine_->Waiters();
     report.hosts = hosts_.Threads();
+    const bool launched = std::any_of(processes_.begin(), processes_.end(),
+                                      [](const auto& entry) { return entry.second.label >= 0; });
+    for (node::Hosts::ThreadInfo& thread : report.hosts)
+      if (auto process = processes_.find(thread.id.rank); launched && process != processes_.end())
+        thread.id.rank = process->second.label;
   }
   return report;
 }

@@ -63,6 +63,9 @@ struct CoreLimits {
 
 struct CoreOptions {
   std::int64_t patience_ms = 3'000;
+  // Ranks of a launcher fill the simulated hosts one after the other, so many on each; 0: one for
+  // each device.
+  int ranks_per_host = 0;
   CoreLimits limits;
   std::function<void(const std::string&)> log;
   // A process is known by this pid from now on. True: ProcessExited will be called when it has
@@ -154,6 +157,8 @@ class Core {
   };
   struct Process {
     std::int32_t rank = -1, parent = -1;
+    std::int32_t host = 0;    // the simulated one
+    std::int32_t label = -1;  // the rank that a launcher gave it, for people to read
     std::uint64_t token = 0;
     pid_t pid = 0;
     bool watched = false;          // its end will be told by pid
@@ -181,6 +186,7 @@ class Core {
   template <class M>
   void Accept(Link* link, Session& session, wire::Frame& frame);
   void AcceptHello(Link* link, Session& session, wire::Frame& frame);
+  void PlaceImage(Process& process, const wire::Hello& hello);
   template <class M>
   node::Status Broken(Thread thread, const M& message) const;
   Time CostOf(wire::Op op) const;

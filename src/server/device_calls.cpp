@@ -13,12 +13,13 @@ using node::Status;
 
 namespace {
 
-wire::DeviceInfo Describe(const node::Profile& profile, int index) {
+wire::DeviceInfo Describe(const node::Profile& profile, int host, int index) {
   wire::DeviceInfo info;
   const auto u32 = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
   info.name = profile.device.name;
   const char prefix[] = "allranks-virt";
   std::memcpy(info.uuid.data(), prefix, sizeof prefix - 1);
+  info.uuid[14] = static_cast<std::uint8_t>(host);
   info.uuid[15] = static_cast<std::uint8_t>(index);
   info.pci_bus = index + 1;
   info.compute_major = profile.device.compute_major;
@@ -59,7 +60,8 @@ void Core::Handle(Thread thread, const wire::Init&, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
   wire::InitReply reply;
   const int count = machine_->DeviceCount(MachineOf(thread));
-  for (int i = 0; i < count; ++i) reply.devices.push_back(Describe(machine_->profile(), i));
+  const int host = ProcessOf(thread).host;
+  for (int i = 0; i < count; ++i) reply.devices.push_back(Describe(machine_->profile(), host, i));
   Reply<wire::Init>(thread, reply);
 }
 

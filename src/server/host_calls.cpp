@@ -28,6 +28,8 @@ void Core::Handle(Thread thread, const wire::Hello&, Time) {
   reply.token = ProcessOf(thread).token;
   reply.thread = thread.number;
   reply.rank = thread.rank;
+  reply.host = ProcessOf(thread).host;
+  reply.hosts = static_cast<std::int32_t>(machine_->profile().machine.hosts);
   reply.realtime_base_ns = kRealtimeBase;
   reply.monotonic_base_ns = kMonotonicBase;
   hosts_.Note(thread, Hosts::Activity::kActs);
@@ -76,6 +78,7 @@ void Core::Handle(Thread thread, const wire::NewProcess&, Time) {
   Process& child = processes_[rank];
   child.rank = rank;
   child.parent = parent.rank;
+  child.host = parent.host;
   child.token = NewToken();
   tokens_[child.token] = rank;
   parent.children.push_back({.rank = rank});

@@ -79,6 +79,7 @@ class NodeProcess {
         epoll_(epoll_create1(EPOLL_CLOEXEC)),
         core_(std::move(machine),
               CoreOptions{.patience_ms = options.patience_ms,
+                          .ranks_per_host = options.ranks_per_host,
                           .limits = {},
                           .log = Log,
                           .watch_process = [this](pid_t pid) { return Watch(pid); },

@@ -18,6 +18,7 @@ struct NodeOptions {
   std::string profile;  // path
   node::MachineOptions machine;
   std::int64_t patience_ms = 3'000;
+  int ranks_per_host = 0;  // 0: one for each device
 };
 
 // Returns the exit code. Failures to start are printed to stderr.

@@ -183,8 +183,9 @@ std::string DeadlockText(const RunReport& report) {
   if (!report.hosts.empty()) text += "on the hosts:\n";
   for (const node::Hosts::ThreadInfo& thread : report.hosts) {
     text +=
-        fmt::format("  rank {}, thread {}: {} in {}, since {}\n", thread.id.rank, thread.id.number,
-                    StateName(thread.state), thread.what, Duration(thread.clock));
+        fmt::format("  {}, thread {}: {} in {}, since {}\n",
+                    thread.id.rank < 0 ? "launcher" : fmt::format("rank {}", thread.id.rank),
+                    thread.id.number, StateName(thread.state), thread.what, Duration(thread.clock));
   }
   return text;
 }

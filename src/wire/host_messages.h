@@ -19,10 +19,11 @@ struct HelloReply {
   std::uint64_t token = 0;             // of the process: whoever knows it can join
   std::uint64_t thread = 0;            // number within the process; the first is 1
   std::int32_t rank = 0;               // of the process, in order of creation
+  std::int32_t host = 0, hosts = 1;    // the simulated host it is on, of so many
   std::int64_t realtime_base_ns = 0;   // CLOCK_REALTIME when the thread's clock was 0
   std::int64_t monotonic_base_ns = 0;  // the same for CLOCK_MONOTONIC
   template <class A> void Visit(A& a) {
-    a(token, thread, rank, realtime_base_ns, monotonic_base_ns);
+    a(token, thread, rank, host, hosts, realtime_base_ns, monotonic_base_ns);
   }
 };
 struct Hello {
@@ -40,7 +41,11 @@ struct Hello {
   std::int32_t pid = 0;
   std::uint64_t token = 0;
   std::uint64_t thread = 0;
-  template <class A> void Visit(A& a) { a(protocol, kind, pid, token, thread); }
+  // What the environment of a new image says; a thread says nothing of this.
+  std::int32_t rank = -1;  // its rank in the launcher's counting; -1: none
+  std::int32_t host = -1;  // the simulated host that it was told to be on; -1: none
+  bool placed = false;     // no host was named, but the launcher chose one: that of the parent
+  template <class A> void Visit(A& a) { a(protocol, kind, pid, token, thread, rank, host, placed); }
 };
 
 // Before a thread is created: from here on the node waits for its Hello. It inherits the clock.

@@ -126,6 +126,43 @@ TEST_F(ExecTest, StatisticsAsTable) {
             std::string::npos);
 }
 
+TEST_F(ExecTest, RanksAreToldWhoTheyAre) {
+  const Outcome outcome =
+      Run("exec --ranks 3 -- sh -c 'echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE "
+          "$OMPI_COMM_WORLD_RANK $MASTER_ADDR'");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.output, "0/3 0/3 0 127.0.0.1\n1/3 1/3 1 127.0.0.1\n2/3 2/3 2 127.0.0.1\n");
+}
+
+TEST_F(ExecTest, AFailedRankEndsTheOthers) {
+  EXPECT_EQ(Run("exec --ranks 3 -- sh -c '[ $RANK = 1 ] && exit 5; sleep 100000'").code, 5);
+  EXPECT_EQ(Run("exec --ranks 2 -- sh -c '[ $RANK = 1 ] && kill -9 $$; sleep 100000'").code, 137);
+  EXPECT_EQ(Run("exec --ranks 2 -- /no/such/program").code, 127);
+}
+
+TEST_F(ExecTest, HostsHaveNamesOfTheirOwn) {
+  std::ifstream file(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  text.replace(text.find("\nhosts = 1"), 10, "\nhosts = 2");
+  std::ofstream(folder + "/two.toml") << text;
+  const std::string exec = "exec --profile " + folder + "/two.toml --devices 2 ";
+  const std::string who = "$RANK $LOCAL_RANK $(uname -n) $(cat /proc/sys/kernel/random/boot_id)";
+  const std::string boot = "a11ba9c5-0000-4000-8000-00000000000";
+  const Outcome outcome = Run(exec + "--ranks 4 -- sh -c 'echo " + who + "'");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.output, "0 0 node0 " + boot + "0\n1 1 node0 " + boot + "0\n2 0 node1 " + boot +
+                                "1\n3 1 node1 " + boot + "1\n");
+  // By the rank that any launcher sets, by name, and by where the parent is.
+  EXPECT_EQ(
+      Run(exec + "-- sh -c 'PMI_RANK=3 uname -n; ALLRANKS_HOST=1 sh -c \"uname -n; uname -n\"; "
+                 "PMI_RANK=3 PMI_SIZE=4 MPI_LOCALNRANKS=2 uname -n'")
+          .output,
+      "node1\nnode1\nnode1\nnode0\n");
+  EXPECT_EQ(Run(exec + "--ranks-per-host 1 --ranks 2 -- uname -n").output, "node0\nnode1\n");
+  EXPECT_EQ(Run(exec + "--ranks 5 -- true").code, 2);
+  EXPECT_EQ(Run(exec + "-- " ALLRANKS_COMMAND " rsh node1 uname -n").output, "node1\n");
+}
+
 TEST_F(ExecTest, ShellPipelinesAreRepeatable) {
   const std::string path = folder + "/stats.json";
   std::string first;

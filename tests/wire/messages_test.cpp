@@ -187,8 +187,13 @@ TEST(Format, IsWhatItWas) {
   hello.pid = 0x01020304;
   hello.token = 0x1112131415161718;
   hello.thread = 5;
-  const unsigned char expected[] = {2,    0,    0,    0,    1, 4, 3, 2, 1, 0x18, 0x17, 0x16, 0x15,
-                                    0x14, 0x13, 0x12, 0x11, 5, 0, 0, 0, 0, 0,    0,    0};
+  hello.protocol = 2;
+  hello.rank = 6;
+  hello.host = -1;
+  hello.placed = true;
+  const unsigned char expected[] = {
+      2, 0, 0, 0, 1, 4, 3, 2, 1, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,
+      5, 0, 0, 0, 0, 0, 0, 0, 6, 0,    0,    0,    0xff, 0xff, 0xff, 0xff, 1};
   const Blob bytes = Encode(hello);
   ASSERT_EQ(bytes.size(), sizeof expected);
   EXPECT_EQ(std::memcmp(bytes.data(), expected, sizeof expected), 0);

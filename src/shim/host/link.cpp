@@ -15,6 +15,7 @@
 
 #include "shim/abi.h"
 #include "shim/host/clock.h"
+#include "shim/host/identity.h"
 #include "shim/host/locks.h"
 #include "shim/host/pinned.h"
 #include "shim/host/real.h"
@@ -44,6 +45,7 @@ constinit std::atomic<bool> g_cuda{false};
 constinit std::atomic<bool> g_cuda_lost{false};
 std::uint64_t g_token = 0;
 std::int64_t g_realtime_base = 0, g_monotonic_base = 0;
+int g_host = 0, g_hosts = 1;
 char g_socket_path[sizeof(sockaddr_un::sun_path)];
 pthread_key_t g_exit_key;
 
@@ -101,7 +103,8 @@ void MarkDead(Thread* thread) {
 }
 
 // Connects and says Hello. Without success the thread goes on natively.
-void Join(wire::Hello::Kind kind, std::uint64_t token, std::uint64_t number) {
+void Join(wire::Hello::Kind kind, std::uint64_t token, std::uint64_t number,
+          const Placement& placement = {}) {
   Inside inside;
   Thread* thread = TakeSlot();
   if (thread == nullptr) return;
@@ -121,6 +124,9 @@ void Join(wire::Hello::Kind kind, std::uint64_t token, std::uint64_t number) {
   hello.pid = static_cast<std::int32_t>(RawSyscall(SYS_getpid));
   hello.token = token;
   hello.thread = number;
+  hello.rank = placement.rank;
+  hello.host = placement.host;
+  hello.placed = placement.placed;
   if (thread->socket < 0 || Call(thread, hello, &reply) != 0) {
     FreeSlot(thread);
     if (!g_dead.exchange(true)) ClockGoesOnWithoutNode(0);
@@ -128,6 +134,8 @@ void Join(wire::Hello::Kind kind, std::uint64_t token, std::uint64_t number) {
   }
   thread->number = reply.thread;
   g_token = reply.token;
+  g_host = reply.host;
+  g_hosts = reply.hosts;
   g_realtime_base = reply.realtime_base_ns;
   g_monotonic_base = reply.monotonic_base_ns;
   t_self = thread;
@@ -176,7 +184,7 @@ __attribute__((constructor)) void Start() {
   std::uint64_t token = 0;
   const wire::Hello::Kind kind = JoinKind(&token);
   g_active.store(true);
-  Join(kind, token, 0);
+  Join(kind, token, 0, PlacementByEnvironment());
   if (t_self == nullptr) {
     Complain("allranks: cannot reach the node at ALLRANKS_SOCKET; running without it\n");
     return;
@@ -199,6 +207,8 @@ Thread* Self() {
 }
 
 std::uint64_t ProcessToken() { return g_token; }
+int SimulatedHost() { return g_host; }
+int SimulatedHosts() { return g_hosts; }
 std::int64_t RealtimeBaseNs() { return g_realtime_base; }
 std::int64_t MonotonicBaseNs() { return g_monotonic_base; }
 bool NodeBusy() { return g_busy.load(std::memory_order_relaxed); }

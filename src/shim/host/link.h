@@ -62,6 +62,9 @@ bool Linked();
 Thread* Self();
 // The process's token.
 std::uint64_t ProcessToken();
+// The simulated host this process is on, and how many there are.
+int SimulatedHost();
+int SimulatedHosts();
 std::int64_t RealtimeBaseNs();
 std::int64_t MonotonicBaseNs();
 // The node's last word on whether device work is unfinished.
