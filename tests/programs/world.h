@@ -45,18 +45,25 @@ class World {
   int link(int peer) const { return links_[peer]; }
   bool SameProcess(int peer) const { return processes_[peer] == getpid(); }
 
-  // What every rank passed, in the order of ranks.
+  // Waits until the process of `peer` is gone, and goes on without it.
+  void Lose(int peer) {
+    char byte;
+    REQUIRE(recv(links_[peer], &byte, 1, 0) == 0, "rank %d: rank %d still talks", rank_, peer);
+    lost_[peer] = true;
+  }
+
+  // What every rank passed, in the order of ranks; this rank's own value for those lost.
   template <class T>
   std::vector<T> AllGather(const T& mine) const {
     static_assert(std::is_trivially_copyable<T>::value, "values travel as bytes");
     for (int peer = 0; peer < ranks_; ++peer) {
-      if (peer == rank_) continue;
+      if (peer == rank_ || lost_[peer]) continue;
       REQUIRE(send(links_[peer], &mine, sizeof mine, MSG_NOSIGNAL) == sizeof mine,
               "rank %d: rank %d is gone (send)", rank_, peer);
     }
     std::vector<T> all(ranks_, mine);
     for (int peer = 0; peer < ranks_; ++peer) {
-      if (peer == rank_) continue;
+      if (peer == rank_ || lost_[peer]) continue;
       REQUIRE(recv(links_[peer], &all[peer], sizeof mine, MSG_WAITALL) == sizeof mine,
               "rank %d: rank %d is gone (recv)", rank_, peer);
     }
@@ -131,6 +138,7 @@ class World {
  private:
   const int rank_, ranks_;
   int links_[kMaxRanks];
+  bool lost_[kMaxRanks] = {};
   std::vector<pid_t> processes_;  // of each rank
   cudaStream_t stream_ = nullptr;
   std::vector<void*> allocations_, imports_;
