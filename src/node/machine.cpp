@@ -269,7 +269,9 @@ bool MachineImpl::RunUntil(Time limit) {
   while (true) {
     ended_.clear();
     if (stop_) return finish(world_.now), true;
-    if (++runs >= kInterruptPeriod) {
+    // Not counted here: where a device's turn ends below must not depend on how often this function
+    // was left and entered again.
+    if (runs >= kInterruptPeriod) {
       runs = 0;
       if (interrupt_ != nullptr && interrupt_->load(std::memory_order_relaxed)) {
         return finish(world_.now), true;
@@ -309,6 +311,7 @@ bool MachineImpl::RunUntil(Time limit) {
       auto run = std::move(const_cast<Timed&>(timed_.top()).run);
       timed_.pop();
       run();
+      ++runs;
       continue;
     }
     // This device may go on by itself until another one's turn comes.
