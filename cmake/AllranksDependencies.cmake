@@ -4,7 +4,7 @@
 #   fmt::fmt  nlohmann_json::nlohmann_json  CLI11::CLI11  tl::expected  tomlplusplus::tomlplusplus
 #   allranks_zstd  allranks_lz4  Threads::Threads
 #   GTest::gtest_main  rapidcheck  benchmark::benchmark      (tests and bench only)
-# Variables: ALLRANKS_HAVE_CUDA, and with it ALLRANKS_NVCC and CUDAToolkit_INCLUDE_DIRS.
+# Variables: ALLRANKS_HAVE_CUDA, and with it ALLRANKS_NVCC and CUDAToolkit_INCLUDE_DIRS; MPI_C_FOUND.
 
 find_package(Threads REQUIRED)
 find_package(fmt 9 REQUIRED)
@@ -35,6 +35,11 @@ if(ALLRANKS_CUDA)
     set(ALLRANKS_NVCC "${CUDAToolkit_NVCC_EXECUTABLE}")
   endif()
 endif()
+# MPI only for programs that nvcc builds and mpirun starts.
+if(ALLRANKS_HAVE_CUDA)
+  find_package(MPI QUIET COMPONENTS C)
+endif()
+
 if(ALLRANKS_HAVE_CUDA)
   message(STATUS "nvcc ${CUDAToolkit_VERSION}: ${ALLRANKS_NVCC}")
 else()

@@ -34,7 +34,11 @@ Result<std::unique_ptr<Machine>> Machine::Create(const Profile& profile,
     return Fail("a host of profile {} has {} devices, not {}", profile.name,
                 profile.machine.devices_per_host, options.devices);
   }
-  if (options.devices != 0) used.machine.devices_per_host = options.devices;
+  if (options.devices != 0 && options.devices < profile.machine.devices_per_host) {
+    used.topology = FewerDevices(
+        profile.topology, static_cast<int>(profile.machine.devices_per_host), options.devices);
+    used.machine.devices_per_host = options.devices;
+  }
   if (used.DeviceCount() > kMaxDevices) {
     return Fail("profile {} has {} devices; a machine can have {}", profile.name,
                 used.DeviceCount(), kMaxDevices);

@@ -187,4 +187,25 @@ Result<void> BuildTopology(const TopologyText& text, int hosts, int devices_per_
   return Builder(text, hosts, devices_per_host, topology).Run();
 }
 
+Topology FewerDevices(const Topology& topology, int devices_per_host, int keep) {
+  Topology fewer;
+  fewer.kinds = topology.kinds;
+  std::vector<int> number(topology.vertices.size(), -1);
+  for (std::size_t v = 0; v < topology.vertices.size(); ++v) {
+    Topology::Vertex vertex = topology.vertices[v];
+    if (vertex.kind == Topology::Kind::kDevice) {
+      if (vertex.index % devices_per_host >= keep) continue;
+      vertex.index = vertex.host * keep + vertex.index % devices_per_host;
+    }
+    number[v] = static_cast<int>(fewer.vertices.size());
+    fewer.vertices.push_back(std::move(vertex));
+  }
+  for (const Topology::Link& link : topology.links) {
+    const int a = number[static_cast<std::size_t>(link.a)],
+              b = number[static_cast<std::size_t>(link.b)];
+    if (a >= 0 && b >= 0) fewer.links.push_back({a, b, link.kind});
+  }
+  return fewer;
+}
+
 }  // namespace allranks::node

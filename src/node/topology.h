@@ -66,4 +66,7 @@ Result<std::vector<std::string>> ExpandRange(std::string_view text);
 Result<void> BuildTopology(const TopologyText& text, int hosts, int devices_per_host,
                            Topology* topology);
 
+// The same with only the first `keep` devices of each host, and the links of those.
+Topology FewerDevices(const Topology& topology, int devices_per_host, int keep);
+
 }  // namespace allranks::node

@@ -2,6 +2,8 @@
 // something to whom, and that peer access has no limit at 64.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <string>
 
@@ -16,6 +18,16 @@ std::unique_ptr<Machine> Make(int hosts, int devices_per_host, int devices = 0) 
   EXPECT_TRUE(profile);
   profile->machine.hosts = hosts;
   profile->machine.devices_per_host = devices_per_host;
+  Topology topology;
+  topology.kinds = profile->topology.kinds;
+  const std::string all =
+      devices_per_host == 1 ? "gpu0" : fmt::format("gpu[0-{}]", devices_per_host - 1);
+  TopologyText text;
+  text.names[static_cast<int>(Topology::Kind::kCpu)] = {"cpu"};
+  text.names[static_cast<int>(Topology::Kind::kNvswitch)] = {"nvswitch"};
+  text.wires = {{all, "nvswitch", "nvlink"}, {all, "cpu", "pcie"}};
+  EXPECT_TRUE(BuildTopology(text, hosts, devices_per_host, &topology));
+  profile->topology = topology;
   MachineOptions options;
   options.devices = devices;
   auto machine = Machine::Create(*profile, options);
@@ -119,6 +131,26 @@ TEST(ManyDevicesTest, AProcessSeesItsHostOnly) {
   ASSERT_EQ(machine->ExportEvent(here, event, &handle), Status::kSuccess);
   EXPECT_EQ(machine->OpenEvent(beside, handle, &device, &other), Status::kSuccess);
   EXPECT_EQ(machine->OpenEvent(there, handle, &device, &other), Status::kInvalidValue);
+}
+
+TEST(ManyDevicesTest, FewerDevicesKeepTheirLinks) {
+  TopologyText text;
+  text.names[static_cast<int>(Topology::Kind::kNvswitch)] = {"nvswitch"};
+  text.wires = {{"gpu[0-3]", "nvswitch", "nvlink"}};
+  text.meshes = {{"gpu[0-3]", "", "nvlink"}};
+  Topology topology;
+  topology.kinds.push_back({.name = "nvlink"});
+  ASSERT_TRUE(BuildTopology(text, 2, 4, &topology));
+  const Topology fewer = FewerDevices(topology, 4, 2);
+  ASSERT_EQ(fewer.vertices.size(), 6u);
+  for (int d = 0; d < 4; ++d) {
+    EXPECT_EQ(fewer.vertices[static_cast<std::size_t>(d)].index, d);
+    EXPECT_EQ(fewer.vertices[static_cast<std::size_t>(d)].host, d / 2);
+  }
+  EXPECT_EQ(fewer.links.size(), 6u);  // of each host two wires and one pair
+  for (const Topology::Link& link : fewer.links)
+    EXPECT_EQ(fewer.vertices[static_cast<std::size_t>(link.a)].host,
+              fewer.vertices[static_cast<std::size_t>(link.b)].host);
 }
 
 TEST(ManyDevicesTest, FewerDevicesAreFewerOnEveryHost) {
