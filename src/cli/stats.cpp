@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 namespace allranks::cli {
 
@@ -22,6 +25,70 @@ std::string Dim(const json& dim) {
 }
 
 std::string Us(std::int64_t ns) { return fmt::format("{:.3f}", static_cast<double>(ns) / 1e3); }
+
+std::string Percent(const json& share) {
+  return share.is_null() ? "-" : fmt::format("{:.1f}%", share.get<double>() * 100);
+}
+
+// The movers that moved something, as the JSON names them.
+std::vector<std::string> MoversOf(const json& stats) {
+  std::vector<std::string> movers;
+  for (const char* mover : {"sm", "tma", "copy_engine", "multicast", "nic"})
+    if (stats["movers"][mover]["wire_bytes"].get<std::uint64_t>() != 0) movers.emplace_back(mover);
+  return movers;
+}
+
+// One row per direction in which something went.
+std::string Links(const json& stats) {
+  if (stats["links"].empty()) return "";
+  const std::vector<std::string> movers = MoversOf(stats);
+  struct Row {
+    std::string link;
+    const json* direction;
+  };
+  std::vector<Row> rows;
+  std::size_t width = 4;
+  for (const json& link : stats["links"]) {
+    for (const json& direction : link["directions"]) {
+      if (direction["wire_bytes"] == 0 && direction["poll_bytes"] == 0) continue;
+      rows.push_back({fmt::format("{} > {}", direction["from"].get<std::string>(),
+                                  direction["to"].get<std::string>()),
+                      &direction});
+      width = std::max(width, rows.back().link.size());
+    }
+  }
+  std::string out = fmt::format("{:<{}}", "link", width);
+  for (const std::string& mover : movers) out += fmt::format(" {:>14}", mover);
+  out += fmt::format(" {:>14} {:>8} {:>7} {:>7} {:>12}\n", "wire bytes", "payload", "use", "busy",
+                     "poll bytes");
+  for (std::size_t r = 0; r < std::min(rows.size(), kMaxRows); ++r) {
+    const json& direction = *rows[r].direction;
+    out += fmt::format("{:<{}}", rows[r].link, width);
+    for (const std::string& mover : movers)
+      out += fmt::format(" {:>14}", direction["bytes"][mover].get<std::uint64_t>());
+    out += fmt::format(
+        " {:>14} {:>8} {:>7} {:>7} {:>12}\n", direction["wire_bytes"].get<std::uint64_t>(),
+        Percent(direction["efficiency"]), Percent(direction["use"]), Percent(direction["busy_use"]),
+        direction["poll_bytes"].get<std::uint64_t>());
+  }
+  if (rows.size() > kMaxRows) out += fmt::format("and {} more\n", rows.size() - kMaxRows);
+  return out;
+}
+
+std::string Movers(const json& stats) {
+  const std::vector<std::string> movers = MoversOf(stats);
+  if (movers.empty()) return "";
+  std::string out = fmt::format("{:<12} {:>14} {:>16} {:>14} {:>8}\n", "mover", "bytes moved",
+                                "bytes x links", "wire bytes", "payload");
+  for (const std::string& mover : movers) {
+    const json& record = stats["movers"][mover];
+    out +=
+        fmt::format("{:<12} {:>14} {:>16} {:>14} {:>8}\n", mover,
+                    record["bytes"].get<std::uint64_t>(), record["link_bytes"].get<std::uint64_t>(),
+                    record["wire_bytes"].get<std::uint64_t>(), Percent(record["efficiency"]));
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -67,6 +134,8 @@ std::string StatsTable(const std::string& text) {
                        kernel["bytes_read"].get<std::uint64_t>(),
                        kernel["bytes_written"].get<std::uint64_t>(), name);
   }
+  out += Links(stats);
+  out += Movers(stats);
   for (const json& fault : stats["faults"])
     out += fmt::format("fault on device {}: {}\n", fault["device"].get<int>(),
                        fault["message"].get<std::string>());

@@ -136,7 +136,15 @@ Time Fabric::Pass(Port& port, std::uint64_t bytes, std::uint32_t packets, Time a
   port.packets += packets;
   auto units = static_cast<std::int64_t>(wire);
   if (stretch != 1) units = static_cast<std::int64_t>(static_cast<double>(units) * stretch);
-  return port.server.Take(at, units * port.scale >> 16);
+  units = units * port.scale >> 16;
+  const Time served = port.server.Take(at, units);
+  // Capacity is given out by buckets: it may have begun a little before `at`.
+  port.first = std::min({port.first, at, served - port.server.Span(units)});
+  port.last = std::max(port.last, served);
+  MoverRecord& moved = moved_[static_cast<std::size_t>(mover)];
+  moved.link_bytes += bytes;
+  moved.wire_bytes += wire;
+  return served;
 }
 
 Time Fabric::Send(const Route& route, std::uint64_t bytes, std::uint32_t packets, Time at,
@@ -152,6 +160,7 @@ Time Fabric::Send(const Route& route, std::uint64_t bytes, std::uint32_t packets
     head = std::max(head, served - span) + port.latency;
     last = std::max(last, served) + port.latency;
   }
+  if (!route.ports.empty()) moved_[static_cast<std::size_t>(mover)].bytes += bytes;
   return last;
 }
 
@@ -170,6 +179,7 @@ Time Fabric::Replicate(int device, std::span<const int> members, std::uint64_t b
   if (uplink.up < 0) return at;
   Port& up = ports_[static_cast<std::size_t>(uplink.up)];
   const Time there = Pass(up, bytes, packets, at, Mover::kMulticast, stretch) + up.latency;
+  moved_[static_cast<std::size_t>(Mover::kMulticast)].bytes += bytes;
   Time last = there;
   for (const int member : members) {
     Port& down = ports_[static_cast<std::size_t>(uplinks_[static_cast<std::size_t>(member)].down)];
@@ -196,6 +206,7 @@ Time Fabric::Reduce(int device, std::span<const int> members, std::uint64_t byte
     gathered = std::max(gathered, answer + up.latency);
   }
   Port& in = ports_[static_cast<std::size_t>(uplink.down)];
+  moved_[static_cast<std::size_t>(Mover::kMulticast)].bytes += bytes;
   return Pass(in, bytes, packets, gathered + profile_.multicast.reduce, Mover::kMulticast,
               stretch) +
          in.latency;
@@ -226,6 +237,36 @@ void Fabric::SetRate(int link, double rate) {
     ports_[p].dead = rate <= 0;
     Rescale(ports_[p]);
   }
+}
+
+std::vector<LinkRecord> Fabric::Records() const {
+  const Topology& topology = profile_.topology;
+  std::vector<LinkRecord> records;
+  for (std::size_t l = 0; l < topology.links.size(); ++l) {
+    const Port* ports = &ports_[2 * l];
+    if (ports[0].wire_bytes + ports[1].wire_bytes + ports[0].poll_bytes + ports[1].poll_bytes == 0)
+      continue;
+    const LinkKind& kind = KindOf(ports[0]);
+    LinkRecord record;
+    record.kind = kind.name;
+    record.gbs = kind.gbs * kind.efficiency;
+    for (std::size_t way = 0; way < 2; ++way) {
+      const Port& port = ports[way];
+      record.directions[way] = {
+          .from = topology.vertices[static_cast<std::size_t>(port.from)].name,
+          .to = topology.vertices[static_cast<std::size_t>(port.to)].name,
+          .bytes = port.bytes,
+          .wire_bytes = port.wire_bytes,
+          .packets = port.packets,
+          .poll_bytes = port.poll_bytes,
+          .first = std::min(port.first, port.last),
+          .last = port.last,
+      };
+    }
+    record.name = record.directions[0].from + "-" + record.directions[0].to;
+    records.push_back(std::move(record));
+  }
+  return records;
 }
 
 std::vector<int> Fabric::LinksNamed(const std::string& name) const {

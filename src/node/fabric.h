@@ -16,13 +16,9 @@
 #include "node/profile.h"
 #include "node/servers.h"
 #include "node/time.h"
+#include "node/traffic.h"
 
 namespace allranks::node {
-
-// Who moves bytes.
-enum class Mover : std::uint8_t { kSm, kTma, kCopyEngine, kMulticast, kNic };
-inline constexpr std::size_t kMovers = 5;
-const char* NameOf(Mover mover);
 
 struct Port {
   int from = 0, to = 0;  // vertices
@@ -36,6 +32,7 @@ struct Port {
   std::int64_t scale = 1 << 16;                // 2^16 / (rate left)
   std::array<std::uint64_t, kMovers> bytes{};  // payload
   std::uint64_t wire_bytes = 0, packets = 0, poll_bytes = 0;
+  Time first = kTimeNever, last = 0;  // of its use
 };
 
 struct Route {
@@ -83,6 +80,9 @@ class Fabric {
   std::vector<int> LinksNamed(const std::string& name) const;
 
   const std::vector<Port>& ports() const { return ports_; }
+  // Links that have carried something, in the topology's order, and totals.
+  std::vector<LinkRecord> Records() const;
+  const std::array<MoverRecord, kMovers>& moved() const { return moved_; }
   const Topology& topology() const { return profile_.topology; }
 
  private:
@@ -105,6 +105,7 @@ class Fabric {
   std::vector<Source> sources_;
   std::vector<int> hosts_;       // by device
   std::vector<Uplink> uplinks_;  // by device
+  std::array<MoverRecord, kMovers> moved_{};
 };
 
 }  // namespace allranks::node

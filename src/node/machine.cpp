@@ -519,6 +519,8 @@ std::vector<struct Fault> MachineImpl::TakeFaults() { return std::exchange(fault
 
 const Stats& MachineImpl::stats() const {
   engine_->Report(&world_.stats);
+  world_.stats.links = world_.fabric.Records();
+  world_.stats.movers = world_.fabric.moved();
   return world_.stats;
 }
 

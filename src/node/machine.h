@@ -12,6 +12,7 @@
 // pass an `at` smaller than now() except by mistake (it is clamped to now()).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +27,7 @@
 #include "node/profile.h"
 #include "node/status.h"
 #include "node/time.h"
+#include "node/traffic.h"
 
 namespace allranks::node {
 
@@ -216,6 +218,8 @@ struct Stats {
   std::uint64_t observed_accesses = 0, observed_bytes = 0;  // by the counting observer
   std::uint64_t chosen_loads = 0;        // strong loads whose value an observer chose
   std::uint64_t skipped_iterations = 0;  // of spin loops that were parked
+  std::vector<LinkRecord> links;         // that carried something
+  std::array<MoverRecord, kMovers> movers{};
 };
 
 // Who waits where: one line of a deadlock report. Also used for kernels that cannot become

@@ -4,6 +4,7 @@
 #include <cxxabi.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -46,6 +47,56 @@ const char* StateName(node::Hosts::State state) {
       return "detached";
   }
   return "?";
+}
+
+// Four digits behind the point: a share of a rate is not worth more.
+json Share(double part, double whole) {
+  if (whole <= 0) return nullptr;
+  return std::round(part / whole * 1e4) / 1e4;
+}
+
+json Link(const node::LinkRecord& link, node::Time virtual_time) {
+  json directions = json::array();
+  for (const node::DirectionRecord& direction : link.directions) {
+    json bytes = json::object();
+    std::uint64_t payload = 0;
+    for (std::size_t m = 0; m < node::kMovers; ++m) {
+      bytes[NameOf(static_cast<node::Mover>(m))] = direction.bytes[m];
+      payload += direction.bytes[m];
+    }
+    const auto wire = static_cast<double>(direction.wire_bytes);
+    // GB/s times ps: thousandths of a byte.
+    const auto room = [&](node::Time span) { return link.gbs * static_cast<double>(span) / 1e3; };
+    directions.push_back({{"from", direction.from},
+                          {"to", direction.to},
+                          {"bytes", std::move(bytes)},
+                          {"wire_bytes", direction.wire_bytes},
+                          {"packets", direction.packets},
+                          {"poll_bytes", direction.poll_bytes},
+                          {"efficiency", Share(static_cast<double>(payload), wire)},
+                          {"use", Share(wire, room(virtual_time))},
+                          {"busy_use", Share(wire, room(direction.last - direction.first))},
+                          {"first_ns", node::ToNs(direction.first)},
+                          {"last_ns", node::ToNs(direction.last)}});
+  }
+  return {{"name", link.name},
+          {"kind", link.kind},
+          {"gbs", link.gbs},
+          {"directions", std::move(directions)}};
+}
+
+json Movers(const node::Stats& stats) {
+  json movers = json::object();
+  for (std::size_t m = 0; m < node::kMovers; ++m) {
+    const node::MoverRecord& record = stats.movers[m];
+    movers[NameOf(static_cast<node::Mover>(m))] = {
+        {"bytes", record.bytes},
+        {"link_bytes", record.link_bytes},
+        {"wire_bytes", record.wire_bytes},
+        {"efficiency",
+         Share(static_cast<double>(record.link_bytes), static_cast<double>(record.wire_bytes))}};
+  }
+  return movers;
 }
 
 json Deadlock(const RunReport& report) {
@@ -98,6 +149,8 @@ std::string Demangle(const std::string& name) {
 std::string ToJson(const RunReport& report) {
   json kernels = json::array();
   json faults = json::array();
+  json links = json::array();
+  json movers = Movers(report.stats != nullptr ? *report.stats : node::Stats{});
   std::uint64_t copies = 0, copied_bytes = 0;
   if (report.stats != nullptr) {
     for (const node::KernelRecord& kernel : report.stats->kernels) {
@@ -115,6 +168,8 @@ std::string ToJson(const RunReport& report) {
                          {"bytes_written", kernel.bytes_written},
                          {"remote_bytes", kernel.remote_bytes}});
     }
+    for (const node::LinkRecord& link : report.stats->links)
+      links.push_back(Link(link, report.virtual_time));
     for (const node::CopyRecord& copy : report.stats->copies) {
       ++copies;
       copied_bytes += copy.bytes;
@@ -135,6 +190,8 @@ std::string ToJson(const RunReport& report) {
               {"warp_instructions", report.stats ? report.stats->warp_instructions : 0},
               {"kernels", kernels},
               {"copies", {{"count", copies}, {"bytes", copied_bytes}}},
+              {"links", links},
+              {"movers", movers},
               {"faults", faults}};
   if (report.stats != nullptr && report.stats->kernels.size() > kMaxKernels)
     all["kernels_omitted"] = report.stats->kernels.size() - kMaxKernels;
