@@ -11,6 +11,7 @@
 
 #include "cli/api.h"
 #include "cli/exec.h"
+#include "cli/profile.h"
 #include "cli/ptx.h"
 #include "cli/ranks.h"
 #include "server/node_process.h"
@@ -54,6 +55,13 @@ The JSON of --stats-json has the members
   thread_instructions, warp_instructions, copies{count, bytes}, observer{accesses, bytes},
   kernels[]: name, device, rank, grid[3], block[3], start_ns, end_ns (null: did not end),
              warp_instructions, thread_instructions, bytes_read, bytes_written, remote_bytes
+  links[]:   that carried something: name, kind, gbs (what one direction can carry),
+             directions[2]: from, to, bytes{sm, tma, copy_engine, multicast, nic} (payload by who
+             moved it), wire_bytes (with packet headers), packets, poll_bytes (of parked polls),
+             efficiency (payload of wire bytes), use (of gbs, over virtual_ns), busy_use (of gbs,
+             from first_ns to last_ns); null where nothing went
+  movers{sm, tma, copy_engine, multicast, nic}: bytes (each once), link_bytes (once per link that
+             they passed), wire_bytes, efficiency
   faults[]:  rank, device, status (a CUresult), message
   deadlock:  virtual_ns, waiters[] (rank, device, kernel, block[3], warp, lanes, file, line, what,
              object, offset, seen, resident, others),
@@ -91,6 +99,19 @@ versions.
 The JSON has the members version, runtime and driver (library, functions, work),
   functions[]: api, name, works, error)";
 
+constexpr const char* kProfileHelp =
+    R"(Says which hardware can be simulated. A profile is a TOML file, given by its name or by a path.
+
+list   name, devices, hosts, how far it was compared with published measurements (fitted: yes;
+       rough: its constants are of the right size; untested: no), and what it is
+show   the device's figures, the links, the topology as a tree, and which way leads from each device
+       to each other device, CPU and NIC: its links, its latency and what its narrowest link carries.
+       With --constants every constant with the source that the file names for it
+diff   the keys in which two profiles differ, with both values; of lists of wires the wires that the
+       other has not
+
+Exit codes: 0; 2 wrong usage, or a profile that is missing or wrong.)";
+
 // CLI11 knows nothing of what follows `--`, and names a subcommand without the command.
 class UsageFormatter : public CLI::Formatter {
  public:
@@ -108,12 +129,18 @@ struct Commands {
   CLI::App* exec = nullptr;
   CLI::App* ptx = nullptr;
   CLI::App* api = nullptr;
+  CLI::App* profile = nullptr;
+  CLI::App* profile_list = nullptr;
+  CLI::App* profile_show = nullptr;
+  CLI::App* profile_diff = nullptr;
   CLI::App* node = nullptr;
   CLI::App* ranks = nullptr;
   CLI::App* docs = nullptr;
   ExecOptions exec_options;
   allranks::cli::PtxOptions ptx_options;
   allranks::cli::ApiOptions api_options;
+  std::string profile_a, profile_b;
+  bool constants = false;
   allranks::server::NodeOptions node_options;
   allranks::cli::RankOptions rank_options;
 
@@ -173,6 +200,19 @@ struct Commands {
     api->add_flag("--missing", api_options.missing, "Only functions that do not work");
     api->add_flag("--json", api_options.json, "Print the list as JSON");
 
+    profile = app.add_subcommand("profile", "List, draw and compare simulated hardware");
+    profile->footer(kProfileHelp);
+    profile->formatter(std::make_shared<UsageFormatter>(
+        "profile list | show [--constants] NAME | diff NAME NAME"));
+    profile->require_subcommand(1);
+    profile_list = profile->add_subcommand("list", "Which profiles there are");
+    profile_show = profile->add_subcommand("show", "One profile: figures, links, topology, ways");
+    profile_show->add_option("NAME", profile_a, "Name or path")->required();
+    profile_show->add_flag("--constants", constants, "Every constant with its source instead");
+    profile_diff = profile->add_subcommand("diff", "What is different in two profiles");
+    profile_diff->add_option("A", profile_a, "Name or path")->required();
+    profile_diff->add_option("B", profile_b, "Name or path")->required();
+
     node = app.add_subcommand("node")->group("");
     node->add_option("--listen", node_options.listen_fd)->required();
     node->add_option("--control", node_options.control_fd)->required();
@@ -199,8 +239,10 @@ void PrintDocs() {
       "## allranks --help\n\n```text\n{}```\n\n"
       "## allranks exec --help\n\n```text\n{}```\n\n"
       "## allranks ptx --help\n\n```text\n{}```\n\n"
-      "## allranks api --help\n\n```text\n{}```\n",
-      commands.app.help(), commands.exec->help(), commands.ptx->help(), commands.api->help());
+      "## allranks api --help\n\n```text\n{}```\n\n"
+      "## allranks profile --help\n\n```text\n{}```\n",
+      commands.app.help(), commands.exec->help(), commands.ptx->help(), commands.api->help(),
+      commands.profile->help());
 }
 
 }  // namespace
@@ -240,6 +282,11 @@ int main(int argc, char** argv) {
   }
   if (commands.ptx->parsed()) return allranks::cli::Ptx(commands.ptx_options);
   if (commands.api->parsed()) return allranks::cli::Api(commands.api_options);
+  if (commands.profile_list->parsed()) return allranks::cli::ProfileList();
+  if (commands.profile_show->parsed())
+    return allranks::cli::ProfileShow(commands.profile_a, commands.constants);
+  if (commands.profile_diff->parsed())
+    return allranks::cli::ProfileDiff(commands.profile_a, commands.profile_b);
   if (commands.node->parsed()) return allranks::server::RunNode(commands.node_options);
   if (commands.ranks->parsed()) {
     commands.rank_options.command = commands.exec_options.command;

@@ -5,7 +5,6 @@
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
-#include <vector>
 
 namespace allranks::cli {
 
@@ -17,19 +16,23 @@ std::string OwnPath() {
   return length <= 0 ? std::string() : std::string(buffer, static_cast<std::size_t>(length));
 }
 
+std::vector<std::string> ProfileFolders() {
+  std::vector<std::string> folders;
+  if (const char* own = std::getenv("ALLRANKS_PROFILES"); own != nullptr && *own != '\0')
+    folders.emplace_back(own);
+  folders.push_back(fs::path(OwnPath()).parent_path().parent_path() / "share/allranks/profiles");
+  folders.emplace_back(ALLRANKS_PROFILE_DIR);
+  return folders;
+}
+
 Result<std::string> FindProfile(const std::string& name) {
   std::error_code error;
   if (name.find('/') != std::string::npos || name.ends_with(".toml")) {
     if (!fs::is_regular_file(name, error)) return Fail("no profile at '{}'", name);
     return fs::absolute(name).string();
   }
-  std::vector<fs::path> folders;
-  if (const char* own = std::getenv("ALLRANKS_PROFILES"); own != nullptr && *own != '\0')
-    folders.emplace_back(own);
-  folders.push_back(fs::path(OwnPath()).parent_path().parent_path() / "share/allranks/profiles");
-  folders.emplace_back(ALLRANKS_PROFILE_DIR);
   std::string tried;
-  for (const fs::path& folder : folders) {
+  for (const fs::path folder : ProfileFolders()) {
     const fs::path path = folder / (name + ".toml");
     if (fs::is_regular_file(path, error)) return fs::absolute(path).string();
     tried += "\n  " + path.string();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -10,6 +11,9 @@ namespace allranks::cli {
 
 // This executable.
 std::string OwnPath();
+
+// Where profiles are looked for by name, first come first.
+std::vector<std::string> ProfileFolders();
 
 // The file of a profile given by name or by path. The message lists where it was looked for.
 Result<std::string> FindProfile(const std::string& name);

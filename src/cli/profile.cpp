@@ -1,0 +1,279 @@
+// `allranks profile list|show|diff`. The figures come from the profile as the node reads it; values
+// and sources one by one, and differences, from the file's own text.
+#include "cli/profile.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/drawing.h"
+#include "cli/exec.h"
+#include "cli/places.h"
+#include "node/profile.h"
+
+namespace allranks::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Loaded {
+  std::string path;
+  node::Profile profile;
+  std::vector<std::string> lines;
+  toml::table table;
+};
+
+Result<Loaded> Load(const std::string& name) {
+  Loaded loaded;
+  const Result<std::string> path = FindProfile(name);
+  if (!path) return Fail(path.error());
+  loaded.path = *path;
+  Result<node::Profile> profile = node::LoadProfile(*path);
+  if (!profile) return Fail(profile.error());
+  loaded.profile = std::move(*profile);
+  std::ifstream file(*path);
+  for (std::string line; std::getline(file, line);) loaded.lines.push_back(line);
+  loaded.table = toml::parse_file(*path);  // the node has read it, so it is TOML
+  return loaded;
+}
+
+int Complain(const Error& error) {
+  fmt::print(stderr, "allranks: {}\n", error.message);
+  return kExitUsage;
+}
+
+// The file's first comment says what the machine is.
+std::string WhatItIs(const Loaded& loaded) {
+  if (loaded.lines.empty() || !loaded.lines[0].starts_with("# ")) return "";
+  return loaded.lines[0].substr(2);
+}
+
+// The comment behind a value, or an empty string.
+std::string SourceOf(const Loaded& loaded, const toml::node& value) {
+  const auto number = static_cast<std::size_t>(value.source().begin.line);
+  if (number == 0 || number > loaded.lines.size()) return "";
+  const std::string& line = loaded.lines[number - 1];
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') quoted = !quoted;
+    if (line[i] == '#' && !quoted) return line.substr(std::min(line.size(), i + 2));
+  }
+  return "";
+}
+
+std::string Text(const toml::node& value) {
+  if (const auto* number = value.as_floating_point()) return fmt::format("{}", number->get());
+  std::ostringstream out;
+  value.visit([&](const auto& it) { out << it; });
+  std::string text = out.str();
+  // Long arrays come in several lines.
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) {
+    const std::size_t end = text.find_first_not_of(" \n", at);
+    text.replace(at, (end == std::string::npos ? text.size() : end) - at, " ");
+  }
+  return text;
+}
+
+struct Entry {
+  std::string key;
+  const toml::node* value;
+};
+
+// Every value of the file by its dotted key, in the file's order.
+void Flatten(const toml::table& table, const std::string& prefix, std::vector<Entry>* entries) {
+  for (const auto& [key, value] : table) {
+    const std::string name = prefix + std::string(key.str());
+    if (const toml::table* inner = value.as_table()) {
+      Flatten(*inner, name + ".", entries);
+    } else {
+      entries->push_back({name, &value});
+    }
+  }
+}
+
+std::vector<Entry> Flatten(const Loaded& loaded) {
+  std::vector<Entry> entries;
+  Flatten(loaded.table, "", &entries);
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return a.value->source().begin.line < b.value->source().begin.line;
+  });
+  return entries;
+}
+
+// 85899345920 → "80 GiB".
+std::string Size(std::int64_t bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(units)) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.4g} {}", value, units[unit]);
+}
+
+std::string Figures(const node::Profile& profile) {
+  const auto& device = profile.device;
+  const auto& sm = profile.sm;
+  const auto& latency = profile.latency;
+  const auto ns = [&](std::int64_t cycles) {
+    return fmt::format("{} ns", node::ToNs(profile.CyclesToTime(cycles)));
+  };
+  std::string out;
+  out += fmt::format("{}, compute capability {}.{}, {} SMs at {} MHz\n", device.name,
+                     device.compute_major, device.compute_minor, device.sms, device.clock_mhz);
+  out += fmt::format(
+      "memory {} at {:.0f} GB/s, L2 {} at {:.0f} GB/s, {} copy engines of {:.0f} GB/s\n",
+      Size(device.memory_bytes), profile.bandwidth.hbm_gbs * profile.bandwidth.hbm_efficiency,
+      Size(device.l2_bytes), profile.bandwidth.l2_gbs, profile.copy_engine.count,
+      profile.copy_engine.gbs);
+  out += fmt::format("an SM: {} threads, {} registers, {} shared memory, {} instructions a cycle\n",
+                     sm.max_threads, sm.registers, Size(sm.shared_bytes), sm.issue_per_cycle);
+  out += fmt::format("latencies: L2 {}, memory {}, fence.gpu {}, fence.sys {}\n", ns(latency.l2),
+                     ns(latency.hbm), ns(latency.fence_gpu), ns(latency.fence_sys));
+  out += fmt::format("a launch: {} ns of the host, {} ns to the first instruction; ",
+                     node::ToNs(profile.launch.host_call), node::ToNs(profile.launch.kernel));
+  out += fmt::format("{} ns between kernels of a stream\n", node::ToNs(profile.launch.between));
+  out += profile.multicast.supported ? "multicast objects: yes\n" : "multicast objects: no\n";
+  return out;
+}
+
+std::string Links(const node::Topology& topology) {
+  std::string out = fmt::format("{:<10} {:>6} {:>10} {:>10} {:>9}\n", "link", "count", "raw GB/s",
+                                "GB/s", "latency");
+  for (std::size_t k = 0; k < topology.kinds.size(); ++k) {
+    const node::LinkKind& kind = topology.kinds[k];
+    const auto count =
+        std::count_if(topology.links.begin(), topology.links.end(),
+                      [&](const auto& link) { return link.kind == static_cast<int>(k); });
+    if (count == 0) continue;
+    out += fmt::format("{:<10} {:>6} {:>10.1f} {:>10.1f} {:>9}\n", kind.name, count, kind.gbs,
+                       kind.gbs * kind.efficiency, fmt::format("{} ns", node::ToNs(kind.latency)));
+  }
+  return out;
+}
+
+// Arrays are told apart by their elements.
+std::pair<std::string, std::string> Difference(const toml::node& a, const toml::node& b) {
+  const toml::array* left = a.as_array();
+  const toml::array* right = b.as_array();
+  if (left == nullptr || right == nullptr || left->empty() || right->empty() ||
+      !left->front().is_array() || !right->front().is_array())
+    return {Text(a), Text(b)};
+  const auto only = [](const toml::array& in, const toml::array& not_in) {
+    std::set<std::string> known;
+    for (const toml::node& value : not_in) known.insert(Text(value));
+    std::string out;
+    for (const toml::node& value : in)
+      if (!known.contains(Text(value))) out += (out.empty() ? "" : "\n") + Text(value);
+    return out;
+  };
+  return {only(*left, *right), only(*right, *left)};
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  if (lines.empty()) lines.emplace_back();
+  return lines;
+}
+
+}  // namespace
+
+int ProfileList() {
+  std::map<std::string, std::string> found;  // name → path; the first folder wins
+  std::error_code error;
+  for (const std::string& folder : ProfileFolders())
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+      if (entry.path().extension() == ".toml") found.emplace(entry.path().stem(), entry.path());
+  fmt::print("{:<14} {:>7} {:>5} {:>9}  {}\n", "name", "devices", "hosts", "validated", "what");
+  int code = 0;
+  for (const auto& [name, path] : found) {
+    const Result<Loaded> loaded = Load(path);
+    if (!loaded) {
+      code = Complain(loaded.error());
+      continue;
+    }
+    const node::Profile& profile = loaded->profile;
+    fmt::print("{:<14} {:>7} {:>5} {:>9}  {}\n", name, profile.DeviceCount(), profile.machine.hosts,
+               profile.validated, WhatItIs(*loaded));
+  }
+  return code;
+}
+
+int ProfileShow(const std::string& name, bool constants) {
+  const Result<Loaded> loaded = Load(name);
+  if (!loaded) return Complain(loaded.error());
+  if (constants) {
+    const std::vector<Entry> entries = Flatten(*loaded);
+    for (const Entry& entry : entries) {
+      const std::string source = SourceOf(*loaded, *entry.value);
+      fmt::print("{} = {}{}{}\n", entry.key, Text(*entry.value), source.empty() ? "" : "  # ",
+                 source);
+    }
+    return 0;
+  }
+  const node::Profile& profile = loaded->profile;
+  fmt::print("{}: {}\n", profile.name, WhatItIs(*loaded));
+  fmt::print("{} devices on {} host{}, validated: {}\n\n", profile.DeviceCount(),
+             profile.machine.hosts, profile.machine.hosts == 1 ? "" : "s", profile.validated);
+  fmt::print("{}\n{}\n{}\n{}", Figures(profile), Links(profile.topology),
+             DrawTopology(profile.topology), DrawRoutes(profile));
+  return 0;
+}
+
+int ProfileDiff(const std::string& a, const std::string& b) {
+  const Result<Loaded> left = Load(a), right = Load(b);
+  if (!left) return Complain(left.error());
+  if (!right) return Complain(right.error());
+  const std::vector<Entry> mine = Flatten(*left), theirs = Flatten(*right);
+  std::vector<std::array<std::string, 3>> rows;
+  const auto find = [](const std::vector<Entry>& in, const std::string& key) -> const toml::node* {
+    for (const Entry& entry : in)
+      if (entry.key == key) return entry.value;
+    return nullptr;
+  };
+  for (const Entry& entry : mine) {
+    const toml::node* other = find(theirs, entry.key);
+    if (other == nullptr) {
+      rows.push_back({entry.key, Text(*entry.value), "-"});
+    } else if (Text(*entry.value) != Text(*other)) {
+      const auto [own, their] = Difference(*entry.value, *other);
+      rows.push_back({entry.key, own, their});
+    }
+  }
+  for (const Entry& entry : theirs)
+    if (find(mine, entry.key) == nullptr) rows.push_back({entry.key, "-", Text(*entry.value)});
+  std::size_t key_width = 3, value_width = a.size();
+  for (const auto& row : rows) {
+    key_width = std::max(key_width, row[0].size());
+    for (const std::string& line : Lines(row[1])) value_width = std::max(value_width, line.size());
+  }
+  if (rows.empty()) return 0;
+  fmt::print("{:<{}}  {:<{}}  {}\n", "key", key_width, a, value_width, b);
+  for (const auto& row : rows) {
+    const auto own = Lines(row[1]), their = Lines(row[2]);
+    for (std::size_t i = 0; i < std::max(own.size(), their.size()); ++i) {
+      std::string line =
+          fmt::format("{:<{}}  {:<{}}  {}", i == 0 ? row[0] : "", key_width,
+                      i < own.size() ? own[i] : "", value_width, i < their.size() ? their[i] : "");
+      line.resize(line.find_last_not_of(' ') + 1);
+      fmt::print("{}\n", line);
+    }
+  }
+  return 0;
+}
+
+}  // namespace allranks::cli
