@@ -36,6 +36,7 @@
 #include "cli/places.h"
 #include "cli/ranks.h"
 #include "cli/stats.h"
+#include "node/faults.h"
 #include "node/profile.h"
 #include "wire/frame.h"
 
@@ -127,6 +128,12 @@ class Supervisor {
 };
 
 int Supervisor::Run() {
+  for (const std::string& text : options_.faults) {
+    if (const auto fault = node::ParseFault(text); !fault) {
+      Say("{}", fault.error().message);
+      return kExitUsage;
+    }
+  }
   const Result<std::string> profile = FindProfile(options_.profile);
   if (!profile) {
     Say("{}", profile.error().message);
@@ -219,6 +226,10 @@ Result<void> Supervisor::StartNode(const std::string& profile, const std::string
       "--observer",       options_.observer,
       "--patience-ms",    std::to_string(static_cast<std::int64_t>(options_.patience_s * 1e3)),
       "--ranks-per-host", std::to_string(options_.ranks_per_host)};
+  for (const std::string& fault : options_.faults) {
+    arguments.push_back("--fault");
+    arguments.push_back(fault);
+  }
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);

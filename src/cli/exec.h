@@ -14,6 +14,7 @@ struct ExecOptions {
   int ranks_per_host = 0;  // 0: one for each device
   bool stats = false;
   std::string stats_json;
+  std::vector<std::string> faults;  // node::ParseFault
   std::string observer = "none";
   double patience_s = 3;
   std::vector<std::string> command;

@@ -40,6 +40,11 @@ Hosts. On a profile with several hosts a process sees the devices of its own hos
 other processes are where their parents are, and ALLRANKS_HOST in a process's environment overrides
 both. `mpirun --host node0:4,node1:4` places ranks as on a cluster.
 
+Faults. `link:A-B=RATE` leaves a link RATE (0 to 1) of its rate in both directions, `link:A-B=dead`
+kills it: kernels and copies that use it end with CUDA_ERROR_NVLINK_UNCORRECTABLE. `nic:NAME=...` and
+`gpu:NAME=...` mean all links of one vertex, `rank:N=dead` kills a rank's process. `@TIME` (ns, us,
+ms, s of virtual time) says when. `allranks profile show` lists the names.
+
 Exit codes: the program's own (128 + N if signal N killed it), or
   2    wrong usage
   70   the node itself failed
@@ -171,6 +176,9 @@ struct Commands {
     exec->add_flag("--stats", exec_options.stats, "Print a table of what ran to stderr at the end");
     exec->add_option("--stats-json", exec_options.stats_json, "Write it to FILE as JSON")
         ->option_text("FILE");
+    exec->add_option("--fault", exec_options.faults,
+                     "Let something go wrong (see below); may be given several times")
+        ->option_text("KIND:NAME=STATE[@TIME]");
     exec->add_option("--patience", exec_options.patience_s,
                      "Wall time for which a silent thread may hold up others")
         ->option_text("SECONDS [3]")
@@ -222,6 +230,7 @@ struct Commands {
     node->add_option("--observer", node_options.machine.observer);
     node->add_option("--patience-ms", node_options.patience_ms);
     node->add_option("--ranks-per-host", node_options.ranks_per_host);
+    node->add_option("--fault", node_options.faults);
 
     ranks = app.add_subcommand("ranks")->group("");
     ranks->add_option("ranks", rank_options.ranks)->required()->check(CLI::Range(1, 1024));

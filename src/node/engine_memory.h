@@ -424,8 +424,7 @@ Time EngineT<Observer>::ChargeReplicas(const MemoryOp& m, std::uint32_t here,
     return value_ready_;
   }
   record.bytes_written += requested;
-  const Time visible =
-      world_.ChargeMulticastStore(*cta_, Mover::kMulticast, mapping.replicas, reach, path_->clock);
+  const Time visible = world_.ChargeMulticastStore(*cta_, mapping.replicas, reach, path_->clock);
   // The slowest acknowledgement comes back the way of the slowest store.
   Time back = 0;
   for (const Replica& replica : mapping.replicas) {

@@ -5,6 +5,8 @@
 #include <limits>
 #include <queue>
 
+#include "base/check.h"
+
 namespace allranks::node {
 namespace {
 
@@ -12,6 +14,11 @@ constexpr double kMostBackground = 0.9;  // polling never stops a link altogethe
 // What routes are compared by: latency, and how long this many bytes take. Large enough that a wide
 // link wins over a short one.
 constexpr double kTypicalBytes = 64 * 1024;
+
+std::uint64_t WireBytes(const Port& port, Packet packet, std::uint64_t bytes,
+                        std::uint32_t packets) {
+  return bytes + std::uint64_t{packets} * port.header[static_cast<std::size_t>(packet)];
+}
 
 }  // namespace
 
@@ -22,6 +29,9 @@ const char* NameOf(Mover mover) {
 
 Fabric::Fabric(const Profile& profile, Time bucket) : profile_(profile) {
   const Topology& topology = profile.topology;
+  const auto devices = static_cast<std::size_t>(profile.DeviceCount());
+  CHECK(topology.vertices.size() >= devices);
+  CHECK(devices == 0 || topology.vertices[devices - 1].kind == Topology::Kind::kDevice);
   outgoing_.resize(topology.vertices.size());
   sources_.resize(topology.vertices.size());
   for (std::size_t l = 0; l < topology.links.size(); ++l) {
@@ -33,7 +43,9 @@ Fabric::Fabric(const Profile& profile, Time bucket) : profile_(profile) {
       port.to = way == 0 ? link.b : link.a;
       port.link = static_cast<int>(l);
       port.latency = kind.latency;
-      port.header = kind.header_bytes;
+      port.header = {static_cast<std::uint32_t>(kind.write_bytes),
+                     static_cast<std::uint32_t>(kind.answer_bytes),
+                     static_cast<std::uint32_t>(kind.request_bytes)};
       // GB/s are bytes per ns.
       port.server =
           Server(bucket, kind.gbs * kind.efficiency * static_cast<double>(bucket) / 1000.0);
@@ -41,7 +53,6 @@ Fabric::Fabric(const Profile& profile, Time bucket) : profile_(profile) {
       ports_.push_back(std::move(port));
     }
   }
-  const auto devices = static_cast<std::size_t>(profile.DeviceCount());
   hosts_.resize(devices, -1);
   uplinks_.resize(devices);
   for (std::size_t d = 0; d < devices; ++d) {
@@ -115,10 +126,16 @@ bool Fabric::Alive(const Route& route) const {
                       [&](std::uint16_t p) { return ports_[p].dead; });
 }
 
-std::uint64_t Fabric::PacketBytes(const Route& route) const {
+std::uint32_t Fabric::Packets(const Route& route, Mover mover, std::uint64_t bytes) const {
   std::int32_t least = std::numeric_limits<std::int32_t>::max();
-  for (const std::uint16_t p : route.ports) least = std::min(least, KindOf(ports_[p]).packet_bytes);
-  return static_cast<std::uint64_t>(least);
+  for (const std::uint16_t p : route.ports) {
+    const LinkKind& kind = KindOf(ports_[p]);
+    least = std::min(least, mover == Mover::kSm           ? kind.store_packet_bytes
+                            : mover == Mover::kCopyEngine ? kind.engine_packet_bytes
+                                                          : kind.packet_bytes);
+  }
+  const auto largest = static_cast<std::uint64_t>(least);
+  return static_cast<std::uint32_t>((bytes + largest - 1) / largest);
 }
 
 const LinkKind& Fabric::KindOf(const Port& port) const {
@@ -127,10 +144,9 @@ const LinkKind& Fabric::KindOf(const Port& port) const {
       .kinds[static_cast<std::size_t>(topology.links[static_cast<std::size_t>(port.link)].kind)];
 }
 
-Time Fabric::Pass(Port& port, std::uint64_t bytes, std::uint32_t packets, Time at, Mover mover,
-                  double stretch) {
-  const std::uint64_t wire =
-      bytes + std::uint64_t{packets} * static_cast<std::uint32_t>(port.header);
+Time Fabric::Pass(Port& port, Packet packet, std::uint64_t bytes, std::uint32_t packets, Time at,
+                  Mover mover, double stretch) {
+  const std::uint64_t wire = WireBytes(port, packet, bytes, packets);
   port.bytes[static_cast<std::size_t>(mover)] += bytes;
   port.wire_bytes += wire;
   port.packets += packets;
@@ -147,17 +163,16 @@ Time Fabric::Pass(Port& port, std::uint64_t bytes, std::uint32_t packets, Time a
   return served;
 }
 
-Time Fabric::Send(const Route& route, std::uint64_t bytes, std::uint32_t packets, Time at,
-                  Mover mover) {
+Time Fabric::Send(const Route& route, Packet packet, std::uint64_t bytes, std::uint32_t packets,
+                  Time at, Mover mover) {
   // The head goes on when its first byte has left a port: long transfers fill all ports of the way
   // at once.
   Time head = at, last = at;
   for (const std::uint16_t p : route.ports) {
     Port& port = ports_[p];
-    const Time served = Pass(port, bytes, packets, head, mover, 1);
-    const Time span = port.server.Span(static_cast<std::int64_t>(
-        bytes + std::uint64_t{packets} * static_cast<std::uint32_t>(port.header)));
-    head = std::max(head, served - span) + port.latency;
+    const Time served = Pass(port, packet, bytes, packets, head, mover, 1);
+    const auto wire = static_cast<std::int64_t>(WireBytes(port, packet, bytes, packets));
+    head = std::max(head, served - port.server.Span(wire)) + port.latency;
     last = std::max(last, served) + port.latency;
   }
   if (!route.ports.empty()) moved_[static_cast<std::size_t>(mover)].bytes += bytes;
@@ -178,13 +193,15 @@ Time Fabric::Replicate(int device, std::span<const int> members, std::uint64_t b
   const Uplink& uplink = uplinks_[static_cast<std::size_t>(device)];
   if (uplink.up < 0) return at;
   Port& up = ports_[static_cast<std::size_t>(uplink.up)];
-  const Time there = Pass(up, bytes, packets, at, Mover::kMulticast, stretch) + up.latency;
+  const Time there =
+      Pass(up, Packet::kWrite, bytes, packets, at, Mover::kMulticast, stretch) + up.latency;
   moved_[static_cast<std::size_t>(Mover::kMulticast)].bytes += bytes;
   Time last = there;
   for (const int member : members) {
     Port& down = ports_[static_cast<std::size_t>(uplinks_[static_cast<std::size_t>(member)].down)];
     last = std::max(last,
-                    Pass(down, bytes, packets, there, Mover::kMulticast, stretch) + down.latency);
+                    Pass(down, Packet::kWrite, bytes, packets, there, Mover::kMulticast, stretch) +
+                        down.latency);
   }
   return last;
 }
@@ -195,20 +212,23 @@ Time Fabric::Reduce(int device, std::span<const int> members, std::uint64_t byte
   const Uplink& uplink = uplinks_[static_cast<std::size_t>(device)];
   if (uplink.up < 0) return at;
   Port& out = ports_[static_cast<std::size_t>(uplink.up)];
-  const Time asked = Pass(out, 0, packets, at, Mover::kMulticast, stretch) + out.latency;
+  const Time asked =
+      Pass(out, Packet::kRequest, 0, packets, at, Mover::kMulticast, stretch) + out.latency;
   Time gathered = asked;
   for (const int member : members) {
     const Uplink& theirs = uplinks_[static_cast<std::size_t>(member)];
     Port& down = ports_[static_cast<std::size_t>(theirs.down)];
     Port& up = ports_[static_cast<std::size_t>(theirs.up)];
-    const Time request = Pass(down, 0, packets, asked, Mover::kMulticast, stretch) + down.latency;
-    const Time answer = Pass(up, bytes, packets, request + ready, Mover::kMulticast, stretch);
+    const Time request =
+        Pass(down, Packet::kRequest, 0, packets, asked, Mover::kMulticast, stretch) + down.latency;
+    const Time answer =
+        Pass(up, Packet::kAnswer, bytes, packets, request + ready, Mover::kMulticast, stretch);
     gathered = std::max(gathered, answer + up.latency);
   }
   Port& in = ports_[static_cast<std::size_t>(uplink.down)];
   moved_[static_cast<std::size_t>(Mover::kMulticast)].bytes += bytes;
-  return Pass(in, bytes, packets, gathered + profile_.multicast.reduce, Mover::kMulticast,
-              stretch) +
+  return Pass(in, Packet::kAnswer, bytes, packets, gathered + profile_.multicast.reduce,
+              Mover::kMulticast, stretch) +
          in.latency;
 }
 
@@ -217,11 +237,11 @@ void Fabric::Rescale(Port& port) {
   port.scale = static_cast<std::int64_t>(65536.0 / std::max(left, 1e-3));
 }
 
-void Fabric::Background(const Route& route, double bytes_per_second) {
+void Fabric::Background(const Route& route, double gbs) {
   for (const std::uint16_t p : route.ports) {
     Port& port = ports_[p];
     const LinkKind& kind = KindOf(port);
-    port.background += bytes_per_second / (kind.gbs * kind.efficiency * 1e9);
+    port.background += gbs / (kind.gbs * kind.efficiency);
     Rescale(port);
   }
 }

@@ -20,11 +20,14 @@
 
 namespace allranks::node {
 
+// What a packet is for: it decides how many bytes it costs beside its payload.
+enum class Packet : std::uint8_t { kWrite, kAnswer, kRequest };
+
 struct Port {
   int from = 0, to = 0;  // vertices
   int link = 0;          // index into Topology::links
   Time latency = 0;
-  std::int32_t header = 0;
+  std::array<std::uint32_t, 3> header{};  // by Packet
   Server server;
   bool dead = false;
   double rate = 1;                             // fraction of its rate that a fault has left
@@ -52,12 +55,13 @@ class Fabric {
     return source.routes[static_cast<std::size_t>(to)];
   }
   bool Alive(const Route& route) const;
-  // The largest payload that all links of the way take.
-  std::uint64_t PacketBytes(const Route& route) const;
+  // How many packets a mover makes of so many contiguous bytes on this way.
+  std::uint32_t Packets(const Route& route, Mover mover, std::uint64_t bytes) const;
 
   // Sends `bytes` in `packets` packets; when the last byte is there. A dead port is passed as if it
   // were not: whether a way is alive is asked before.
-  Time Send(const Route& route, std::uint64_t bytes, std::uint32_t packets, Time at, Mover mover);
+  Time Send(const Route& route, Packet packet, std::uint64_t bytes, std::uint32_t packets, Time at,
+            Mover mover);
 
   // A multicast object's way: from a device to its switch and on to every member, or back. Both
   // return when the last byte is there.
@@ -68,9 +72,9 @@ class Fabric {
   Time Reduce(int device, std::span<const int> members, std::uint64_t bytes, std::uint32_t packets,
               Time at, Time ready);
 
-  // Polls of a parked warp: `bytes_per_second` of read responses along the route, until taken back
-  // with the same number negative.
-  void Background(const Route& route, double bytes_per_second);
+  // Polls of a parked warp: `gbs` of answers along the route, until taken back with the same number
+  // negative.
+  void Background(const Route& route, double gbs);
   // Skipped polls that have happened.
   void CountPolls(const Route& route, std::uint64_t bytes);
 
@@ -94,8 +98,8 @@ class Fabric {
   };
 
   void FindRoutes(int from);
-  Time Pass(Port& port, std::uint64_t bytes, std::uint32_t packets, Time at, Mover mover,
-            double stretch);
+  Time Pass(Port& port, Packet packet, std::uint64_t bytes, std::uint32_t packets, Time at,
+            Mover mover, double stretch);
   void Rescale(Port& port);
   const LinkKind& KindOf(const Port& port) const;
 

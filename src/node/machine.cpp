@@ -44,6 +44,7 @@ Result<std::unique_ptr<Machine>> Machine::Create(const Profile& profile,
                 used.DeviceCount(), kMaxDevices);
   }
   auto machine = std::make_unique<MachineImpl>(used, options, static_cast<int>(used.DeviceCount()));
+  if (auto planned = machine->PlanFaults(); !planned) return Fail(planned.error());
   return std::unique_ptr<Machine>(std::move(machine));
 }
 

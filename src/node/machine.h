@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "node/faults.h"
 #include "node/profile.h"
 #include "node/status.h"
 #include "node/time.h"
@@ -55,6 +56,7 @@ struct MachineOptions {
   // Tests of what must not depend on order: not 0, warps start up to some hundred cycles late and
   // take turns at equal times in an order drawn from it.
   std::uint64_t order_seed = 0;
+  std::vector<PlannedFault> faults;
 };
 
 // --- answers -----------------------------------------------------------------------------------
@@ -383,6 +385,8 @@ class Machine {
   // Calls a function of the process by way of the host caller.
   virtual Status CallHost(ProcessId process, StreamId stream, const HostFunction& function, Time at,
                           OpId* op) = 0;
+  // Called when a rank is to die by a planned fault; whoever owns processes ends it then.
+  virtual void SetRankKiller(std::function<void(int rank, Time)> killer) = 0;
   // Whoever brings a call to its process; fires inside RunUntil.
   virtual void SetHostCaller(std::function<void(const HostCall&, Time)> caller) = 0;
   virtual Status FinishHostCall(ProcessId process, OpId op, Time at) = 0;

@@ -137,6 +137,12 @@ void MachineImpl::StepCopy(OpId id) {
   const int to = op.dst.object != nullptr ? op.dst.object->device : -1;
   const bool memset = op.what == Operation::What::kMemset;
   Device& runner = world_.devices[static_cast<std::size_t>(op.device)];
+  if (world_.faulty_links && !memset && !world_.CanCopy(from, to)) {
+    FailDevice(op.process, op.device, Status::kNvlinkUncorrectable,
+               "a copy has met a link that is dead");
+    Complete(id, world_.now);
+    return;
+  }
   const CopyTimes times =
       world_.ChargeCopy(runner, op.engine, memset ? to : from, to, piece, world_.now);
   op.sent += piece;

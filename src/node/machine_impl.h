@@ -169,6 +169,9 @@ class MachineImpl final : public Machine {
   MachineImpl(const Profile& profile, const MachineOptions& options, int devices);
   ~MachineImpl() override;
 
+  // Schedules options.faults; fails on names that the machine has not (machine_faults.cpp).
+  Result<void> PlanFaults();
+
   const Profile& profile() const override { return world_.profile; }
   Time now() const override { return world_.now; }
 
@@ -249,6 +252,9 @@ class MachineImpl final : public Machine {
   void SetHostCaller(std::function<void(const HostCall&, Time)> caller) override {
     host_caller_ = std::move(caller);
   }
+  void SetRankKiller(std::function<void(int rank, Time)> killer) override {
+    rank_killer_ = std::move(killer);
+  }
   Status FinishHostCall(ProcessId process, OpId op, Time at) override;
   Status Values(ProcessId process, StreamId stream, std::vector<ValueOp> values, Time at,
                 OpId* op) override;
@@ -297,6 +303,7 @@ class MachineImpl final : public Machine {
     bool fired = false;
   };
 
+  void BreakLinks(const std::vector<int>& links, double rate);
   void At(Time time, std::function<void()> run);
   const Process* Find(ProcessId process) const;
   void NumberDevices(Process& process);
@@ -328,6 +335,8 @@ class MachineImpl final : public Machine {
   void ApplyCopy(Operation& op, std::uint64_t piece);
   bool Resolve(ProcessId process, Address address, std::uint64_t size, Place* place) const;
   void OnFault(struct Launch& launch, Status status, std::string message);
+  // The context is broken from now on.
+  void FailDevice(ProcessId process, int device, Status status, std::string message);
   void EndContext(ProcessId process, int device);  // kills and drops its work
   void FinishLaunch(struct Launch& launch, Time at);
 
@@ -382,6 +391,7 @@ class MachineImpl final : public Machine {
   std::map<std::uint64_t, Waiting> waiting_;
   std::map<std::uint64_t, HostWatching> host_watches_;
   std::function<void(const HostCall&, Time)> host_caller_;
+  std::function<void(int rank, Time)> rank_killer_;
   std::set<OpId> value_waits_;  // operations that wait for a value in memory
   std::map<std::uint32_t, std::weak_ptr<Object>> exported_;
   std::list<struct Launch> ended_;  // kept until no engine frame refers to them

@@ -315,14 +315,18 @@ void MachineImpl::RecordTrigger(Operation& op, const LaunchRequest& launch) {
 }
 
 void MachineImpl::OnFault(struct Launch& launch, Status status, std::string message) {
+  FailDevice(launch.process, launch.device->number, status, std::move(message));
+}
+
+void MachineImpl::FailDevice(ProcessId process, int device, Status status, std::string message) {
   struct Fault fault;
-  fault.process = launch.process;
-  fault.device = launch.device->number;
+  fault.process = process;
+  fault.device = device;
   fault.status = status;
   fault.message = std::move(message);
   faults_.push_back(std::move(fault));
-  Sticky(launch.process, launch.device->number) = status;
-  EndContext(launch.process, launch.device->number);
+  Sticky(process, device) = status;
+  EndContext(process, device);
 }
 
 void MachineImpl::EndContext(ProcessId process, int device_number) {

@@ -6,6 +6,7 @@
 #include <toml++/toml.h>
 #include <cmath>
 #include <concepts>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <numeric>
@@ -321,8 +322,12 @@ void ReadTopology(Section& root, Faults* faults, Profile* p) {
     link.Number("gbs", &kind.gbs);
     link.Number("efficiency", &kind.efficiency, 1);
     link.Nanoseconds("latency_ns", &kind.latency);
-    link.Int("packet_bytes", &kind.packet_bytes, 1, 1 << 16);
-    link.Int("header_bytes", &kind.header_bytes, 0, 1 << 16);
+    link.Int("packet_bytes", &kind.packet_bytes, 32, 1 << 16);
+    link.Int("store_packet_bytes", &kind.store_packet_bytes, 32, 1 << 16);
+    link.Int("engine_packet_bytes", &kind.engine_packet_bytes, 32, 1 << 16);
+    link.Int("write_bytes", &kind.write_bytes, 0, 1 << 16);
+    link.Int("answer_bytes", &kind.answer_bytes, 0, 1 << 16);
+    link.Int("request_bytes", &kind.request_bytes, 0, 1 << 16);
     link.RejectOthers();
     p->topology.kinds.push_back(std::move(kind));
   }
@@ -362,8 +367,6 @@ void ReadLinks(Section& root, Faults* faults, Profile* p) {
   bandwidth.Int("l2_sector_bytes", &p->bandwidth.l2_sector_bytes, 1, 1 << 12);
   bandwidth.Int("line_bytes", &p->bandwidth.line_bytes, 1, 1 << 12);
   bandwidth.Number("sm_l2_gbs", &p->bandwidth.sm_l2_gbs);
-  bandwidth.Number("sm_remote_gbs", &p->bandwidth.sm_remote_gbs);
-  bandwidth.Number("tma_remote_gbs", &p->bandwidth.tma_remote_gbs);
   bandwidth.RejectOthers();
 
   Section copy(root.Table("copy_engine"), "copy_engine", faults);
@@ -440,16 +443,40 @@ void CheckTogether(Faults* faults, const Profile& p) {
   if (p.host.poll <= 0) faults->Add(nullptr, "[host] poll_ns is 0: expected more than 0");
 }
 
-}  // namespace
-
-Result<Profile> ParseProfile(std::string_view text, const std::string& origin) {
-  toml::table file;
+Result<toml::table> ParseToml(std::string_view text, const std::string& origin) {
   try {
-    file = toml::parse(text, origin);
+    return toml::parse(text, origin);
   } catch (const toml::parse_error& error) {
     return Fail("{}:{}: not valid TOML: {}", origin, error.source().begin.line,
                 error.description());
   }
+}
+
+Result<toml::table> ReadToml(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in)
+    return Fail("{}: cannot be opened; a profile is a TOML file such as profiles/*.toml", path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (in.bad() || text.bad()) return Fail("{}: cannot be read", path);
+  return ParseToml(text.str(), path);
+}
+
+constexpr int kMostExtended = 4;
+
+// Puts what `base` has and `table` has not into `table`, section by section.
+void Inherit(toml::table* table, const toml::table& base) {
+  for (const auto& [key, node] : base) {
+    toml::node* own = table->get(key);
+    if (own == nullptr) {
+      table->insert(key, node);
+    } else if (own->is_table() && node.is_table()) {
+      Inherit(own->as_table(), *node.as_table());
+    }
+  }
+}
+
+Result<Profile> ReadProfile(const toml::table& file, const std::string& origin) {
   Faults faults(origin);
   Profile profile;
   Section root(&file, "", &faults);
@@ -459,6 +486,7 @@ Result<Profile> ParseProfile(std::string_view text, const std::string& origin) {
                 Profile::kVersion);
   }
   root.Text("name", &profile.name);
+  root.Text("what", &profile.what);
   root.Text("validated", &profile.validated);
   ReadMachineAndDevice(root, &faults, &profile);
   ReadSm(root, &faults, &profile);
@@ -471,14 +499,34 @@ Result<Profile> ParseProfile(std::string_view text, const std::string& origin) {
   return profile;
 }
 
+}  // namespace
+
+Result<Profile> ParseProfile(std::string_view text, const std::string& origin) {
+  auto file = ParseToml(text, origin);
+  if (!file) return Fail(file.error());
+  return ReadProfile(*file, origin);
+}
+
 Result<Profile> LoadProfile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in)
-    return Fail("{}: cannot be opened; a profile is a TOML file such as profiles/*.toml", path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (in.bad() || text.bad()) return Fail("{}: cannot be read", path);
-  return ParseProfile(text.str(), path);
+  auto file = ReadToml(path);
+  if (!file) return Fail(file.error());
+  for (int depth = 0; file->contains("extends"); ++depth) {
+    const toml::node* extends = file->get("extends");
+    const auto* name = extends->as_string();
+    // A name only, not a path: it stands beside this file.
+    if (name == nullptr || name->get().empty() || name->get().find('/') != std::string::npos) {
+      return Fail("{}:{}: extends is not the name of another profile", path,
+                  extends->source().begin.line);
+    }
+    if (depth == kMostExtended) return Fail("{}: extends {} others or itself", path, depth);
+    const std::filesystem::path beside =
+        std::filesystem::path(path).parent_path() / (name->get() + ".toml");
+    auto base = ReadToml(beside.string());
+    if (!base) return Fail("{}: extends: {}", path, base.error().message);
+    file->erase("extends");
+    Inherit(&*file, *base);
+  }
+  return ReadProfile(*file, path);
 }
 
 }  // namespace allranks::node

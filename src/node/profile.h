@@ -21,6 +21,7 @@ namespace allranks::node {
 
 struct Profile {
   std::string name;
+  std::string what;          // one line for people
   std::int64_t version = 0;  // of the file's format; kVersion is the only one read
   // How far the whole was compared with hardware: "fitted" (against published measurements,
   // docs/fidelity.md), "rough" (constants are of the right size) or "untested".
@@ -99,9 +100,7 @@ struct Profile {
     std::int32_t shared_bytes_per_cycle = 0;  // per SM
     std::int32_t l2_sector_bytes = 0;
     std::int32_t line_bytes = 0;
-    double sm_l2_gbs = 0;       // of one SM to its L2
-    double sm_remote_gbs = 0;   // of one SM to other memories, by loads and stores
-    double tma_remote_gbs = 0;  // the same by bulk copies
+    double sm_l2_gbs = 0;  // of one SM, to its L2 and beyond
   } bandwidth;
 
   // Links and what they join (topology.h); from [links.*] and [topology].
@@ -172,6 +171,8 @@ struct Profile {
 
 // Reads and checks a profile. Every key must be present, of its type and within its range, and no
 // other key may be: the message names the file, the line, the key and what is expected there.
+// A file may extend another one beside it (`extends = "h100x8"`): what it does not say itself is as
+// there.
 Result<Profile> LoadProfile(const std::string& path);
 
 // The same from text; `origin` stands for the path in messages.

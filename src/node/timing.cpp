@@ -79,6 +79,13 @@ bool World::Reachable(const Device& device, const Mapping& mapping) {
                      [&](const Replica& replica) { return alive(*replica.object); });
 }
 
+bool World::CanCopy(int from, int to) {
+  if (from == to) return true;
+  const int source = from < 0 ? fabric.HostOf(to) : from;
+  const int target = to < 0 ? fabric.HostOf(from) : to;
+  return source < 0 || target < 0 || fabric.Alive(fabric.Way(source, target));
+}
+
 Time World::AtHome(const Object& object, const Reach& reach, Time at) {
   if (object.device < 0) return at;
   Device& home = devices[static_cast<std::size_t>(object.device)];
@@ -87,12 +94,8 @@ Time World::AtHome(const Object& object, const Reach& reach, Time at) {
   return home.hbm.Take(served, Units(reach.bytes * reach.missed / reach.lines));
 }
 
-Time World::LeaveSm(const Cta& cta, Mover mover, bool remote, std::uint64_t bytes, Time at) {
-  Device& device = *cta.launch->device;
-  Server& port = device.sms[static_cast<std::size_t>(cta.sm)].port;
-  if (!remote) return port.Take(at, Units(bytes));
-  const std::int64_t weight = mover == Mover::kTma ? costs.tma_weight : costs.sm_weight;
-  return port.Take(at, Units(bytes) * weight / kWeight);
+Time World::LeaveSm(const Cta& cta, std::uint64_t bytes, Time at) {
+  return cta.launch->device->sms[static_cast<std::size_t>(cta.sm)].port.Take(at, Units(bytes));
 }
 
 Time World::ChargeLoad(const Cta& cta, Mover mover, const Object& object, const Reach& reach,
@@ -100,23 +103,26 @@ Time World::ChargeLoad(const Cta& cta, Mover mover, const Object& object, const 
   Device& device = *cta.launch->device;
   const Time latency = reach.missed != 0 ? costs.hbm : costs.l2;
   if (object.device == device.number) {
-    return AtHome(object, reach, LeaveSm(cta, mover, false, reach.bytes, at)) + latency;
+    return AtHome(object, reach, LeaveSm(cta, reach.bytes, at)) + latency;
   }
   // The request goes out, the data comes back: a read takes the way in with its data.
-  const Time sent = LeaveSm(cta, mover, true, reach.bytes, at);
-  Time served = fabric.Send(WayTo(device, object), 0, reach.lines, sent, mover);
+  const Time sent = LeaveSm(cta, reach.bytes, at);
+  Time served = fabric.Send(WayTo(device, object), Packet::kRequest, 0, reach.lines, sent, mover);
   served = AtHome(object, reach, served) + (object.device < 0 ? 0 : latency);
-  return fabric.Send(WayFrom(device, object), reach.bytes, reach.lines, served, mover);
+  const Route& back = WayFrom(device, object);
+  return fabric.Send(back, Packet::kAnswer, reach.bytes, reach.lines, served, mover);
 }
 
 Time World::ChargeStore(const Cta& cta, Mover mover, const Object& object, const Reach& reach,
                         Time at) {
   Device& device = *cta.launch->device;
   if (object.device == device.number) {
-    return AtHome(object, reach, LeaveSm(cta, mover, false, reach.bytes, at)) + costs.l2 / 2;
+    return AtHome(object, reach, LeaveSm(cta, reach.bytes, at)) + costs.l2 / 2;
   }
-  const Time sent = LeaveSm(cta, mover, true, reach.bytes, at);
-  const Time there = fabric.Send(WayTo(device, object), reach.bytes, reach.lines, sent, mover);
+  const Time sent = LeaveSm(cta, reach.bytes, at);
+  const Route& way = WayTo(device, object);
+  const std::uint32_t packets = std::max(reach.lines, fabric.Packets(way, mover, reach.bytes));
+  const Time there = fabric.Send(way, Packet::kWrite, reach.bytes, packets, sent, mover);
   return AtHome(object, reach, there) + (object.device < 0 ? 0 : costs.l2 / 2);
 }
 
@@ -132,10 +138,10 @@ Time World::AtomicTurn(const Object& object, std::uint64_t offset, std::uint32_t
   return free - costs.atomic;
 }
 
-Time World::ChargeMulticastStore(const Cta& cta, Mover mover, std::span<const Replica> replicas,
+Time World::ChargeMulticastStore(const Cta& cta, std::span<const Replica> replicas,
                                  const Reach& reach, Time at) {
   const std::vector<int> members = HomesOf(replicas);
-  const Time sent = LeaveSm(cta, mover, true, reach.bytes, at);
+  const Time sent = LeaveSm(cta, reach.bytes, at);
   Time last = fabric.Replicate(cta.launch->device->number, members, reach.bytes, reach.lines, sent);
   for (const Replica& replica : replicas) {
     last = std::max(last, AtHome(*replica.object, reach, sent + costs.l2 / 2));
@@ -146,7 +152,7 @@ Time World::ChargeMulticastStore(const Cta& cta, Mover mover, std::span<const Re
 Time World::ChargeMulticastLoad(const Cta& cta, std::span<const Replica> replicas,
                                 const Reach& reach, Time at) {
   const std::vector<int> members = HomesOf(replicas);
-  const Time sent = LeaveSm(cta, Mover::kMulticast, true, reach.bytes, at);
+  const Time sent = LeaveSm(cta, reach.bytes, at);
   for (const Replica& replica : replicas) AtHome(*replica.object, reach, sent);
   const Time ready = reach.missed != 0 ? costs.hbm : costs.l2;
   return fabric.Reduce(cta.launch->device->number, members, reach.bytes, reach.lines, sent, ready);
@@ -178,9 +184,15 @@ CopyTimes World::ChargeCopy(Device& runner, int engine, int from, int to, std::u
   const int source = from < 0 ? fabric.HostOf(to) : from;
   const int target = to < 0 ? fabric.HostOf(from) : to;
   const Route& route = fabric.Way(source, target);
-  const std::uint64_t packet = route.ports.empty() ? kLine : fabric.PacketBytes(route);
-  const auto packets = static_cast<std::uint32_t>((bytes + packet - 1) / packet);
-  const Time there = fabric.Send(route, bytes, packets, start, Mover::kCopyEngine);
+  // An engine reads what is far from it and writes what is not.
+  const bool reads = to == runner.number;
+  const std::uint32_t packets = fabric.Packets(route, Mover::kCopyEngine, bytes);
+  if (reads) {
+    fabric.Send(fabric.Way(target, source), Packet::kRequest, 0, packets, start,
+                Mover::kCopyEngine);
+  }
+  const Time there = fabric.Send(route, reads ? Packet::kAnswer : Packet::kWrite, bytes, packets,
+                                 start, Mover::kCopyEngine);
   const auto busy =
       static_cast<Time>(static_cast<double>(bytes) * 1000.0 / profile.copy_engine.gbs);
   times.sent = std::max({times.sent, start + busy, there - route.latency});

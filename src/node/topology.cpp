@@ -63,10 +63,41 @@ class Builder {
         if (auto ok = Mesh(mesh, host); !ok) return ok;
       }
     }
-    return {};
+    return Connected();
   }
 
  private:
+  // Every device of a host must have a way to the others and to a CPU, none of it through devices.
+  Result<void> Connected() const {
+    for (int host = 0; host < hosts_; ++host) {
+      const int first = host * devices_;
+      std::set<int> reached = {first};
+      std::vector<int> open = {first};
+      bool cpu = false;
+      while (!open.empty()) {
+        const int vertex = open.back();
+        open.pop_back();
+        cpu |= out_->vertices[std::size_t(vertex)].kind == Topology::Kind::kCpu;
+        if (vertex != first &&
+            out_->vertices[std::size_t(vertex)].kind == Topology::Kind::kDevice) {
+          continue;
+        }
+        for (const Topology::Link& link : out_->links) {
+          const int other = link.a == vertex ? link.b : link.b == vertex ? link.a : -1;
+          if (other >= 0 && reached.insert(other).second) open.push_back(other);
+        }
+      }
+      for (int d = first; d < first + devices_; ++d) {
+        if (!reached.contains(d)) {
+          return Fail("{} has no way to {}", out_->vertices[std::size_t(first)].name,
+                      out_->vertices[std::size_t(d)].name);
+        }
+      }
+      if (!cpu) return Fail("{} has no way to a CPU", out_->vertices[std::size_t(first)].name);
+    }
+    return {};
+  }
+
   int Add(Topology::Kind kind, int host, const std::string& name, int index) {
     const int vertex = static_cast<int>(out_->vertices.size());
     const bool prefixed = hosts_ > 1 && host >= 0;
@@ -206,6 +237,29 @@ Topology FewerDevices(const Topology& topology, int devices_per_host, int keep) 
     if (a >= 0 && b >= 0) fewer.links.push_back({a, b, link.kind});
   }
   return fewer;
+}
+
+Topology OneSwitch(const Topology& base, int devices) {
+  Topology topology;
+  topology.kinds = base.kinds;
+  const auto kind_to = [&](Topology::Kind wanted) {
+    for (const Topology::Link& link : base.links) {
+      if (link.a == 0 && base.vertices[static_cast<std::size_t>(link.b)].kind == wanted) {
+        return link.kind;
+      }
+    }
+    return 0;
+  };
+  for (int d = 0; d < devices; ++d) {
+    topology.vertices.push_back({Topology::Kind::kDevice, fmt::format("gpu{}", d), 0, d});
+  }
+  topology.vertices.push_back({Topology::Kind::kNvswitch, "nvswitch", 0, 0});
+  topology.vertices.push_back({Topology::Kind::kCpu, "cpu0", 0, 0});
+  for (int d = 0; d < devices; ++d) {
+    topology.links.push_back({d, devices, kind_to(Topology::Kind::kNvswitch)});
+    topology.links.push_back({d, devices + 1, kind_to(Topology::Kind::kPcieSwitch)});
+  }
+  return topology;
 }
 
 }  // namespace allranks::node

@@ -21,11 +21,14 @@ namespace allranks::node {
 // A kind of link: its rate is that of one direction, with all lanes of the wire together.
 struct LinkKind {
   std::string name;
-  double gbs = 0;                 // raw, 10^9 bytes per second
-  double efficiency = 0;          // what is left beside headers, acknowledgements and replays
-  Time latency = 0;               // `latency_ns`: from one end to the other
-  std::int32_t packet_bytes = 0;  // largest payload of one packet
-  std::int32_t header_bytes = 0;  // each packet's own cost
+  double gbs = 0;         // raw, 10^9 bytes per second
+  double efficiency = 0;  // what is left beside headers, acknowledgements and replays
+  Time latency = 0;       // `latency_ns`: from one end to the other
+  // Largest payloads of a packet: of reads, bulk copies and multicast; of an SM's stores; of a copy
+  // engine.
+  std::int32_t packet_bytes = 0, store_packet_bytes = 0, engine_packet_bytes = 0;
+  // What each packet costs beside its payload: a write, a read's answer, a read's request.
+  std::int32_t write_bytes = 0, answer_bytes = 0, request_bytes = 0;
 };
 
 struct Topology {
@@ -68,5 +71,9 @@ Result<void> BuildTopology(const TopologyText& text, int hosts, int devices_per_
 
 // The same with only the first `keep` devices of each host, and the links of those.
 Topology FewerDevices(const Topology& topology, int devices_per_host, int keep);
+
+// All on one host: so many devices behind one switch and one CPU, by the kinds of link that join
+// gpu0 to such in `base`. For machines larger than any profile has.
+Topology OneSwitch(const Topology& base, int devices);
 
 }  // namespace allranks::node

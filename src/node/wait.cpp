@@ -11,6 +11,8 @@
 namespace allranks::node {
 namespace {
 
+constexpr double kPollBytes = 64;  // a sector and its packet
+
 // A loop whose iteration does more than this is not watched: it is work, not waiting.
 constexpr std::size_t kMaxSignature = 512;
 constexpr std::size_t kMaxWatched = 4;
@@ -374,8 +376,24 @@ void World::Park(Path& path, SpinState& spin, std::uint64_t skip) {
     read.object->watches.push_back(
         {read.offset, read.size, &path, 0, static_cast<std::uint32_t>(i)});
   }
+  LoadLinks(path, spin, 1);
   if (skip != kForever) Schedule(path, skip, true);
   ReleaseJoins(*path.warp);
+}
+
+void World::LoadLinks(const Path& path, const SpinState& spin, int sign) {
+  const Device& device = *path.warp->cta->launch->device;
+  for (const SpinRead& read : spin.reads) {
+    const Object& object = *read.object;
+    if (object.kind == Object::Kind::kShared || object.device == device.number) continue;
+    // Each poll brings a sector; GB/s are bytes per ns.
+    const double gbs = kPollBytes * 1000.0 / static_cast<double>(std::max<Time>(spin.period, 1));
+    fabric.Background(WayFrom(device, object), sign * gbs);
+    if (sign < 0) {
+      fabric.CountPolls(WayFrom(device, object),
+                        static_cast<std::uint64_t>(kPollBytes) * (spin.due ? spin.skip : 0));
+    }
+  }
 }
 
 // Sets the wake-up at the start of the iteration after `skip` more ones, if none is due earlier.
@@ -414,6 +432,7 @@ void World::NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size
 
 void World::Unpark(Path& path) {
   if (path.parked == nullptr) return;
+  LoadLinks(path, *path.parked, -1);
   for (const SpinRead& read : path.parked->reads) {
     auto& watches = read.object->watches;
     watches.erase(std::remove_if(watches.begin(), watches.end(),
@@ -421,6 +440,13 @@ void World::Unpark(Path& path) {
                   watches.end());
   }
   path.parked = nullptr;
+}
+
+void World::Disturb(Path& path) {
+  const SpinState& spin = *path.parked;
+  const Time wait = now - spin.head;
+  Schedule(path, wait <= 0 ? 0 : static_cast<std::uint64_t>((wait + spin.period - 1) / spin.period),
+           false);
 }
 
 void World::Wake(Path& path) {

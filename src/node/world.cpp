@@ -31,12 +31,6 @@ World::World(const Profile& p, int count, std::uint64_t memory_limit)
   costs.fence_sys = cycles(profile.latency.fence_sys);
   costs.cluster = cycles(profile.latency.cluster);
   costs.host = fabric.HostOf(0) < 0 ? 0 : fabric.Way(fabric.HostOf(0), 0).latency;
-  const auto weight = [&](double gbs) {
-    return static_cast<std::int64_t>(
-        std::max(1.0, profile.bandwidth.sm_l2_gbs / gbs * static_cast<double>(kWeight)));
-  };
-  costs.sm_weight = weight(profile.bandwidth.sm_remote_gbs);
-  costs.tma_weight = weight(profile.bandwidth.tma_remote_gbs);
   l2_stamps = static_cast<std::uint32_t>(profile.device.l2_bytes / (128 * 32));
   costs.quantum = cycles(profile.time.quantum_cycles);
 

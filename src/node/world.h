@@ -255,8 +255,6 @@ struct Costs {
   Time cluster;  // to another SM of the GPC
   Time host;     // from a host's memory to its devices
   Time quantum;
-  // What a byte to another memory costs an SM's port, in bytes to its own L2 times kWeight.
-  std::int64_t sm_weight, tma_weight;
 };
 
 // Owner of all state above. Single-threaded. The order of everything that happens is by
@@ -381,6 +379,8 @@ class World {
   void NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size, Time time,
                    Time visible);
   void Unpark(Path& path);
+  // Something about the memory that a parked path polls has changed beside its bytes.
+  void Disturb(Path& path);
   // Its time has come: sets clock and counters as if it had polled all the while.
   void Wake(Path& path);
   void WakeAll(Object& object);       // the object is about to go
@@ -417,8 +417,8 @@ class World {
   Time ChargeLoad(const Cta& cta, Mover mover, const Object& object, const Reach& reach, Time at);
   Time ChargeStore(const Cta& cta, Mover mover, const Object& object, const Reach& reach, Time at);
   // The same for all replicas of a multicast object at once; a load reduces.
-  Time ChargeMulticastStore(const Cta& cta, Mover mover, std::span<const Replica> replicas,
-                            const Reach& reach, Time at);
+  Time ChargeMulticastStore(const Cta& cta, std::span<const Replica> replicas, const Reach& reach,
+                            Time at);
   Time ChargeMulticastLoad(const Cta& cta, std::span<const Replica> replicas, const Reach& reach,
                            Time at);
   // Atomics on one sector leave the L2 one after the other: when the last of these does.
@@ -432,20 +432,22 @@ class World {
   const Route& WayFrom(const Device& device, const Object& object);
   // False: a link on the way, or to a replica, is dead. Only asked while faulty_links is set.
   bool Reachable(const Device& device, const Mapping& mapping);
+  bool CanCopy(int from, int to);  // the same between memories (-1: host)
   bool faulty_links = false;
   // Bytes from one memory to another (device number, or -1: host) by an engine of `runner`.
   CopyTimes ChargeCopy(Device& runner, int engine, int from, int to, std::uint64_t bytes, Time at);
 
-  static constexpr std::int64_t kWeight = 16;
   static constexpr std::size_t kAtomicLines = 4096;
 
  private:
   Time AtHome(const Object& object, const Reach& reach, Time at);
-  Time LeaveSm(const Cta& cta, Mover mover, bool remote, std::uint64_t bytes, Time at);
+  Time LeaveSm(const Cta& cta, std::uint64_t bytes, Time at);
   std::int32_t NewJoin(Path& path, std::uint32_t pc, std::uint32_t expected);
   bool GrowStacks(Warp& warp, const Frame& frame, const FunctionCode& function);
   std::uint64_t StableSpin(const Path& path, SpinState& spin) const;
   void Park(Path& path, SpinState& spin, std::uint64_t skip);
+  // Polls of a parked path load the links: from now on, or (sign -1) no longer.
+  void LoadLinks(const Path& path, const SpinState& spin, int sign);
   void Schedule(Path& path, std::uint64_t skip, bool by_timer);
   void Push(Path& path, Time time);
   // Never 0 and never the same twice: order_seed only permutes them.

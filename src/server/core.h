@@ -71,6 +71,7 @@ struct CoreOptions {
   // A process is known by this pid from now on. True: ProcessExited will be called when it has
   // ended and everything it had open is closed. Else the end of its connections counts for that.
   std::function<bool(pid_t)> watch_process;
+  std::function<void(pid_t)> kill_process;  // for ranks that a planned fault ends
   const std::atomic<bool>* interrupt = nullptr;
 };
 
@@ -204,6 +205,7 @@ class Core {
   void Release(ThreadRecord& record, Thread thread);
   void ThreadEnded(Thread thread, Time at);
   void ProcessEnded(std::int32_t rank, Time at);
+  void KillRank(std::int32_t rank);
   bool RunMachine(std::optional<Time> due);
   bool PollDescriptors();
   Reach Outside() const;

@@ -83,6 +83,7 @@ class NodeProcess {
                           .limits = {},
                           .log = Log,
                           .watch_process = [this](pid_t pid) { return Watch(pid); },
+                          .kill_process = [](pid_t pid) { kill(pid, SIGKILL); },
                           .interrupt = &interrupt}) {
     CHECK(epoll_.get() >= 0);
     const int on = 1;
@@ -331,7 +332,16 @@ int RunNode(const NodeOptions& options) {
     Log(profile.error().message);
     return 2;
   }
-  Result<std::unique_ptr<node::Machine>> machine = node::Machine::Create(*profile, options.machine);
+  node::MachineOptions machine_options = options.machine;
+  for (const std::string& text : options.faults) {
+    const auto fault = node::ParseFault(text);
+    if (!fault) {
+      Log(fault.error().message);
+      return 2;
+    }
+    machine_options.faults.push_back(*fault);
+  }
+  Result<std::unique_ptr<node::Machine>> machine = node::Machine::Create(*profile, machine_options);
   if (!machine) {
     Log(machine.error().message);
     return 2;

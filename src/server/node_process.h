@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "node/machine.h"
 
@@ -17,6 +18,7 @@ struct NodeOptions {
   std::string folder;   // of the socket; removed if the supervisor ends before it could
   std::string profile;  // path
   node::MachineOptions machine;
+  std::vector<std::string> faults;  // node::ParseFault, put into `machine`
   std::int64_t patience_ms = 3'000;
   int ranks_per_host = 0;  // 0: one for each device
 };
