@@ -172,7 +172,7 @@ Time Fabric::Send(const Route& route, Packet packet, std::uint64_t bytes, std::u
     Port& port = ports_[p];
     const Time served = Pass(port, packet, bytes, packets, head, mover, 1);
     const auto wire = static_cast<std::int64_t>(WireBytes(port, packet, bytes, packets));
-    head = std::max(head, served - port.server.Span(wire)) + port.latency;
+    head = std::max(head, served - port.server.Span(wire * port.scale >> 16)) + port.latency;
     last = std::max(last, served) + port.latency;
   }
   if (!route.ports.empty()) moved_[static_cast<std::size_t>(mover)].bytes += bytes;

@@ -57,7 +57,7 @@ TEST(ProfileTest, LoadsTheShippedH100) {
 TEST(ProfileTest, EveryValueOfEveryProfileNamesItsSource) {
   const std::regex value("^[a-z0-9_]+ = .*");
   const std::regex sourced("^[a-z0-9_]+ = .*# .+");
-  const std::regex self_evident("^(name|version) = .*");
+  const std::regex self_evident("^(name|what|version) = .*");
   for (const auto& entry : std::filesystem::directory_iterator(kProfiles)) {
     if (entry.path().extension() != ".toml") continue;
     std::ifstream in(entry.path());
