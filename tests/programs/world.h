@@ -70,6 +70,9 @@ class World {
     return all;
   }
 
+  // Lets this host be late, as Stumble does with a kernel.
+  void Linger(int step) const { usleep((rank_ * 37 + step * 23 + 5) % 7 * 20); }
+
   void Barrier() const { AllGather('b'); }
 
   // Zeroed memory on this rank's device; lives until the world ends.

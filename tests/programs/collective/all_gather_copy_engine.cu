@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
       DRIVER_CHECK(batch(world.stream(), ranks, waits.data(), 0));
     };
     for (int call = 0; call < kCalls; ++call) {
+      world.Linger(call);
       if (call > 0) wait_all(flags[rank]->read, call);
       for (int step = 0; step < ranks; ++step) {
         const int peer = (rank + step) % ranks;

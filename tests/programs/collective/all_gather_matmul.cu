@@ -50,6 +50,7 @@ __device__ void Multiply(Peers<Buffers> buffers, int rank, int ranks, uint32_t c
   for (int n = blockIdx.x - kMovers; n < tiles; n += kWorkers) {
     const int tile = (rank * kTiles + n) % tiles;  // in the order of arrival
     if (threadIdx.x == 0) WaitAtLeast(&mine->ready[call & 1][tile], call + 1);
+    if (threadIdx.x == 0) Stumble(rank, call * tiles + n);
     __syncthreads();
     for (int i = threadIdx.x; i < kTile * kCols; i += kThreads) {
       const int row = i / kCols, col = i % kCols;

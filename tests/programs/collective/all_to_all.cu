@@ -39,8 +39,9 @@ __global__ void Equal(Peers<Buffers> buffers, Peers<Meeting<kMaxRanks>> meeting,
   // Only the pair (rank, peer) meets: block `rank` of the peer and this one.
   __syncthreads();
   if (threadIdx.x == 0) {
-    StoreReleaseSys(&meeting[peer]->reached[rank][0], 2 * call + 1);
-    WaitAtLeast(&meeting[rank]->reached[peer][0], 2 * call + 1);
+    StoreReleaseSys(&meeting[peer]->reached[rank][0], call + 1);
+    WaitAtLeast(&meeting[rank]->reached[peer][0], call + 1);
+    Stumble(rank, call);
   }
   __syncthreads();
   for (int i = threadIdx.x; i < kBlock; i += kThreads)

@@ -61,8 +61,12 @@ __global__ void Shift(Peers<Board> boards, int rank, int ranks, uint32_t phase, 
     central ? Central(boards, rank, ranks, phase) : Dissemination(boards, rank, ranks, phase);
   };
   for (int round = 0; round < kRounds; ++round) {
+    if (threadIdx.x == 0) Stumble(rank, phase);
+    __syncthreads();
     const uint32_t value = boards[rank]->values[threadIdx.x];
     sync();
+    if (threadIdx.x == 0) Stumble(rank, phase);
+    __syncthreads();
     boards[(rank + 1) % ranks]->values[threadIdx.x] = value + threadIdx.x + 1;
     sync();
   }

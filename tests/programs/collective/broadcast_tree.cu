@@ -43,6 +43,7 @@ __global__ void Broadcast(Peers<Buffers> buffers, int rank, int ranks, int root,
     const uint32_t* source = input;
     if (relative != 0) {
       if (threadIdx.x == 0) WaitAtLeast(&mine->arrived[call & 1], base + chunk + 1);
+      if (threadIdx.x == 0) Stumble(rank, base + chunk);
       source = mine->data[call & 1];
     }
     __syncthreads();

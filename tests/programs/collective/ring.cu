@@ -40,7 +40,10 @@ __global__ void Ring(Peers<Channel> channels, int rank, int ranks, int* data, ui
     const int out = (rank - step - 1 + 2 * ranks) % ranks, in = (out + ranks - 1) % ranks;
     const Slice send = SliceOf(part.size(), out, ranks), receive = SliceOf(part.size(), in, ranks);
 
-    if (threadIdx.x == 0) WaitAtLeast(&own->taken, number + 1 - kSlots);  // a free slot there
+    if (threadIdx.x == 0) {
+      WaitAtLeast(&own->taken, number + 1 - kSlots);  // a free slot there
+      Stumble(rank, number);
+    }
     __syncthreads();
     for (int i = threadIdx.x; i < send.size(); i += kThreads)
       to->slots[number % kSlots][i] = data[part.begin + send.begin + i];
@@ -48,6 +51,7 @@ __global__ void Ring(Peers<Channel> channels, int rank, int ranks, int* data, ui
     if (threadIdx.x == 0) {
       StoreReleaseSys(&to->arrived, number + 1);
       WaitAtLeast(&own->arrived, number + 1);
+      Stumble(rank, ~number);
     }
     __syncthreads();
     const bool reduce = step < ranks - 1;

@@ -28,6 +28,8 @@ __global__ void Work(const uint32_t* inbox, uint32_t* outbox, int rank) {
   outbox[i] = Mix(inbox[i], rank, i);
 }
 
+__global__ void Idle(int rank, int step) { Stumble(rank, step); }
+
 struct Events {
   cudaEvent_t sent, free;
 };
@@ -67,6 +69,7 @@ int main(int argc, char** argv) {
     CUDA_CHECK(cudaEventCreateWithFlags(&mine.free, kFlags));
     const Events left = Show(world, mine, world.left()), right = Show(world, mine, world.right());
     for (int step = 0; step < kSteps; ++step) {
+      Idle<<<1, 1, 0, stream>>>(rank, step);
       Work<<<kCount / kThreads, kThreads, 0, stream>>>(inboxes[rank], outbox, rank);
       CUDA_CHECK_LAUNCH();
       CUDA_CHECK(cudaEventRecord(mine.free, stream));

@@ -61,6 +61,7 @@ __global__ void Persistent(Peers<Part> parts, Neighbours near, int rank) {
     // The halos of this step are here when every neighbour has finished the step before; and then
     // all neighbours have read the buffer that is written now.
     if (threadIdx.x < 4) WaitAtLeast(&mine->steps_of[threadIdx.x], step);
+    if (threadIdx.x == 0) Stumble(rank, step);
     __syncthreads();
     const uint32_t* from = mine->cells[step % 2];
     const int to = (step + 1) % 2;

@@ -95,14 +95,19 @@ __global__ void Exchange(Peers<Inbox> inboxes, int rank, int ranks, uint32_t fir
   Inbox* right = inboxes[(rank + 1) % ranks];
   Inbox* left = inboxes[(rank + ranks - 1) % ranks];
   for (uint32_t message = first; message < first + kMessages; ++message) {
-    if (threadIdx.x == 0) WaitAtLeast(&mine->credits, message + 1 - kSlots);
+    if (threadIdx.x == 0) {
+      Stumble(rank, message);
+      WaitAtLeast(&mine->credits, message + 1 - kSlots);
+    }
     __syncthreads();
     uint32_t* out = output + message * kWords;
     if (ll128) {
       SendLL128(right, rank, message);
+      if (threadIdx.x < 32) Stumble(rank, ~message);
       ReceiveLL128(mine, message, out);
     } else {
       SendLL(right, rank, message);
+      if (threadIdx.x < 32) Stumble(rank, ~message);
       ReceiveLL(mine, message, out);
     }
     __syncthreads();

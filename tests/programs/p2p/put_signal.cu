@@ -44,6 +44,7 @@ __global__ void SetSignals(Peers<Window> windows, int rank, int ranks, uint32_t*
       if (threadIdx.x == 0) {
         StoreReleaseSys(&windows[to]->signals[rank], round + 1);
         WaitAtLeast(&windows[rank]->signals[from], round + 1);
+        Stumble(rank, round * ranks + step);
       }
       __syncthreads();
       // Two buffers: `from` writes this one again in round + 2, after this rank's put of round + 1.
@@ -57,6 +58,8 @@ __global__ void AddSignals(Peers<Window> windows, int rank, int ranks, uint32_t*
   for (int round = 0; round < kRounds; ++round) {
     for (int step = 1; step < ranks; ++step) {
       const int to = (rank + step) % ranks;
+      if (threadIdx.x == 0) Stumble(rank, round * ranks + step);
+      __syncthreads();
       Put(windows[to]->data[round & 1][rank], rank, to, round);
       if (threadIdx.x == 0) AddReleaseSys(&windows[to]->counts[round & 1], 1);
     }

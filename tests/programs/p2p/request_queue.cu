@@ -47,7 +47,10 @@ __device__ uint32_t Serve(uint32_t kind, uint32_t argument) {
 __device__ void ServeClient(Ring* in, Ring* out) {
   for (uint32_t i = 0;; ++i) {
     Slot* slot = &in->slots[i % kSlots];
-    if (threadIdx.x == 0) WaitAtLeast(&slot->request, i + 1);
+    if (threadIdx.x == 0) {
+      WaitAtLeast(&slot->request, i + 1);
+      Stumble(blockIdx.x, i);
+    }
     __syncwarp();
     // Written by a host or a peer in the same kernel's lifetime: not through a cached constant
     // path.
@@ -74,6 +77,7 @@ __global__ void PeerServer(Ring* requests, Peers<Ring> answers) {
 // Keeps up to kSlots requests under way.
 __global__ void Client(Ring* requests, Ring* answers, int rank, uint32_t* output) {
   for (uint32_t i = 0; i < kRequests + kSlots; ++i) {
+    Stumble(rank, i);
     if (i >= kSlots) {
       Slot* slot = &answers->slots[i % kSlots];
       WaitAtLeast(&slot->answer, i - kSlots + 1);
@@ -97,6 +101,7 @@ void AskFromHost(World& world) {
   HostServer<<<1, kThreads, 0, world.stream()>>>(device_ring);
   CUDA_CHECK_LAUNCH();
   for (uint32_t i = 0; i <= kRequests; ++i) {
+    if (i % 5 == 4) world.Linger(i);
     Slot& slot = ring->slots[i % kSlots];
     slot.kind = i == kRequests ? kStop : KindOf(i);
     slot.argument = ArgumentOf(world.rank(), i);

@@ -25,6 +25,7 @@ __global__ void Circulate(Peers<Station> stations, int rank, int ranks, int keep
   for (uint32_t lap = 0; lap < kLaps; ++lap) {
     const uint32_t pass = lap * ranks + rank;
     if (pass > 0) WaitAtLeast(&mine->token, pass);
+    Stumble(rank, pass);
     const uint32_t length = book->length;
     book->log[length] = rank;
     book->checksum = book->checksum * 31 + rank + 1;

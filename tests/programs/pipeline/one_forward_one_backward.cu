@@ -39,6 +39,7 @@ __device__ void WaitFree(const Line* own, uint32_t number) {
 __global__ void Forward(Stage* mine, Stage* left, Stage* right, int stage, uint32_t batch,
                         uint32_t* stash, uint32_t* outputs) {
   if (left != nullptr && threadIdx.x == 0) WaitAtLeast(&mine->forward.arrived, batch + 1);
+  if (threadIdx.x == 0) Stumble(stage, batch);
   if (right != nullptr) WaitFree(&mine->forward, batch);
   __syncthreads();
   for (int i = threadIdx.x; i < kWidth; i += kThreads) {
@@ -62,6 +63,7 @@ __global__ void Backward(Stage* mine, Stage* left, Stage* right, int stage, uint
                          const uint32_t* stash, const uint32_t* outputs, uint32_t* weight_gradient,
                          uint32_t* input_gradients) {
   if (right != nullptr && threadIdx.x == 0) WaitAtLeast(&mine->backward.arrived, batch + 1);
+  if (threadIdx.x == 0) Stumble(stage, ~batch);
   if (left != nullptr) WaitFree(&mine->backward, batch);
   __syncthreads();
   for (int i = threadIdx.x; i < kWidth; i += kThreads) {

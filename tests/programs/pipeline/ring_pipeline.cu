@@ -62,6 +62,7 @@ __global__ void Run(Peers<Inbox> inboxes, int rank, int ranks, uint32_t* results
       ++in_ring;
     }
     if (threadIdx.x == 0) WaitAtLeast(&mine->arrived, received + 1);
+    if (threadIdx.x == 0) Stumble(rank, received);
     __syncthreads();
     const Message* from = &mine->slots[received % kSlots];
     const uint32_t batch = from->batch, lap = from->lap + (rank == 0);
