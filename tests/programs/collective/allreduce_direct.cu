@@ -15,6 +15,7 @@
 // run two_shot.4.mixed: | 4 mixed two_shot
 // run two_shot.5.threads: | 5 threads two_shot
 // run two_shot.8.processes: | 8 processes two_shot
+// run two_shot.8.slow_link: --fault link:gpu3-nvswitch=0.02@50us | 8 threads two_shot
 #include "world.h"
 
 namespace {

@@ -7,6 +7,7 @@
 // run all_reduce.3.processes: | 3 processes all_reduce
 // run all_reduce.5.threads: | 5 threads all_reduce
 // run all_reduce.8.processes: | 8 processes all_reduce
+// run all_reduce.5.slow_gpu: --fault gpu:gpu2=0.05 | 5 processes all_reduce
 // run reduce_scatter.2.processes: | 2 processes reduce_scatter
 // run reduce_scatter.4.mixed: | 4 mixed reduce_scatter
 // run reduce_scatter.7.threads: | 7 threads reduce_scatter

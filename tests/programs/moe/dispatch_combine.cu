@@ -9,6 +9,7 @@
 // run atomic.2.threads: | 2 threads atomic
 // run atomic.5.processes: | 5 processes atomic
 // run atomic.8.mixed: | 8 mixed atomic
+// run atomic.8.slow_links: --fault link:gpu0-nvswitch=0.5 --fault link:gpu7-nvswitch=0.01 | 8 threads atomic
 #include "world.h"
 
 namespace {

@@ -1,11 +1,13 @@
 // A rank is killed in the middle of a collective, with a kernel of its own still running. The
 // others wait for it with a bound on time, agree on who is missing, find its process gone, and go
-// on without it: the next all-reduces are over the survivors.
+// on without it: the next all-reduces are over the survivors. It kills itself, or, with "outside",
+// somebody else must do so within the others' patience.
 //
 // run 2.processes: | 2 processes
 // run 3.processes: | 3 processes
 // run 5.processes: | 5 processes
 // run 8.processes: | 8 processes
+// run outside.3.processes: --fault rank:2=dead@50ms | 3 processes outside
 #include "world.h"
 
 namespace {
@@ -66,7 +68,7 @@ __global__ void HalfAndHang(Peers<Memory> memory, int rank, int ranks, uint32_t 
   }
 }
 
-void Run(World& world, int victim) {
+void Run(World& world, int victim, bool outside) {
   const int rank = world.rank(), ranks = world.ranks();
   const auto memory = world.Share<Memory>();
   int* input = world.Allocate<int>(kCount);
@@ -102,6 +104,7 @@ void Run(World& world, int victim) {
     CUDA_CHECK_LAUNCH();
     usleep(1000);
     CUDA_EXPECT(cudaErrorNotReady, cudaStreamQuery(world.stream()));
+    if (outside) CUDA_CHECK(cudaStreamSynchronize(world.stream()));
     kill(getpid(), SIGKILL);
   }
   const uint32_t late = call();
@@ -121,5 +124,6 @@ void Run(World& world, int victim) {
 int main(int argc, char** argv) {
   const Setup setup = ReadSetup(argc, argv);
   const int victim = setup.ranks / 2;
-  return RunWorld(setup, [=](World& world) { Run(world, victim); }, victim);
+  const bool outside = setup.scheme == "outside";
+  return RunWorld(setup, [=](World& world) { Run(world, victim, outside); }, victim);
 }
