@@ -283,24 +283,16 @@ bool MachineImpl::RunUntil(Time limit) {
       }
     }
     // The earliest of the timed things and of all devices' queues; at equal times in this order.
+    const Time timed = timed_.empty() ? kTimeNever : timed_.top().time;
+    const Heads heads = FirstHeads();
     Device* next = nullptr;
-    Time earliest = timed_.empty() ? kTimeNever : timed_.top().time;
-    Time others = kTimeNever;
-    bool any = !timed_.empty();
-    for (Device& device : world_.devices) {
-      DropVoid(device);
-      if (device.queue.empty()) continue;
-      any = true;
-      const Time at = device.queue.top().time;
-      if (at < earliest) {
-        others = earliest;
-        earliest = at;
-        next = &device;
-      } else {
-        others = std::min(others, at);
-      }
+    Time earliest = timed, others = kTimeNever;
+    if (heads.first < timed) {
+      next = &world_.devices[heads.device];
+      earliest = heads.first;
+      others = std::min(timed, heads.second);
     }
-    if (!any) {
+    if (next == nullptr && timed_.empty()) {
       if (limit != kTimeNever) {
         finish(limit);
       } else {
@@ -323,7 +315,6 @@ bool MachineImpl::RunUntil(Time limit) {
     world_.running = next;
     const Time bound = limit == kTimeNever ? limit : limit + 1;
     world_.other_limit = std::min(others, bound);
-    const Time timed = timed_.empty() ? kTimeNever : timed_.top().time;
     const Time ahead =
         std::min({others == kTimeNever ? kTimeNever : others + world_.costs.quantum, bound, timed});
     while (!next->queue.empty() && !stop_) {
@@ -353,15 +344,44 @@ bool MachineImpl::RunUntil(Time limit) {
       ended_.clear();
       if (++runs >= kInterruptPeriod) break;
     }
+    Head(*next);
+  }
+}
+
+// The time of a device's first path; kTimeNever: it has none.
+Time MachineImpl::Head(Device& device) const {
+  DropVoid(device);
+  Time& head = world_.heads[static_cast<std::size_t>(device.number)];
+  head = device.queue.empty() ? kTimeNever : device.queue.top().time;
+  return head;
+}
+
+// The two earliest devices; of equal ones the first by number. What the heads say is checked for
+// these only, so that a turn does not touch every device.
+MachineImpl::Heads MachineImpl::FirstHeads() const {
+  while (true) {
+    Heads found;
+    std::size_t second = 0;
+    for (std::size_t d = 0; d < world_.heads.size(); ++d) {
+      const Time at = world_.heads[d];
+      if (at >= found.second) continue;
+      if (at < found.first) {
+        found.second = std::exchange(found.first, at);
+        second = std::exchange(found.device, d);
+      } else {
+        found.second = at;
+        second = d;
+      }
+    }
+    if (found.first != kTimeNever && Head(world_.devices[found.device]) != found.first) continue;
+    if (found.second != kTimeNever && Head(world_.devices[second]) != found.second) continue;
+    return found;
   }
 }
 
 std::optional<Time> MachineImpl::NextEvent() const {
   Time earliest = timed_.empty() ? kTimeNever : timed_.top().time;
-  for (Device& device : world_.devices) {
-    DropVoid(device);
-    if (!device.queue.empty()) earliest = std::min(earliest, device.queue.top().time);
-  }
+  earliest = std::min(earliest, FirstHeads().first);
   if (earliest == kTimeNever) return std::nullopt;
   return earliest;
 }
@@ -371,10 +391,8 @@ bool MachineImpl::Stuck() const {
   if (!timed_.empty()) return false;
   const bool quiet =
       world_.timer_wakes >= kStuckWakes && world_.now - world_.last_change > kStuckSpan;
-  for (const Device& device : world_.devices) {
-    if (!device.queue.empty() && !quiet) return false;
-  }
-  return true;
+  return quiet || std::all_of(world_.heads.begin(), world_.heads.end(),
+                              [](Time head) { return head == kTimeNever; });
 }
 
 // --- host watches -------------------------------------------------------------------------------

@@ -292,6 +292,13 @@ class MachineImpl final : public Machine {
       return time != other.time ? time > other.time : order > other.order;
     }
   };
+  struct Heads {
+    Time first = kTimeNever, second = kTimeNever;
+    std::size_t device = 0;  // of the first
+  };
+  Time Head(Device& device) const;
+  Heads FirstHeads() const;
+
   struct Waiting {
     std::size_t missing = 0;
     Time latest = 0;

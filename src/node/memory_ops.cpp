@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "node/lanes.h"
 
@@ -62,6 +63,59 @@ void StoreDense(const MemoryOp& op, const std::byte* registers, const std::byte*
   }
 }
 
+// Each lane from its own place; element width equal to register width.
+template <class T>
+void LoadScattered(const MemoryOp& op, std::byte* registers, std::uint32_t lanes,
+                   const std::byte* base, const std::uint64_t* offset) {
+  for (int e = 0; e < op.count; ++e) {
+    if (op.data[e] == kNoSlot) continue;
+    auto* d = reinterpret_cast<T*>(registers + op.data[e] * kSlotBytes);
+    const std::byte* from = base + static_cast<std::size_t>(e) * sizeof(T);
+    ForLanes(lanes, [&](int l) { std::memcpy(&d[l], from + offset[l], sizeof(T)); });
+  }
+}
+
+// Lane by lane, as the order of lanes that write to one place decides what stays there.
+template <class T>
+bool StoreScattered(const MemoryOp& op, const std::byte* registers, const std::byte* constants,
+                    std::uint32_t lanes, std::byte* base, const std::uint64_t* offset) {
+  const T* from[std::extent_v<decltype(op.data)>];
+  for (int e = 0; e < op.count; ++e) {
+    from[e] = op.data[e] == kNoSlot
+                  ? nullptr
+                  : reinterpret_cast<const T*>(SlotAt(registers, constants, op.data[e]));
+  }
+  T differs = 0;
+  ForLanes(lanes, [&](int l) {
+    std::byte* to = base + offset[l];
+    for (int e = 0; e < op.count; ++e, to += sizeof(T)) {
+      if (from[e] == nullptr) continue;
+      T old;
+      std::memcpy(&old, to, sizeof(T));
+      differs |= old ^ from[e][l];
+      std::memcpy(to, &from[e][l], sizeof(T));
+    }
+  });
+  return differs != 0;
+}
+
+// All lanes from one place: pointers out of a kernel's parameters, mostly.
+template <class T>
+void LoadUniform(const MemoryOp& op, std::byte* registers, const std::byte* from) {
+  for (int e = 0; e < op.count; ++e) {
+    if (op.data[e] == kNoSlot) continue;
+    T value;
+    std::memcpy(&value, from + static_cast<std::size_t>(e) * sizeof(T), sizeof(T));
+    std::fill_n(reinterpret_cast<T*>(registers + op.data[e] * kSlotBytes), kLanes, value);
+  }
+}
+
+bool IsUniform(const std::uint64_t* offset) {
+  std::uint64_t differs = 0;
+  for (int l = 1; l < kLanes; ++l) differs |= offset[l] ^ offset[0];
+  return differs == 0;
+}
+
 }  // namespace
 
 void LoadLane(const MemoryOp& op, std::byte* registers, int lane, const std::byte* value) {
@@ -101,6 +155,16 @@ void LoadLanes(const MemoryOp& op, std::byte* registers, std::uint32_t lanes, co
         break;
     }
   }
+  if (op.bytes == op.register_bytes && (op.bytes == 4 || op.bytes == 8)) {
+    if (lanes == kAllLanes && IsUniform(offset)) {
+      op.bytes == 4 ? LoadUniform<std::uint32_t>(op, registers, base + offset[0])
+                    : LoadUniform<std::uint64_t>(op, registers, base + offset[0]);
+    } else {
+      op.bytes == 4 ? LoadScattered<std::uint32_t>(op, registers, lanes, base, offset)
+                    : LoadScattered<std::uint64_t>(op, registers, lanes, base, offset);
+    }
+    return;
+  }
   ForLanes(lanes, [&](int l) { LoadLane(op, registers, l, base + offset[l]); });
 }
 
@@ -119,6 +183,13 @@ bool StoreLanes(const MemoryOp& op, const std::byte* registers, const std::byte*
       return StoreDense<std::uint64_t, 1>(op, registers, constants, to), true;
     if (op.bytes == 8 && op.count == 2)
       return StoreDense<std::uint64_t, 2>(op, registers, constants, to), true;
+  }
+  if (op.register_bytes == op.bytes && (op.bytes == 4 || op.bytes == 8)) {
+    const bool differs =
+        op.bytes == 4
+            ? StoreScattered<std::uint32_t>(op, registers, constants, lanes, base, offset)
+            : StoreScattered<std::uint64_t>(op, registers, constants, lanes, base, offset);
+    return differs || !look;
   }
   bool changed = !look;
   ForLanes(lanes, [&](int l) {

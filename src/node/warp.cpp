@@ -150,6 +150,8 @@ void World::QueuePath(Path& path, Time time) {
 void World::Push(Path& path, Time time) {
   Device* device = path.warp->cta->launch->device;
   device->queue.push({time, path.ticket, &path});
+  Time& head = heads[static_cast<std::size_t>(device->number)];
+  head = std::min(head, time);
   Expect(device, time);
 }
 

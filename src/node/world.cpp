@@ -38,6 +38,7 @@ World::World(const Profile& p, int count, std::uint64_t memory_limit)
   // GB/s are bytes per ns.
   const auto bytes = [&](double gbs) { return gbs * static_cast<double>(bucket) / 1000.0; };
   devices.resize(static_cast<std::size_t>(count));
+  heads.resize(devices.size(), kTimeNever);
   for (int d = 0; d < count; ++d) {
     Device& device = devices[static_cast<std::size_t>(d)];
     device.number = d;

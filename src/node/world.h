@@ -283,6 +283,9 @@ class World {
   Time order_limit = 0;
   Time other_limit = 0;  // the part of it that comes from other devices and from timed things
 
+  // By device: when the first path of its queue is to run, or earlier if that one has become void.
+  // Side by side, because they are looked through for every turn of a device.
+  std::vector<Time> heads;
   const Device* running = nullptr;
   // Something was put into a device's queue (nullptr: among the timed things).
   void Expect(const Device* device, Time time);
