@@ -128,12 +128,6 @@ class Supervisor {
 };
 
 int Supervisor::Run() {
-  for (const std::string& text : options_.faults) {
-    if (const auto fault = node::ParseFault(text); !fault) {
-      Say("{}", fault.error().message);
-      return kExitUsage;
-    }
-  }
   const Result<std::string> profile = FindProfile(options_.profile);
   if (!profile) {
     Say("{}", profile.error().message);
@@ -142,6 +136,17 @@ int Supervisor::Run() {
   const Result<node::Profile> parsed = node::LoadProfile(*profile);
   if (!parsed) {
     Say("{}", parsed.error().message);
+    return kExitUsage;
+  }
+  for (const std::string& text : options_.faults) {
+    const auto fault = node::ParseFault(text);
+    const bool unknown =
+        fault && fault->rank < 0 && node::LinksNamed(parsed->topology, fault->name).empty();
+    if (fault && !unknown) continue;
+    Say("{}", fault ? fmt::format("--fault {}: {} has no link or vertex of that name; `allranks "
+                                  "profile show {}` draws them",
+                                  text, parsed->name, options_.profile)
+                    : fault.error().message);
     return kExitUsage;
   }
   if (options_.devices > parsed->machine.devices_per_host) {

@@ -289,17 +289,4 @@ std::vector<LinkRecord> Fabric::Records() const {
   return records;
 }
 
-std::vector<int> Fabric::LinksNamed(const std::string& name) const {
-  const Topology& topology = profile_.topology;
-  std::vector<int> found;
-  for (std::size_t l = 0; l < topology.links.size(); ++l) {
-    const std::string& a = topology.vertices[static_cast<std::size_t>(topology.links[l].a)].name;
-    const std::string& b = topology.vertices[static_cast<std::size_t>(topology.links[l].b)].name;
-    if (name == a || name == b || name == a + "-" + b || name == b + "-" + a) {
-      found.push_back(static_cast<int>(l));
-    }
-  }
-  return found;
-}
-
 }  // namespace allranks::node

@@ -80,8 +80,6 @@ class Fabric {
 
   // Faults: both directions of a link. `rate` in (0, 1]; 0: it is dead.
   void SetRate(int link, double rate);
-  // Links at a vertex with that name, or the one link between two ("gpu0-nvswitch"). Empty: none.
-  std::vector<int> LinksNamed(const std::string& name) const;
 
   const std::vector<Port>& ports() const { return ports_; }
   // Links that have carried something, in the topology's order, and totals.

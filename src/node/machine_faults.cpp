@@ -12,7 +12,7 @@ Result<void> MachineImpl::PlanFaults() {
       });
       continue;
     }
-    const std::vector<int> links = world_.fabric.LinksNamed(fault.name);
+    const std::vector<int> links = LinksNamed(profile().topology, fault.name);
     if (links.empty()) {
       return Fail("profile {} has no link or vertex called {}; allranks profile show {} draws them",
                   profile().name, fault.name, profile().name);

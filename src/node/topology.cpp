@@ -262,4 +262,16 @@ Topology OneSwitch(const Topology& base, int devices) {
   return topology;
 }
 
+std::vector<int> LinksNamed(const Topology& topology, const std::string& name) {
+  std::vector<int> found;
+  for (std::size_t l = 0; l < topology.links.size(); ++l) {
+    const std::string& a = topology.vertices[static_cast<std::size_t>(topology.links[l].a)].name;
+    const std::string& b = topology.vertices[static_cast<std::size_t>(topology.links[l].b)].name;
+    if (name == a || name == b || name == a + "-" + b || name == b + "-" + a) {
+      found.push_back(static_cast<int>(l));
+    }
+  }
+  return found;
+}
+
 }  // namespace allranks::node

@@ -76,4 +76,7 @@ Topology FewerDevices(const Topology& topology, int devices_per_host, int keep);
 // gpu0 to such in `base`. For machines larger than any profile has.
 Topology OneSwitch(const Topology& base, int devices);
 
+// Links at a vertex with that name, or the one link between two ("gpu0-nvswitch"). Empty: none.
+std::vector<int> LinksNamed(const Topology& topology, const std::string& name);
+
 }  // namespace allranks::node

@@ -140,6 +140,26 @@ TEST_F(ExecTest, AFailedRankEndsTheOthers) {
   EXPECT_EQ(Run("exec --ranks 2 -- /no/such/program").code, 127);
 }
 
+TEST_F(ExecTest, ARankDiesAtItsTime) {
+  const Outcome outcome =
+      Run("exec --ranks 2 --fault rank:1=dead@3s -- sh -c "
+          "'sleep 2; echo $RANK lives; sleep 2; echo $RANK lives on'");
+  EXPECT_EQ(outcome.code, 137);
+  EXPECT_NE(outcome.output.find("0 lives\n"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("1 lives\n"), std::string::npos) << outcome.output;
+  EXPECT_EQ(outcome.output.find("lives on"), std::string::npos) << outcome.output;
+}
+
+TEST_F(ExecTest, FaultsThatCannotBeAreRefused) {
+  for (const char* fault : {"link:gpu0-gpu1=dead", "nic:gpu77=dead", "rank:1=0.5", "door:gpu0=dead",
+                            "link:gpu0-nvswitch=dead@yesterday"}) {
+    const Outcome outcome = Run(std::string("exec --fault ") + fault + " -- true");
+    EXPECT_EQ(outcome.code, 2) << fault;
+    EXPECT_NE(outcome.output.find(std::string("--fault ") + fault), std::string::npos)
+        << outcome.output;
+  }
+}
+
 TEST_F(ExecTest, HostsHaveNamesOfTheirOwn) {
   std::ifstream file(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml");
   std::string text{std::istreambuf_iterator<char>(file), {}};

@@ -169,10 +169,10 @@ TEST(FabricTest, AReductionLeavesEveryMemberAndArrivesOnce) {
 TEST(FabricTest, FaultsSlowDownOrKillBothDirections) {
   const Profile profile = Load("h100x8");
   Fabric fabric = Make(profile);
-  const std::vector<int> links = fabric.LinksNamed("nvswitch-gpu0");
+  const std::vector<int> links = LinksNamed(fabric.topology(), "nvswitch-gpu0");
   ASSERT_EQ(links.size(), 1u);
-  EXPECT_EQ(fabric.LinksNamed("gpu0").size(), 2u);
-  EXPECT_TRUE(fabric.LinksNamed("gpu9").empty());
+  EXPECT_EQ(LinksNamed(fabric.topology(), "gpu0").size(), 2u);
+  EXPECT_TRUE(LinksNamed(fabric.topology(), "gpu9").empty());
   const std::uint64_t bytes = 16 << 20;
   const auto rate = [&] {
     static Time start = 0;
