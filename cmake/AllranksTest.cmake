@@ -1,18 +1,20 @@
 # How tests are registered.
 #
-#   allranks_test(name SOURCES file... [LIBS target...] [LABELS label...] [ONE_PROCESS] [TIMEOUT s])
+#   allranks_test(name SOURCES file... [LIBS target...] [LABELS label...] [ONE_PROCESS] [TIMEOUT s]
+#                 [OPTIMIZED])
 #     A GoogleTest program. Each TEST becomes a ctest case called <name>.<Suite>.<Test>, listed when
 #     ctest starts, so building stays quick. ONE_PROCESS registers the program as a single case: for
 #     suites of many very short cases. The label "wall" marks tests that measure real time; they run
 #     with nothing beside them. Tests find data through ALLRANKS_SOURCE_DIR (the repository's root)
-#     and ALLRANKS_BINARY_DIR.
+#     and ALLRANKS_BINARY_DIR. OPTIMIZED keeps the optimiser for the test's own code in a quick build
+#     (ALLRANKS_PCH), where it is left out for all others: compiling them is most of their cost.
 #
 #   allranks_skipped_test(name reason)
 #     A test that cannot run in this configuration, reported by ctest as skipped, with its name.
 include(GoogleTest)
 
 function(allranks_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_PROCESS" "TIMEOUT" "SOURCES;LIBS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_PROCESS;OPTIMIZED" "TIMEOUT" "SOURCES;LIBS;LABELS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
     message(FATAL_ERROR "allranks_test(${name}): SOURCES missing or unknown arguments: "
                         "${arg_UNPARSED_ARGUMENTS}")
@@ -26,7 +28,10 @@ function(allranks_test name)
                                              ALLRANKS_BINARY_DIR="${PROJECT_BINARY_DIR}")
   allranks_quiet_strings(${name})
   # Tests with the same libraries share one precompiled header.
-  string(MAKE_C_IDENTIFIER "pch_${arg_LIBS}" key)
+  string(MAKE_C_IDENTIFIER "pch_${arg_LIBS}_${arg_OPTIMIZED}" key)
+  if(ALLRANKS_PCH AND NOT arg_OPTIMIZED)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   get_property(owner GLOBAL PROPERTY ${key})
   if(NOT ALLRANKS_PCH)
   elseif(owner)
