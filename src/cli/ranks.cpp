@@ -117,6 +117,8 @@ void SetLauncherDefaults(bool several_hosts) {
       {"OMPI_MCA_btl", "self,vader,tcp"},
       {"OMPI_MCA_btl_tcp_if_include", "lo"},
       {"OMPI_MCA_oob_tcp_if_include", "lo"},
+      // The kernel cannot reach pinned pages of another process while devices use them.
+      {"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},
       // A rank that polls without a system call would be a silent thread.
       {"OMPI_MCA_mpi_yield_when_idle", "1"},
       // Ranks are many more than the cores of this machine, and take turns.

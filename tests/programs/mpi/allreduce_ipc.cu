@@ -18,6 +18,7 @@ constexpr int kMaxRanks = 8;
 constexpr int kThreads = 128;
 constexpr int kCount = 1000;
 constexpr int kCalls = 3;
+constexpr int kPinned = 50000;
 
 struct Shared {
   uint32_t flags[kMaxRanks];  // the last call of which each rank has filled its buffer
@@ -82,6 +83,9 @@ int main(int argc, char** argv) {
     peers.rank[r] = static_cast<Shared*>(opened);
   }
 
+  int *sent = nullptr, *received = nullptr;
+  CUDA_CHECK(cudaHostAlloc(&sent, kPinned * sizeof(int), cudaHostAllocDefault));
+  CUDA_CHECK(cudaHostAlloc(&received, kPinned * sizeof(int), cudaHostAllocDefault));
   cudaStream_t side;
   CUDA_CHECK(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking));
   for (int call = 1; call <= kCalls; ++call) {
@@ -95,6 +99,16 @@ int main(int argc, char** argv) {
     if (rank == 0) {
       MPI_Recv(&token, 1, MPI_INT, ranks - 1, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       REQUIRE(token == call + ranks, "the token is %d, not %d", token, call + ranks);
+    }
+    // Pinned memory in messages of many pages, while devices are at work.
+    for (int i = 0; i < kPinned; ++i) sent[i] = rank * 7 + call + i;
+    MPI_Sendrecv(sent, kPinned, MPI_INT, (rank + 1) % ranks, 8, received, kPinned, MPI_INT,
+                 (rank + ranks - 1) % ranks, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    const int left = (rank + ranks - 1) % ranks;
+    for (int i = 0; i < kPinned; ++i)
+      REQUIRE(received[i] == left * 7 + call + i, "rank %d, call %d: word %d is wrong", rank, call,
+              i);
+    if (rank == 0) {
       Go<<<1, 32, 0, side>>>(peers, ranks, call);
       CUDA_CHECK_LAUNCH();
     }
