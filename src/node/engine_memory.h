@@ -196,11 +196,15 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
   }
   const bool ordered = m.Strong() && m.space != ptx::Space::kLocal && m.space != ptx::Space::kParam;
   if (ordered) {
-    // Release: what this CTA has stored is there before.
+    // Release: what this CTA has stored is there before, and a fence says so.
     if ((m.order == Order::kRelease || m.order == Order::kAcqRel || m.order == Order::kSc) &&
-        m.scope >= Scope::kGpu) {
+        m.scope >= Scope::kGpu && m.space != ptx::Space::kShared) {
       // The goal is set once: what other warps store meanwhile is not this one's to wait for.
-      if (path.release_goal == 0) path.release_goal = std::max<Time>(1, cta_->store_arrival);
+      if (path.release_goal == 0) {
+        const Costs& costs = world_.costs;
+        path.release_goal = std::max(path.clock, cta_->store_arrival) +
+                            (m.scope == Scope::kSys ? costs.fence_sys : costs.fence_gpu);
+      }
       path.clock = std::max(path.clock, path.release_goal);
     }
     if (!Turn()) return Again(op);

@@ -47,7 +47,7 @@ TEST(ProfileTest, LoadsTheShippedH100) {
   ASSERT_EQ(profile->topology.kinds.size(), 3u);
   EXPECT_EQ(profile->topology.kinds[0].name, "nvlink");
   EXPECT_EQ(profile->topology.kinds[0].gbs, 450);
-  EXPECT_EQ(profile->topology.kinds[0].latency, Ns(200));
+  EXPECT_EQ(profile->topology.kinds[0].latency, Ns(380));
   EXPECT_EQ(profile->launch.kernel, Us(2));
   ASSERT_EQ(profile->time.globaltimer_skew.size(), 8u);
   EXPECT_EQ(profile->SkewOf(2), -Ns(416));
@@ -127,11 +127,11 @@ TEST(ProfileTest, OutOfRange) {
   EXPECT_TRUE(
       std::regex_search(MessageAfter("efficiency = 1.0 ", "efficiency = 1.5"),
                         std::regex("efficiency is 1.5: expected a number above 0, up to 1")));
-  EXPECT_TRUE(std::regex_search(MessageAfter("latency_ns = 200", "latency_ns = -1"),
+  EXPECT_TRUE(std::regex_search(MessageAfter("latency_ns = 380", "latency_ns = -1"),
                                 std::regex("latency_ns is -1: expected nanoseconds")));
   EXPECT_NE(MessageAfter("gbs = 450", "gbs = nan"), "accepted");
   EXPECT_NE(MessageAfter("gbs = 450", "gbs = inf"), "accepted");
-  EXPECT_NE(MessageAfter("latency_ns = 200", "latency_ns = nan"), "accepted");
+  EXPECT_NE(MessageAfter("latency_ns = 380", "latency_ns = nan"), "accepted");
 }
 
 TEST(ProfileTest, ComputeCapabilityIsATextOfTwoNumbers) {

@@ -27,7 +27,9 @@ std::uint64_t BytesOf(const DirectionRecord& direction, Mover mover) {
 class TrafficTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    machine_ = MakeTestMachine({.devices = 2});
+    MachineOptions options;
+    options.devices = 2;
+    machine_ = MakeTestMachine(options);
     ASSERT_NE(machine_, nullptr);
     process_ = machine_->AddProcess(0, 0);
     for (int device = 0; device < 2; ++device) {
