@@ -48,8 +48,9 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using wire::Fd;
 
-constexpr auto kGrace = std::chrono::seconds(2);      // between a request to end and SIGKILL
-constexpr auto kPatience = std::chrono::seconds(10);  // for the node's report
+constexpr auto kGrace = std::chrono::seconds(2);            // between a request to end and SIGKILL
+constexpr auto kPatience = std::chrono::seconds(10);        // for the node's report ...
+constexpr auto kTracePatience = std::chrono::seconds(120);  // ... and a trace that it writes first
 
 template <class... Args>
 void Say(fmt::format_string<Args...> format, Args&&... args) {
@@ -118,7 +119,7 @@ class Supervisor {
   bool several_hosts_ = false;
   std::vector<std::string> launcher_;  // stands before the program's own command
   sigset_t old_mask_{};
-  Fd signals_, control_;
+  Fd signals_, control_, trace_;
   pid_t node_ = -1, program_ = -1;
   bool terminal_ = false;  // the program has it
   std::optional<int> program_status_, node_status_;
@@ -155,6 +156,14 @@ int Supervisor::Run() {
     return kExitUsage;
   }
   if (!PlaceRanks(*parsed)) return kExitUsage;
+  if (!options_.trace.empty()) {
+    // Opened here, so that a mistake shows before the program runs; written by the node.
+    trace_ = Fd(open(options_.trace.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (trace_.get() < 0) {
+      Say("cannot write {}: {}", options_.trace, std::strerror(errno));
+      return kExitUsage;
+    }
+  }
   const Result<std::string> shim = FindShim();
   if (!shim) {
     Say("{}", shim.error().message);
@@ -230,7 +239,8 @@ Result<void> Supervisor::StartNode(const std::string& profile, const std::string
       "--devices",        std::to_string(options_.devices),
       "--observer",       options_.observer,
       "--patience-ms",    std::to_string(static_cast<std::int64_t>(options_.patience_s * 1e3)),
-      "--ranks-per-host", std::to_string(options_.ranks_per_host)};
+      "--ranks-per-host", std::to_string(options_.ranks_per_host),
+      "--trace-fd",       std::to_string(trace_.get())};
   for (const std::string& fault : options_.faults) {
     arguments.push_back("--fault");
     arguments.push_back(fault);
@@ -247,6 +257,7 @@ Result<void> Supervisor::StartNode(const std::string& profile, const std::string
     signal(SIGTTOU, SIG_DFL);
     fcntl(listen.get(), F_SETFD, 0);
     fcntl(theirs.get(), F_SETFD, 0);
+    if (trace_.get() >= 0) fcntl(trace_.get(), F_SETFD, 0);
     // Addresses that reports and hash tables could depend on are the same in every run.
     personality(ADDR_NO_RANDOMIZE);
     execv(own.c_str(), argv.data());
@@ -393,7 +404,7 @@ void Supervisor::OnControl() {
 
 std::string Supervisor::Finish() {
   if (node_lost_) return {};
-  const timeval patience{std::chrono::seconds(kPatience).count(), 0};
+  const timeval patience{(options_.trace.empty() ? kPatience : kTracePatience).count(), 0};
   setsockopt(control_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   if (!wire::SendFrame(control_.get(), wire::Op::kFinish, 1, wire::Encode(wire::Finish{}))) {
     NodeLost();

@@ -55,6 +55,12 @@ Exit codes: the program's own (128 + N if signal N killed it), or
 Environment:
   ALLRANKS_PROFILES  a folder to look for profiles in first
 
+The file of --trace is in Chrome's trace event format: open ui.perfetto.dev in a browser and drop the
+file there (nothing is uploaded), or load it in chrome://tracing. Times are virtual. It has a process
+per rank (host threads and their calls), one per device (streams with kernels, host functions and
+event records; where kernels wait, by loop; copy engines), and counters for each direction of a link.
+Tracks with a number in parentheses hold what overlaps. At most a million slices are kept.
+
 The JSON of --stats-json has the members
   version, profile, deterministic, nondeterministic_because[], virtual_ns, processes,
   thread_instructions, warp_instructions, copies{count, bytes}, observer{accesses, bytes},
@@ -179,6 +185,9 @@ struct Commands {
     exec->add_option("--fault", exec_options.faults,
                      "Let something go wrong (see below); may be given several times")
         ->option_text("KIND:NAME=STATE[@TIME]");
+    exec->add_option("--trace", exec_options.trace,
+                     "Write what happened when to FILE, for ui.perfetto.dev")
+        ->option_text("FILE");
     exec->add_option("--patience", exec_options.patience_s,
                      "Wall time for which a silent thread may hold up others")
         ->option_text("SECONDS [3]")
@@ -229,6 +238,7 @@ struct Commands {
     node->add_option("--devices", node_options.machine.devices);
     node->add_option("--observer", node_options.machine.observer);
     node->add_option("--patience-ms", node_options.patience_ms);
+    node->add_option("--trace-fd", node_options.trace_fd);
     node->add_option("--ranks-per-host", node_options.ranks_per_host);
     node->add_option("--fault", node_options.faults);
 

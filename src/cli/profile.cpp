@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <set>
 #include <sstream>
 #include <string>
@@ -27,25 +28,35 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Loaded {
-  std::string path;
-  node::Profile profile;
+// One file of a profile; it may extend another.
+struct File {
   std::vector<std::string> lines;
   toml::table table;
+};
+
+struct Loaded {
+  node::Profile profile;
+  std::vector<std::unique_ptr<File>> files;  // its own first, then the one that extends, ...
 };
 
 Result<Loaded> Load(const std::string& name) {
   Loaded loaded;
   const Result<std::string> path = FindProfile(name);
   if (!path) return Fail(path.error());
-  loaded.path = *path;
   Result<node::Profile> profile = node::LoadProfile(*path);
   if (!profile) return Fail(profile.error());
   loaded.profile = std::move(*profile);
-  std::ifstream file(*path);
-  for (std::string line; std::getline(file, line);) loaded.lines.push_back(line);
-  loaded.table = toml::parse_file(*path);  // the node has read it, so it is TOML
-  return loaded;
+  // From here on nothing can be wrong: the node has read them all.
+  for (fs::path at = *path;;) {
+    auto file = std::make_unique<File>();
+    std::ifstream text(at);
+    for (std::string line; std::getline(text, line);) file->lines.push_back(line);
+    file->table = toml::parse_file(at.string());
+    const std::string base = file->table["extends"].value_or(std::string());
+    loaded.files.push_back(std::move(file));
+    if (base.empty()) return loaded;
+    at = at.parent_path() / (base + ".toml");
+  }
 }
 
 int Complain(const Error& error) {
@@ -53,17 +64,11 @@ int Complain(const Error& error) {
   return kExitUsage;
 }
 
-// The file's first comment says what the machine is.
-std::string WhatItIs(const Loaded& loaded) {
-  if (loaded.lines.empty() || !loaded.lines[0].starts_with("# ")) return "";
-  return loaded.lines[0].substr(2);
-}
-
 // The comment behind a value, or an empty string.
-std::string SourceOf(const Loaded& loaded, const toml::node& value) {
+std::string SourceOf(const File& file, const toml::node& value) {
   const auto number = static_cast<std::size_t>(value.source().begin.line);
-  if (number == 0 || number > loaded.lines.size()) return "";
-  const std::string& line = loaded.lines[number - 1];
+  if (number == 0 || number > file.lines.size()) return "";
+  const std::string& line = file.lines[number - 1];
   bool quoted = false;
   for (std::size_t i = 0; i < line.size(); ++i) {
     if (line[i] == '"') quoted = !quoted;
@@ -88,27 +93,46 @@ std::string Text(const toml::node& value) {
 struct Entry {
   std::string key;
   const toml::node* value;
+  const File* file;
 };
 
-// Every value of the file by its dotted key, in the file's order.
-void Flatten(const toml::table& table, const std::string& prefix, std::vector<Entry>* entries) {
+// Every value of a file by its dotted key.
+void Flatten(const File& file, const toml::table& table, const std::string& prefix,
+             std::vector<Entry>* entries) {
   for (const auto& [key, value] : table) {
     const std::string name = prefix + std::string(key.str());
     if (const toml::table* inner = value.as_table()) {
-      Flatten(*inner, name + ".", entries);
-    } else {
-      entries->push_back({name, &value});
+      Flatten(file, *inner, name + ".", entries);
+    } else if (name != "extends") {
+      entries->push_back({name, &value, &file});
     }
   }
 }
 
+Entry* Find(std::vector<Entry>& entries, const std::string& key) {
+  const auto it =
+      std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.key == key; });
+  return it == entries.end() ? nullptr : &*it;
+}
+
+// All values in the order of the files, each from the file that has the say.
 std::vector<Entry> Flatten(const Loaded& loaded) {
-  std::vector<Entry> entries;
-  Flatten(loaded.table, "", &entries);
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return a.value->source().begin.line < b.value->source().begin.line;
-  });
-  return entries;
+  std::vector<Entry> all;
+  for (auto file = loaded.files.rbegin(); file != loaded.files.rend(); ++file) {
+    std::vector<Entry> entries;
+    Flatten(**file, (*file)->table, "", &entries);
+    std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+      return a.value->source().begin.line < b.value->source().begin.line;
+    });
+    for (const Entry& entry : entries) {
+      if (Entry* known = Find(all, entry.key)) {
+        *known = entry;
+      } else {
+        all.push_back(entry);
+      }
+    }
+  }
+  return all;
 }
 
 // 85899345920 → "80 GiB".
@@ -208,7 +232,7 @@ int ProfileList() {
     }
     const node::Profile& profile = loaded->profile;
     fmt::print("{:<14} {:>7} {:>5} {:>9}  {}\n", name, profile.DeviceCount(), profile.machine.hosts,
-               profile.validated, WhatItIs(*loaded));
+               profile.validated, loaded->profile.what);
   }
   return code;
 }
@@ -219,14 +243,14 @@ int ProfileShow(const std::string& name, bool constants) {
   if (constants) {
     const std::vector<Entry> entries = Flatten(*loaded);
     for (const Entry& entry : entries) {
-      const std::string source = SourceOf(*loaded, *entry.value);
+      const std::string source = SourceOf(*entry.file, *entry.value);
       fmt::print("{} = {}{}{}\n", entry.key, Text(*entry.value), source.empty() ? "" : "  # ",
                  source);
     }
     return 0;
   }
   const node::Profile& profile = loaded->profile;
-  fmt::print("{}: {}\n", profile.name, WhatItIs(*loaded));
+  fmt::print("{}: {}\n", profile.name, loaded->profile.what);
   fmt::print("{} devices on {} host{}, validated: {}\n\n", profile.DeviceCount(),
              profile.machine.hosts, profile.machine.hosts == 1 ? "" : "s", profile.validated);
   fmt::print("{}\n{}\n{}\n{}", Figures(profile), Links(profile.topology),
@@ -238,24 +262,19 @@ int ProfileDiff(const std::string& a, const std::string& b) {
   const Result<Loaded> left = Load(a), right = Load(b);
   if (!left) return Complain(left.error());
   if (!right) return Complain(right.error());
-  const std::vector<Entry> mine = Flatten(*left), theirs = Flatten(*right);
+  std::vector<Entry> mine = Flatten(*left), theirs = Flatten(*right);
   std::vector<std::array<std::string, 3>> rows;
-  const auto find = [](const std::vector<Entry>& in, const std::string& key) -> const toml::node* {
-    for (const Entry& entry : in)
-      if (entry.key == key) return entry.value;
-    return nullptr;
-  };
   for (const Entry& entry : mine) {
-    const toml::node* other = find(theirs, entry.key);
+    const Entry* other = Find(theirs, entry.key);
     if (other == nullptr) {
       rows.push_back({entry.key, Text(*entry.value), "-"});
-    } else if (Text(*entry.value) != Text(*other)) {
-      const auto [own, their] = Difference(*entry.value, *other);
+    } else if (Text(*entry.value) != Text(*other->value)) {
+      const auto [own, their] = Difference(*entry.value, *other->value);
       rows.push_back({entry.key, own, their});
     }
   }
   for (const Entry& entry : theirs)
-    if (find(mine, entry.key) == nullptr) rows.push_back({entry.key, "-", Text(*entry.value)});
+    if (Find(mine, entry.key) == nullptr) rows.push_back({entry.key, "-", Text(*entry.value)});
   std::size_t key_width = 3, value_width = a.size();
   for (const auto& row : rows) {
     key_width = std::max(key_width, row[0].size());

@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "base/check.h"
+#include "node/listener.h"
 
 namespace allranks::node {
 namespace {
@@ -155,8 +156,11 @@ Time Fabric::Pass(Port& port, Packet packet, std::uint64_t bytes, std::uint32_t 
   units = units * port.scale >> 16;
   const Time served = port.server.Take(at, units);
   // Capacity is given out by buckets: it may have begun a little before `at`.
-  port.first = std::min({port.first, at, served - port.server.Span(units)});
+  const Time began = served - port.server.Span(units);
+  port.first = std::min({port.first, at, began});
   port.last = std::max(port.last, served);
+  if (listener_ != nullptr)
+    listener_->OnPort(static_cast<std::size_t>(&port - ports_.data()), began, served, wire);
   MoverRecord& moved = moved_[static_cast<std::size_t>(mover)];
   moved.link_bytes += bytes;
   moved.wire_bytes += wire;

@@ -20,6 +20,8 @@
 
 namespace allranks::node {
 
+class Listener;
+
 // What a packet is for: it decides how many bytes it costs beside its payload.
 enum class Packet : std::uint8_t { kWrite, kAnswer, kRequest };
 
@@ -81,6 +83,9 @@ class Fabric {
   // Faults: both directions of a link. `rate` in (0, 1]; 0: it is dead.
   void SetRate(int link, double rate);
 
+  // Is told what ports carry; may be null.
+  void SetListener(Listener* listener) { listener_ = listener; }
+
   const std::vector<Port>& ports() const { return ports_; }
   // Links that have carried something, in the topology's order, and totals.
   std::vector<LinkRecord> Records() const;
@@ -108,6 +113,7 @@ class Fabric {
   std::vector<int> hosts_;       // by device
   std::vector<Uplink> uplinks_;  // by device
   std::array<MoverRecord, kMovers> moved_{};
+  Listener* listener_ = nullptr;
 };
 
 }  // namespace allranks::node

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "node/listener.h"
 #include "node/machine_impl.h"
 #include "node/wait.h"
 
@@ -56,6 +57,8 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
   CHECK(engine_ != nullptr);
   world_.fuel = options.fuel;
   world_.order_seed = options.order_seed;
+  world_.listener = options.listener;
+  world_.fabric.SetListener(options.listener);
   world_.schedule = [this](Time time, std::function<void()> run) { At(time, std::move(run)); };
   world_.on_text = [this](const struct Launch& launch, bool error, std::string text) {
     OnText(launch, error, std::move(text));
@@ -198,6 +201,8 @@ void MachineImpl::RemoveProcess(ProcessId id) {
   // Nobody is left to be told.
   for (auto it = operations_.begin(); it != operations_.end();) {
     if (it->second.process == id) {
+      if (world_.listener != nullptr && it->second.started)
+        world_.listener->OnEnd(it->first, world_.now, nullptr);
       value_waits_.erase(it->first);
       it = operations_.erase(it);
     } else {

@@ -47,6 +47,8 @@ struct Dim3 {
   std::uint64_t Count() const { return std::uint64_t{x} * y * z; }
 };
 
+class Listener;
+
 struct MachineOptions {
   int devices = 0;                 // use only the first N of each host; 0 = all
   std::uint64_t memory_limit = 0;  // bytes of real memory the node may back; 0 = 16 GiB
@@ -57,6 +59,7 @@ struct MachineOptions {
   // take turns at equal times in an order drawn from it.
   std::uint64_t order_seed = 0;
   std::vector<PlannedFault> faults;
+  Listener* listener = nullptr;  // is told what happens (listener.h); outlives the machine
 };
 
 // --- answers -----------------------------------------------------------------------------------

@@ -145,6 +145,7 @@ Status MachineImpl::LaunchGraph(ProcessId process, StreamId stream, GraphId grap
     made.non_blocking = true;
     made.priority = s->priority;
     made.also = before;
+    made.shown = s->shown;
     status = EnqueueNode(process, lane, node, at);
     const OpId end = streams_.at(lane).tail;
     ends[i] = end != 0 ? std::vector<OpId>{end} : std::move(before);

@@ -58,6 +58,7 @@ struct Stream {
   int priority = 0;        // lower numbers first
   OpId tail = 0;
   std::vector<OpId> also;  // the next operation waits for these, too (graphs)
+  StreamId shown = 0;      // as listeners know it: itself, or where its graph was launched
 };
 
 // What is known of an event wherever it is open.
@@ -112,6 +113,7 @@ struct Operation {
   What what = What::kRecord;
   ProcessId process = 0;
   int device = 0;
+  StreamId stream = 0;   // as listeners know it
   int missing = 0;       // dependences not complete
   Time ready = 0;        // not before
   bool chained = false;  // became ready by the end of another operation
@@ -339,6 +341,7 @@ class MachineImpl final : public Machine {
   bool HasValue(Operation& op);
   void RecheckValues(Time at);  // after native stores to pinned memory
   void Complete(OpId id, Time at);
+  void TellBegin(const Operation& op);  // the listener
   void ApplyCopy(Operation& op, std::uint64_t piece);
   bool Resolve(ProcessId process, Address address, std::uint64_t size, Place* place) const;
   void OnFault(struct Launch& launch, Status status, std::string message);

@@ -18,6 +18,7 @@ StreamId MachineImpl::DefaultStream(ProcessId process, int device) {
     made.process = process;
     made.device = number;
     made.legacy = true;
+    made.shown = id;
   }
   return id;
 }
@@ -32,6 +33,7 @@ Status MachineImpl::CreateStream(ProcessId process, int device, bool non_blockin
   made.device = world_.NumberOf(*found, device);
   made.non_blocking = non_blocking;
   made.priority = priority;
+  made.shown = *stream;
   return Status::kSuccess;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "node/listener.h"
 #include "node/machine_impl.h"
 
 namespace allranks::node {
@@ -78,6 +79,7 @@ void MachineImpl::Enqueue(Stream& stream, Operation& op, Time at) {
     }
   }
   stream.tail = op.id;
+  op.stream = stream.shown;
   if (op.missing == 0) Ready(op);
 }
 
@@ -134,25 +136,81 @@ void MachineImpl::Start(OpId id) {
       op.record = std::min(world_.stats.copies.size(), kMaxRecords);
       if (op.record == world_.stats.copies.size()) world_.stats.copies.push_back(record);
       op.engine = FreeEngine(world_.devices[static_cast<std::size_t>(op.device)]);
+      TellBegin(op);
       StepCopy(id);
       break;
     }
     case Operation::What::kMove:
+      TellBegin(op);
       StartMove(op);
       break;
-    case Operation::What::kFree:
     case Operation::What::kRecord:
+      TellBegin(op);
+      Complete(id, world_.now);
+      break;
+    case Operation::What::kFree:
     case Operation::What::kGraph:
     case Operation::What::kJoin:
       Complete(id, world_.now);
       break;
     case Operation::What::kHost:
+      TellBegin(op);
       StartHost(op);
       break;
     case Operation::What::kValues:
+      TellBegin(op);
       StepValues(id);
       break;
   }
+}
+
+void MachineImpl::TellBegin(const Operation& op) {
+  if (world_.listener == nullptr) return;
+  using Kind = OperationEvent::Kind;
+  OperationEvent event;
+  event.op = op.id;
+  event.process = op.process;
+  event.device = op.device;
+  event.stream = op.stream;
+  const auto legacy = default_streams_.find({op.process, op.device});
+  event.legacy = legacy != default_streams_.end() && legacy->second == op.stream;
+  event.time = world_.now;
+  switch (op.what) {
+    case Operation::What::kKernel:
+      event.kind = Kind::kKernel;
+      event.name = op.code->name;
+      event.grid = op.launch.grid;
+      event.block = op.launch.block;
+      break;
+    case Operation::What::kCopy:
+    case Operation::What::kMemset:
+      event.kind = op.what == Operation::What::kCopy ? Kind::kCopy : Kind::kMemset;
+      event.from = op.src.object != nullptr ? op.src.object->device : -1;
+      event.to = op.dst.object != nullptr ? op.dst.object->device : -1;
+      event.bytes = op.size;
+      event.engine = op.engine;
+      break;
+    case Operation::What::kMove:
+      event.kind = Kind::kMove;
+      event.from = op.dst.object->device;
+      event.to = op.target;
+      event.bytes = op.size;
+      break;
+    case Operation::What::kRecord:
+      event.kind = Kind::kRecord;
+      break;
+    case Operation::What::kHost:
+      event.kind = Kind::kHost;
+      break;
+    case Operation::What::kValues:
+      event.kind = Kind::kValues;
+      break;
+    case Operation::What::kFree:
+    case Operation::What::kGraph:
+    case Operation::What::kJoin:
+      return;
+  }
+  world_.listener->OnBegin(event);
 }
 
 void MachineImpl::StartKernel(Operation& op) {
@@ -194,6 +252,8 @@ void MachineImpl::StartKernel(Operation& op) {
   record.end = -1;
   if (launch.record == world_.stats.kernels.size())
     world_.stats.kernels.push_back(std::move(record));
+  op.record = launch.record;
+  TellBegin(op);
   engine_->OnKernel(launch, true);
   world_.Dispatch(device, world_.now);
 }
@@ -224,6 +284,10 @@ void MachineImpl::Complete(OpId id, Time at) {
   if (node.empty()) return;
   Operation& op = node.mapped();
   --queued_[op.process];
+  if (world_.listener != nullptr && op.started) {
+    const bool kernel = op.what == Operation::What::kKernel && op.record < kMaxRecords;
+    world_.listener->OnEnd(id, at, kernel ? &world_.stats.kernels[op.record] : nullptr);
+  }
   world_.last_change = std::max(world_.last_change, at);
   world_.timer_wakes = 0;
   if (op.what == Operation::What::kFree) FinishFree(op);

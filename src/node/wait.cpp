@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "node/lanes.h"
+#include "node/listener.h"
 
 namespace allranks::node {
 namespace {
@@ -378,6 +379,7 @@ void World::Park(Path& path, SpinState& spin, std::uint64_t skip) {
   }
   LoadLinks(path, spin, 1);
   if (skip != kForever) Schedule(path, skip, true);
+  if (listener != nullptr) Tell(path, true, path.clock);
   ReleaseJoins(*path.warp);
 }
 
@@ -394,6 +396,24 @@ void World::LoadLinks(const Path& path, const SpinState& spin, int sign) {
                         static_cast<std::uint64_t>(kPollBytes) * (spin.due ? spin.skip : 0));
     }
   }
+}
+
+void World::Tell(const Path& path, bool parked, Time at) const {
+  const Launch& launch = *path.warp->cta->launch;
+  const SpinState& spin = *path.parked;
+  WaitEvent event;
+  event.op = launch.op;
+  event.place = spin.reads.empty() ? spin.loop->branch : spin.reads.front().pc;
+  event.time = at;
+  if (!parked) return listener->OnWake(event);
+  event.file = &launch.code->lines[event.place].file;
+  event.line = launch.code->lines[event.place].line;
+  event.what = &launch.code->forms[event.place];
+  if (!spin.reads.empty()) {
+    event.object = &spin.reads.front().object->name;
+    event.offset = spin.reads.front().offset;
+  }
+  listener->OnPark(event);
 }
 
 // Sets the wake-up at the start of the iteration after `skip` more ones, if none is due earlier.
@@ -433,6 +453,7 @@ void World::NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size
 void World::Unpark(Path& path) {
   if (path.parked == nullptr) return;
   LoadLinks(path, *path.parked, -1);
+  if (listener != nullptr) Tell(path, false, std::max(path.clock, now));
   for (const SpinRead& read : path.parked->reads) {
     auto& watches = read.object->watches;
     watches.erase(std::remove_if(watches.begin(), watches.end(),

@@ -277,6 +277,7 @@ class World {
   std::uint64_t timer_wakes = 0;  // since then
   std::uint64_t fuel = 0;
   std::uint64_t order_seed = 0;  // MachineOptions
+  Listener* listener = nullptr;  // MachineOptions
 
   // A strong operation at time t may be performed at once if t < order_limit: nothing else
   // that is known of happens before it.
@@ -384,6 +385,7 @@ class World {
   void Unpark(Path& path);
   // Something about the memory that a parked path polls has changed beside its bytes.
   void Disturb(Path& path);
+  void Tell(const Path& path, bool parked, Time at) const;  // the listener
   // Its time has come: sets clock and counters as if it had polled all the while.
   void Wake(Path& path);
   void WakeAll(Object& object);       // the object is about to go

@@ -265,8 +265,11 @@ void Core::Accept(Link* link, Session& session, wire::Frame& frame) {
                                 std::is_same_v<M, wire::EventQuery> ||
                                 std::is_same_v<M, wire::Yield>;
   if (!kKeepsSeries) record.series = {};
-  const bool accepted = hosts_.Request(thread, header.local_ps + CostOf(M::kOp),
-                                       wire::OpName(M::kOp), [this, thread, message](Time at) {
+  const Time cost = CostOf(M::kOp);
+  const bool accepted = hosts_.Request(thread, header.local_ps + cost, wire::OpName(M::kOp),
+                                       [this, thread, message, cost](Time at) {
+                                         if (options_.trace != nullptr)
+                                           threads_[thread].since = at - cost;
                                          const node::Status broken = Broken(thread, *message);
                                          if (broken != node::Status::kSuccess)
                                            return Fail<M>(thread, broken);
@@ -428,6 +431,9 @@ void Core::SendReply(Thread thread, node::Status status, const wire::Blob& body,
   ThreadRecord& record = found->second;
   Release(record, thread);
   record.asked = false;
+  if (record.since && options_.trace != nullptr)
+    options_.trace->OnCall(thread, wire::OpName(record.op), *record.since, hosts_.now());
+  record.since.reset();
   if (record.link != nullptr) {
     wire::ReplyHeader header;
     header.status = static_cast<std::int32_t>(status);
@@ -641,6 +647,16 @@ Reach Core::Outside() const {
     for (const wire::Fd& fd : threads_.at(thread).fds) fds.push_back(fd.get());
   for (const auto& [rank, process] : processes_) ours.push_back(process.pid);
   return WhoElseHolds(fds, ours);
+}
+
+void Core::FinishTrace() {
+  if (options_.trace == nullptr) return;
+  for (auto& [thread, record] : threads_) {
+    if (!record.since) continue;
+    options_.trace->OnCall(thread, wire::OpName(record.op), *record.since, hosts_.now());
+    record.since.reset();
+  }
+  options_.trace->Finish(hosts_.now());
 }
 
 RunReport Core::Report() {

@@ -37,6 +37,7 @@
 #include "node/machine.h"
 #include "server/outside.h"
 #include "server/report.h"
+#include "server/trace.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
 
@@ -73,6 +74,7 @@ struct CoreOptions {
   std::function<bool(pid_t)> watch_process;
   std::function<void(pid_t)> kill_process;  // for ranks that a planned fault ends
   const std::atomic<bool>* interrupt = nullptr;
+  Trace* trace = nullptr;  // is told of calls; null: nobody asked
 };
 
 // Parts of messages as the machine wants them.
@@ -111,6 +113,8 @@ class Core {
   std::size_t process_count() const { return processes_.size(); }
 
   RunReport Report();
+  // Closes the trace's calls that have not returned.
+  void FinishTrace();
 
  private:
   using Thread = node::HostThread;
@@ -131,6 +135,7 @@ class Core {
     bool asked = false;  // a request is under way
     wire::Op op = wire::Op::kNone;
     std::uint64_t sequence = 0;
+    std::optional<Time> since;  // when the call began; only for the trace
     std::vector<wire::Fd> fds;
     std::vector<std::int16_t> fd_events;
     std::uint64_t when_done = 0, watch = 0;

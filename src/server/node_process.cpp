@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -25,6 +26,7 @@
 #include "base/check.h"
 #include "node/profile.h"
 #include "server/core.h"
+#include "server/trace.h"
 #include "wire/frame.h"
 
 namespace allranks::server {
@@ -73,8 +75,10 @@ class Pauses {
 
 class NodeProcess {
  public:
-  NodeProcess(const NodeOptions& options, std::unique_ptr<node::Machine> machine)
-      : listen_(options.listen_fd),
+  NodeProcess(const NodeOptions& options, std::unique_ptr<node::Machine> machine, Trace* trace)
+      : trace_fd_(options.trace_fd),
+        trace_(trace),
+        listen_(options.listen_fd),
         control_(options.control_fd),
         epoll_(epoll_create1(EPOLL_CLOEXEC)),
         core_(std::move(machine),
@@ -84,7 +88,8 @@ class NodeProcess {
                           .log = Log,
                           .watch_process = [this](pid_t pid) { return Watch(pid); },
                           .kill_process = [](pid_t pid) { kill(pid, SIGKILL); },
-                          .interrupt = &interrupt}) {
+                          .interrupt = &interrupt,
+                          .trace = trace}) {
     CHECK(epoll_.get() >= 0);
     const int on = 1;
     setsockopt(listen_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
@@ -138,7 +143,10 @@ class NodeProcess {
   // One round of events; false if there were none.
   bool Dispatch(int timeout_ms);
   void Bury();
+  void WriteTrace(const RunReport& report);
 
+  wire::Fd trace_fd_;
+  Trace* trace_;  // null: none is wanted
   wire::Fd listen_, control_;
   wire::Fd epoll_;
   std::map<int, std::unique_ptr<Connection>> connections_;
@@ -265,6 +273,23 @@ void NodeProcess::Bury() {
   closing_.clear();
 }
 
+void NodeProcess::WriteTrace(const RunReport& report) {
+  core_.FinishTrace();
+  bool good = true;
+  trace_->Write(report.ranks, [&](std::string_view text) {
+    while (good && !text.empty()) {
+      const ssize_t wrote = write(trace_fd_.get(), text.data(), text.size());
+      good = wrote > 0 || (wrote < 0 && errno == EINTR);
+      if (wrote > 0) text.remove_prefix(static_cast<std::size_t>(wrote));
+    }
+  });
+  if (!good) Log(fmt::format("the trace could not be written: {}", std::strerror(errno)));
+  if (trace_->dropped() != 0) {
+    Log(fmt::format("the trace holds the first {} slices; {} more were left out", Trace::kMaxSlices,
+                    trace_->dropped()));
+  }
+}
+
 int NodeProcess::Run() {
   std::int64_t last_tick = WallMs();
   while (!over_) {
@@ -306,7 +331,9 @@ int NodeProcess::Run() {
     interrupt.store(false, std::memory_order_relaxed);
     core_.Run();
     wire::FinishReply reply;
-    reply.stats_json = ToJson(core_.Report());
+    const RunReport report = core_.Report();
+    reply.stats_json = ToJson(report);
+    if (trace_ != nullptr) WriteTrace(report);
     wire::SendFrame(control_.get(), wire::Op::kFinish, finish_sequence_,
                     wire::EncodePayload(wire::ReplyHeader{}, reply));
     return 0;
@@ -341,12 +368,16 @@ int RunNode(const NodeOptions& options) {
     }
     machine_options.faults.push_back(*fault);
   }
+  Trace trace;
+  const bool traced = options.trace_fd >= 0;
+  if (traced) machine_options.listener = &trace;
   Result<std::unique_ptr<node::Machine>> machine = node::Machine::Create(*profile, machine_options);
   if (!machine) {
     Log(machine.error().message);
     return 2;
   }
-  const int code = NodeProcess(options, std::move(*machine)).Run();
+  trace.Attach((*machine)->profile());
+  const int code = NodeProcess(options, std::move(*machine), traced ? &trace : nullptr).Run();
   if (code == kAbandoned && !options.folder.empty()) {
     std::error_code ignored;
     std::filesystem::remove_all(options.folder, ignored);

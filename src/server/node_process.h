@@ -20,6 +20,7 @@ struct NodeOptions {
   node::MachineOptions machine;
   std::vector<std::string> faults;  // node::ParseFault, put into `machine`
   std::int64_t patience_ms = 3'000;
+  int trace_fd = -1;       // where to write the trace; -1: none is wanted
   int ranks_per_host = 0;  // 0: one for each device
 };
 

@@ -1,0 +1,121 @@
+// --trace: what a run did in virtual time, as a file for Perfetto (ui.perfetto.dev) or
+// chrome://tracing. A Trace listens to the machine and to the Core, keeps what it heard within
+// bounds, and writes it at the end of the run.
+//
+//   processes  one per rank, with a track per host thread (its calls, waits included); one per
+//              device, with a track per stream (kernels, host functions, value waits, event
+//              records), per stream of the waits of its kernels, and per copy engine; and "links"
+//   counters   each direction of a link: GB/s on the wire, headers included
+//
+// The format knows no overlapping slices on a track, but copies of one engine overlap by their
+// ways' latencies, and kernels by programmatic launches: such tracks are written as several.
+//
+// Waits. Each park of part of a warp would be a slice; instead those in one loop of one kernel are
+// one wait from the first that parks to the last that wakes, and waits with next to nothing in
+// between are one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "node/hosts.h"
+#include "node/listener.h"
+#include "node/profile.h"
+
+namespace allranks::server {
+
+// Bytes over time. Bins double their width when the time outgrows them.
+class Bins {
+ public:
+  static constexpr std::size_t kMost = 2048;
+
+  void Add(node::Time begin, node::Time end, std::uint64_t bytes);
+  node::Time width() const { return node::Time{1} << shift_; }
+  const std::vector<std::uint64_t>& bytes() const { return bytes_; }
+
+ private:
+  int shift_ = 16;  // 66 ns
+  std::vector<std::uint64_t> bytes_;
+};
+
+class Trace final : public node::Listener {
+ public:
+  using Time = node::Time;
+  static constexpr std::size_t kMaxSlices = 1'000'000;
+
+  explicit Trace(std::size_t max_slices = kMaxSlices) : max_slices_(max_slices) {}
+  // The machine's own, which lives until Write; before anything happens on it.
+  void Attach(const node::Profile& profile);
+
+  void OnBegin(const node::OperationEvent& event) override;
+  void OnEnd(node::OpId op, Time at, const node::KernelRecord* kernel) override;
+  void OnPark(const node::WaitEvent& event) override;
+  void OnWake(const node::WaitEvent& event) override;
+  void OnPort(std::size_t port, Time begin, Time end, std::uint64_t bytes) override;
+  // A host thread was in a call.
+  void OnCall(node::HostThread thread, const char* what, Time begin, Time end);
+
+  // What is still open ends at `end`; what is told afterwards is not heard.
+  void Finish(Time end);
+  // The file's text, in pieces; `ranks`: of the machine's processes. After Finish.
+  void Write(const std::map<node::ProcessId, int>& ranks,
+             const std::function<void(std::string_view)>& sink) const;
+
+  std::uint64_t dropped() const { return dropped_; }
+
+ private:
+  enum class Group : std::uint8_t { kRank, kDevice };
+  enum class Kind : std::uint8_t { kThread, kStream, kWaits, kEngine };
+  // Ordered as they are shown.
+  using TrackKey = std::tuple<Group, int, node::ProcessId, std::uint64_t, Kind>;
+
+  struct Slice {
+    Time begin = 0, end = 0;  // end < 0: an instant
+    std::uint32_t track = 0, name = 0;
+    std::string args;  // members of a JSON object
+  };
+  struct Open {
+    Slice slice;
+    node::OperationEvent::Kind kind = node::OperationEvent::Kind::kKernel;
+    std::uint32_t waits = 0;  // the track of its kernel's waits
+  };
+  struct Wait {
+    int parked = 0, most = 0;
+    Time begin = 0;
+    Slice last;  // the wait before, which the next may continue; end < 0: none
+    std::string args;
+  };
+
+  std::uint32_t TrackOf(const TrackKey& key);
+  std::uint32_t NameOf(const std::string& name);
+  void Keep(Slice slice);
+  // The wait is over; the one before it is kept unless this one continues it.
+  void CloseWait(Wait& wait, const Open& open, Time at);
+  void CloseWaits(node::OpId op, const Open& open, Time at);
+
+  friend class TraceWriter;
+
+  const node::Profile* profile_ = nullptr;
+  const std::size_t max_slices_;
+  std::vector<Slice> slices_;
+  std::uint64_t dropped_ = 0;
+  std::map<TrackKey, std::uint32_t> tracks_;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, std::uint32_t> name_numbers_;
+  // Streams by (device, process, id): their numbers in order of appearance; -1: the default one.
+  std::map<std::tuple<int, node::ProcessId, node::StreamId>, int> streams_;
+  std::map<std::pair<int, node::ProcessId>, int> stream_counts_;
+  std::map<node::OpId, Open> open_;
+  std::map<std::pair<node::OpId, std::uint32_t>, Wait> waits_;
+  std::vector<Bins> ports_;
+  bool finished_ = false;
+};
+
+}  // namespace allranks::server
