@@ -15,7 +15,7 @@ struct ExecOptions {
   bool stats = false;
   std::string stats_json;
   std::vector<std::string> faults;  // node::ParseFault
-  std::string trace;  // a file
+  std::string trace;                // a file
   std::string observer = "none";
   double patience_s = 3;
   std::vector<std::string> command;

@@ -115,8 +115,10 @@ constexpr const char* kProfileHelp =
 
 list   name, devices, hosts, how far it was compared with published measurements (fitted: yes;
        rough: its constants are of the right size; untested: no), and what it is
-show   the device's figures, the links, the topology as a tree, and which way leads from each device
-       to each other device, CPU and NIC: its links, its latency and what its narrowest link carries.
+show   the device's figures; the links, with the payload that loads, stores, bulk copies and copy
+       engines get through one direction; the topology as a tree; and which way leads from each
+       device to each other device, CPU and NIC: its links, its latency and what its narrowest link
+       carries, packet headers included.
        With --constants every constant with the source that the file names for it
 diff   the keys in which two profiles differ, with both values; of lists of wires the wires that the
        other has not

@@ -173,17 +173,26 @@ std::string Figures(const node::Profile& profile) {
   return out;
 }
 
+// Rates of one direction: raw, and what is left of it for payload, by what is sent.
 std::string Links(const node::Topology& topology) {
-  std::string out = fmt::format("{:<10} {:>6} {:>10} {:>10} {:>9}\n", "link", "count", "raw GB/s",
-                                "GB/s", "latency");
+  std::string out =
+      fmt::format("{:<10} {:>5} {:>9} {:>9}   {:>7} {:>7} {:>7} {:>7}\n", "link", "count",
+                  "latency", "raw GB/s", "loads", "stores", "bulk", "engine");
   for (std::size_t k = 0; k < topology.kinds.size(); ++k) {
     const node::LinkKind& kind = topology.kinds[k];
     const auto count =
         std::count_if(topology.links.begin(), topology.links.end(),
                       [&](const auto& link) { return link.kind == static_cast<int>(k); });
     if (count == 0) continue;
-    out += fmt::format("{:<10} {:>6} {:>10.1f} {:>10.1f} {:>9}\n", kind.name, count, kind.gbs,
-                       kind.gbs * kind.efficiency, fmt::format("{} ns", node::ToNs(kind.latency)));
+    const auto payload = [&](std::int32_t packet, std::int32_t cost) {
+      return kind.gbs * kind.efficiency * packet / (packet + cost);
+    };
+    out += fmt::format("{:<10} {:>5} {:>9} {:>9.1f}   {:>7.1f} {:>7.1f} {:>7.1f} {:>7.1f}\n",
+                       kind.name, count, fmt::format("{} ns", node::ToNs(kind.latency)), kind.gbs,
+                       payload(kind.packet_bytes, kind.answer_bytes),
+                       payload(kind.store_packet_bytes, kind.write_bytes),
+                       payload(kind.packet_bytes, kind.write_bytes),
+                       payload(kind.engine_packet_bytes, kind.write_bytes));
   }
   return out;
 }

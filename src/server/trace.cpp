@@ -39,8 +39,9 @@ std::string Place(const node::Profile& profile, int device) {
 }  // namespace
 
 void Bins::Add(Time begin, Time end, std::uint64_t bytes) {
-  begin = std::max<Time>(begin, 0);
-  end = std::max(begin, end);
+  constexpr Time kLatest = Time{1} << 60;  // keeps edges of bins within 63 bits
+  begin = std::clamp<Time>(begin, 0, kLatest);
+  end = std::clamp(end, begin, kLatest);
   while (static_cast<std::size_t>(end >> shift_) >= kMost) {
     for (std::size_t i = 0; i < bytes_.size(); i += 2)
       bytes_[i / 2] = bytes_[i] + (i + 1 < bytes_.size() ? bytes_[i + 1] : 0);
@@ -101,7 +102,8 @@ void Trace::OnBegin(const OperationEvent& event) {
   open.kind = event.kind;
   open.slice.begin = event.time;
   TrackKey key{Group::kDevice, event.device, event.process, event.stream, Kind::kStream};
-  open.waits = TrackOf({Group::kDevice, event.device, event.process, event.stream, Kind::kWaits});
+  open.waits = key;
+  std::get<Kind>(open.waits) = Kind::kWaits;
   const std::string stream = number < 0 ? "default stream" : fmt::format("stream {}", number);
   std::string name, args;
   switch (event.kind) {
@@ -186,7 +188,7 @@ void Trace::CloseWait(Wait& wait, const Open& open, Time at) {
   Slice slice;
   slice.begin = std::max(wait.begin, open.slice.begin);
   slice.end = std::max(at, slice.begin);
-  slice.track = open.waits;
+  slice.track = TrackOf(open.waits);
   slice.name = open.slice.name;
   if (wait.last.end >= 0) {
     if (slice.begin <= wait.last.end + kPause) {

@@ -84,7 +84,7 @@ class Trace final : public node::Listener {
   struct Open {
     Slice slice;
     node::OperationEvent::Kind kind = node::OperationEvent::Kind::kKernel;
-    std::uint32_t waits = 0;  // the track of its kernel's waits
+    TrackKey waits;  // the track of its kernel's waits
   };
   struct Wait {
     int parked = 0, most = 0;

@@ -117,6 +117,9 @@ TEST_F(ExecTest, StatisticsAsJson) {
   EXPECT_EQ(stats["thread_instructions"], 0);
   EXPECT_EQ(stats["warp_instructions"], 0);
   EXPECT_TRUE(stats["kernels"].is_array());
+  EXPECT_TRUE(stats["links"].is_array());
+  for (const char* mover : {"sm", "tma", "copy_engine", "multicast", "nic"})
+    EXPECT_EQ(stats["movers"][mover]["bytes"], 0) << mover;
   EXPECT_TRUE(stats["faults"].is_array());
   EXPECT_NE(Run("exec --stats-json /nonexistent/x -- true").code, 0);
 }

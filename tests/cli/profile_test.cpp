@@ -146,16 +146,16 @@ TEST_F(ProfileTest, HostsAreToldApart) {
       "nics = [\"nic[0-7]\"]\nnetworks = [\"rail[0-7]\"]\nmachine_wide = [\"rail[0-7]\"]\n"
       "meshes = []\n"
       "wires = [[\"gpu[0-7]\", \"nvswitch\", \"nvlink\"], [\"gpu[0-7]\", \"cpu0\", \"pcie\"],\n"
-      "  [\"nic[0-7]\", \"cpu0\", \"pcie\"], [\"nic[0-7]\", \"rail[0-7]\", \"network\"]]");
+      "  [\"nic[0-7]\", \"cpu0\", \"pcie\"], [\"nic[0-7]\", \"rail[0-7]\", \"socket\"]]");
   const Outcome shown = Profile("show " + path);
   EXPECT_EQ(shown.code, 0);
-  EXPECT_NE(shown.output.find("rail0\n└─ network ─ node[0-1].nic0\nrail[1-7], each like rail0\n"),
+  EXPECT_NE(shown.output.find("rail0\n└─ socket ─ node[0-1].nic0\nrail[1-7], each like rail0\n"),
             std::string::npos)
       << shown.output;
   EXPECT_NE(shown.output.find("(1) node0.gpu[0-7] A   B\n(2) node1.gpu[0-7] B   A\n"),
             std::string::npos)
       << shown.output;
-  EXPECT_NE(shown.output.find("B  pcie x 2, network x 2, pcie x 2 "), std::string::npos)
+  EXPECT_NE(shown.output.find("B  pcie x 2, socket x 2, pcie x 2 "), std::string::npos)
       << shown.output;
 }
 

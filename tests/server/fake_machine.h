@@ -279,6 +279,7 @@ class FakeMachine final : public node::Machine {
   void SetHostCaller(std::function<void(const node::HostCall&, Time)> caller) override {
     host_caller_ = std::move(caller);
   }
+  void SetRankKiller(std::function<void(int, Time)>) override {}
   Status FinishHostCall(node::ProcessId, node::OpId, Time) override { return Status::kSuccess; }
   Status Values(node::ProcessId, node::StreamId, std::vector<node::ValueOp>, Time,
                 node::OpId*) override {
