@@ -19,7 +19,7 @@ using node::Topology;
 
 // A wider matrix has one row for all devices from which everything looks the same.
 constexpr std::size_t kMostColumns = 110;
-constexpr std::size_t kMostGroups = 32;
+constexpr std::size_t kMostGroups = 16;
 
 class Ways {
  public:

@@ -14,7 +14,7 @@ namespace {
 constexpr double kMostBackground = 0.9;  // polling never stops a link altogether
 // What routes are compared by: latency, and how long this many bytes take. Large enough that a wide
 // link wins over a short one.
-constexpr double kTypicalBytes = 64 * 1024;
+constexpr double kTypicalBytes = 1024 * 1024;
 
 std::uint64_t WireBytes(const Port& port, Packet packet, std::uint64_t bytes,
                         std::uint32_t packets) {

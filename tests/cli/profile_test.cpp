@@ -159,6 +159,13 @@ TEST_F(ProfileTest, HostsAreToldApart) {
       << shown.output;
 }
 
+TEST_F(ProfileTest, DevicesOfADomainMeetInItsSwitch) {
+  // Though two devices of a host are nearer to each other through their CPU.
+  const std::string shown = Profile("show gb200nvl72").output;
+  EXPECT_NE(shown.find("(1) node[0-17].gpu[0-3] A\n"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("\nA  nvlink x 2 "), std::string::npos) << shown;
+}
+
 TEST_F(ProfileTest, ConstantsHaveTheirSources) {
   const std::string shown = Profile("show --constants h100x8").output;
   EXPECT_NE(shown.find("device.sms = 132  # white paper\n"), std::string::npos) << shown;
