@@ -84,7 +84,7 @@ Next Copy(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
     Landing::Piece piece;
     piece.offset = to.offset;
     if (size != 0) {
-      GlobalPlace from;
+      Place from;
       if (!ResolveGlobal(world, path, a.src, l, size, a.bytes, false, &from)) return Next::kGone;
       if (from.object.get() != last) {
         charge();
@@ -236,49 +236,55 @@ bool ResolveShared(World& world, const Path& path, const AsyncAddress& a, int la
 }
 
 bool ResolveGlobal(World& world, const Path& path, const AsyncAddress& a, int lane,
-                   std::uint64_t size, std::uint64_t align, bool write, GlobalPlace* place) {
+                   std::uint64_t size, std::uint64_t align, bool write, Place* place) {
   return ResolveGlobalAt(world, path, LaneAddress(path, a, lane), lane, size, align, write, place);
 }
 
 bool ResolveGlobalAt(World& world, const Path& path, Address address, int lane, std::uint64_t size,
-                     std::uint64_t align, bool write, GlobalPlace* place) {
-  const Cta& cta = *path.warp->cta;
-  const Launch& launch = *cta.launch;
-  Process& process = world.ProcessOf(launch.process);
+                     std::uint64_t align, bool write, Place* place) {
+  const Launch& launch = *path.warp->cta->launch;
+  const int device = launch.device->number;
+  const Process& process = world.ProcessOf(launch.process);
   const auto fail = [&](Status status, const std::string& what) {
     const std::uint32_t thread = path.warp->id * kLanes + static_cast<std::uint32_t>(lane);
     world.Fault(path, status,
                 fmt::format("{} {}, thread {}", launch.code->forms[path.pc], what, thread));
     return false;
   };
-  const Mapping* mapping = process.table.Find(address);
-  if (mapping == nullptr) {
-    return fail(
-        Status::kIllegalAddress,
-        fmt::format("accesses address 0x{:x} of global memory, which is not mapped", address));
+  const RangeError error =
+      FindRange(process.table, address, size, write, place, [&](const Mapping& mapping) {
+        return !world.MayAccess(process, mapping, device, write) ? RangeError::What::kNoAccess
+               : write && mapping.read_only                      ? RangeError::What::kReadOnly
+                                                                 : RangeError::What::kNone;
+      });
+  switch (error.what) {
+    case RangeError::What::kNone:
+      break;
+    case RangeError::What::kUnmapped:
+      return fail(
+          Status::kIllegalAddress,
+          fmt::format("accesses address 0x{:x} of global memory, which is not mapped", address));
+    case RangeError::What::kBeyond:
+      return fail(Status::kIllegalAddress,
+                  fmt::format("accesses {} bytes at offset {} of {} ({} bytes)", size,
+                              address - error.mapping->base + error.mapping->offset,
+                              error.mapping->object->name, error.mapping->object->size));
+    case RangeError::What::kNoAccess:
+      return fail(Status::kIllegalAddress, world.NoAccess(process, *error.mapping, device));
+    case RangeError::What::kReadOnly:
+      return fail(Status::kIllegalAddress, "writes constant memory");
+    case RangeError::What::kMulticastRead:
+      return fail(Status::kIllegalAddress,
+                  "reads a multicast address, which only multimem instructions may");
+    case RangeError::What::kUnbound:
+      return fail(Status::kIllegalAddress,
+                  fmt::format("writes {}, to which not all devices of its team have bound memory",
+                              error.mapping->object->name));
   }
-  const Object& object = *mapping->object;
-  const Device& device = *launch.device;
-  if (object.device != device.number && !world.MayAccess(process, *mapping, device.number)) {
-    return fail(Status::kIllegalAddress,
-                fmt::format("accesses {} of device {} without {} from device {}", object.name,
-                            world.OrdinalOf(process, object.device),
-                            mapping->pooled ? "the pool's access" : "peer access",
-                            world.OrdinalOf(process, device.number)));
-  }
-  const std::uint64_t offset = address - mapping->base;
-  if (offset > object.size || size > object.size - offset) {
-    return fail(Status::kIllegalAddress,
-                fmt::format("accesses {} bytes at offset {} of {} ({} bytes)", size, offset,
-                            object.name, object.size));
-  }
-  if (write && mapping->read_only) return fail(Status::kIllegalAddress, "writes constant memory");
   if (align > 1 && address % align != 0) {
     return fail(Status::kMisalignedAddress,
                 fmt::format("at an address that is not a multiple of {}", align));
   }
-  place->object = mapping->object;
-  place->offset = offset;
   return true;
 }
 

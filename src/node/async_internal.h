@@ -42,22 +42,15 @@ struct SharedPlace {
   std::byte* data() const { return cta->shared.data() + offset; }
 };
 
-// A range of global memory.
-struct GlobalPlace {
-  std::shared_ptr<Object> object;
-  std::uint64_t offset = 0;
-  std::byte* data() const { return object->data + offset; }
-};
-
 // Where `size` bytes at a lane's address are; false: the path has faulted.
 // `own`: only the executing CTA's own shared memory will do.
 bool ResolveShared(World& world, const Path& path, const AsyncAddress& a, int lane,
                    std::uint64_t size, std::uint64_t align, bool own, SharedPlace* place);
 bool ResolveGlobal(World& world, const Path& path, const AsyncAddress& a, int lane,
-                   std::uint64_t size, std::uint64_t align, bool write, GlobalPlace* place);
+                   std::uint64_t size, std::uint64_t align, bool write, Place* place);
 
 bool ResolveGlobalAt(World& world, const Path& path, Address address, int lane, std::uint64_t size,
-                     std::uint64_t align, bool write, GlobalPlace* place);
+                     std::uint64_t align, bool write, Place* place);
 
 // The CTA with that number still runs: what was planned for it may be done.
 inline bool StillThere(const Cta* cta, std::uint64_t number) {

@@ -98,6 +98,7 @@ struct Double {
 template <class Format, class B>
 struct Small {
   using Bits = B;
+  using Value = Format;
   static Bits Apply(AtomicOp op, Bits old, Bits value, bool) {
     const float a = Format::Load(old), b = Format::Load(value);
     return static_cast<Bits>(Format::Store(op == AtomicOp::kAdd ? a + b : Extreme(op, a, b)));
@@ -248,6 +249,35 @@ void FoldLane(const MemoryOp& op, const std::byte* registers, int lane, bool fir
       }
     });
   }
+}
+
+void FoldWide(const MemoryOp& op, const std::byte* registers, int lane, bool first, float* sum) {
+  const std::size_t width = op.register_bytes == 8 ? 8 : 4;
+  for (int e = 0; e < op.count; ++e) {
+    const std::byte* value =
+        registers + op.data[e] * kSlotBytes + static_cast<std::size_t>(lane) * width;
+    WithNumber(op.number, [&]<class N>() {
+      if constexpr (requires { typename N::Value; }) {
+        for (std::size_t at = 0; at < op.bytes; at += sizeof(typename N::Bits), ++sum) {
+          typename N::Bits bits{};
+          if (op.data[e] != kNoSlot) std::memcpy(&bits, value + at, sizeof bits);
+          *sum = first ? N::Value::Load(bits) : *sum + N::Value::Load(bits);
+          if (op.accumulate == 16) *sum = Half::Load(Half::Store(*sum));
+        }
+      }
+    });
+  }
+}
+
+void RoundWide(const MemoryOp& op, const float* sum, std::byte* out) {
+  WithNumber(op.number, [&]<class N>() {
+    if constexpr (requires { typename N::Value; }) {
+      for (int at = 0; at < op.bytes * op.count; at += static_cast<int>(sizeof(typename N::Bits))) {
+        const auto bits = static_cast<typename N::Bits>(N::Value::Store(*sum++));
+        std::memcpy(out + at, &bits, sizeof bits);
+      }
+    }
+  });
 }
 
 }  // namespace allranks::node

@@ -25,4 +25,10 @@ int BytesOf(Number number);
 // operation; the first one is only taken.
 void FoldLane(const MemoryOp& op, const std::byte* registers, int lane, bool first, std::byte* sum);
 
+// The same where MemoryOp::accumulate asks for more precision than the elements have: `sum` is a
+// float per number, at most kMaxWide, and RoundWide makes the elements of them.
+inline constexpr int kMaxWide = 16;
+void FoldWide(const MemoryOp& op, const std::byte* registers, int lane, bool first, float* sum);
+void RoundWide(const MemoryOp& op, const float* sum, std::byte* out);
+
 }  // namespace allranks::node

@@ -63,12 +63,12 @@ class LaneView {
     } else {
       const Process& process = world_.ProcessOf(warp.cta->launch->process);
       const Mapping* mapping = process.table.Find(address);
-      if (mapping != nullptr && mapping->replicas.empty() &&
-          world_.MayAccess(process, *mapping, warp.cta->launch->device->number)) {
-        const std::uint64_t offset = address - mapping->base;
-        if (offset < mapping->object->size) {
-          from = mapping->object->data + offset;
-          room = mapping->object->size - offset;
+      if (mapping != nullptr && mapping->multicast == nullptr &&
+          world_.MayAccess(process, *mapping, warp.cta->launch->device->number, false)) {
+        const std::uint64_t within = address - mapping->base;
+        if (within < mapping->Room()) {
+          from = mapping->object->data + mapping->offset + within;
+          room = mapping->Room() - within;
         }
       }
     }

@@ -85,21 +85,25 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
   transfer->number = a.number;
   const Time now = path.clock;
   if (a.src.space == ptx::Space::kGlobal) {
-    GlobalPlace from;
+    Place from;
     if (!AddTargets(world, path, a, lane, size, kBulkAlign, transfer.get()) ||
         !ResolveGlobal(world, path, a.src, lane, size, kBulkAlign, false, &from)) {
       return Next::kGone;
     }
     transfer->buffer.resize(size);
     transfer->read = [from, size](std::byte* buffer) {
-      std::memcpy(buffer, from.data(), size);
+      from.Read(buffer, size);
       return true;
     };
     record.bytes_read += size;
-    if (from.object->device != device.number) record.remote_bytes += size;
     const Time read = now + world.DelayTo(device, *from.object);
-    const Time done = world.ChargeLoad(cta, Mover::kTma, *from.object,
-                                       world.Touch(*from.object, from.offset, size), now);
+    Time done = read;
+    from.ForParts(size,
+                  [&](Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
+                    if (part.device != device.number) record.remote_bytes += bytes;
+                    done = std::max(done, world.ChargeLoad(cta, Mover::kTma, part,
+                                                           world.Touch(part, offset, bytes), now));
+                  });
     StartTransfer(world, std::move(transfer), read, std::max(read, done));
     return Next::kGo;
   }
@@ -117,23 +121,43 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
     StartTransfer(world, std::move(transfer), read, read + world.costs.cluster);
     return Next::kGo;
   }
-  GlobalPlace to;
+  Place to;
   if (!ResolveGlobal(world, path, a.dst, lane, size, kBulkAlign, true, &to)) return Next::kGone;
   transfer->buffer.resize(size);
   transfer->write = [&world, to, size, reduce = a.reduce,
                      number = a.number](const std::byte* buffer) {
-    if (reduce == AtomicOp::kNone) {
-      std::memcpy(to.data(), buffer, size);
-    } else {
-      ReduceBytes(number, reduce, to.data(), buffer, size, true);
-    }
-    TellWritten(world, *to.object, to.offset, size);
+    to.ForParts(size,
+                [&](Object& part, std::uint64_t offset, std::uint64_t at, std::uint64_t bytes) {
+                  if (reduce == AtomicOp::kNone) {
+                    std::memcpy(part.data + offset, buffer + at, bytes);
+                  } else {
+                    ReduceBytes(number, reduce, part.data + offset, buffer + at, bytes, true);
+                  }
+                  TellWritten(world, part, offset, bytes);
+                });
   };
   record.bytes_written += size;
-  if (to.object->device != device.number) record.remote_bytes += size;
-  const Time done = world.ChargeStore(cta, Mover::kTma, *to.object,
-                                      world.Touch(*to.object, to.offset, size), read);
-  cta.store_arrival = std::max(cta.store_arrival, done + world.AckDelay(device, *to.object));
+  Time done = read, acknowledged = read;
+  if (to.multicast) {
+    std::vector<Replica> replicas;
+    for (const Place::Part& part : *to.parts) {
+      if (part.at == 0) replicas.push_back({part.object, part.offset});
+    }
+    record.remote_bytes += size;
+    done =
+        world.ChargeMulticastStore(cta, replicas, world.Touch(*to.object, to.offset, size), read);
+    for (const Replica& replica : replicas)
+      acknowledged = std::max(acknowledged, done + world.AckDelay(device, *replica.object));
+  } else {
+    to.ForParts(size, [&](Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
+      if (part.device != device.number) record.remote_bytes += bytes;
+      const Time there =
+          world.ChargeStore(cta, Mover::kTma, part, world.Touch(part, offset, bytes), read);
+      done = std::max(done, there);
+      acknowledged = std::max(acknowledged, there + world.AckDelay(device, part));
+    });
+  }
+  cta.store_arrival = std::max(cta.store_arrival, acknowledged);
   JoinGroup(path, lane, read, done);
   StartTransfer(world, std::move(transfer), read, done);
   return Next::kGo;

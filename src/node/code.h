@@ -62,6 +62,7 @@ struct MemoryOp {
   bool address32 = false;           // the address register is 32 bits wide
   bool in_frame = false;            // `offset` counts from the local frame of the function
   bool multimem = false;            // multimem.*: acts on all replicas of a multicast mapping
+  std::uint8_t accumulate = 0;      // bits in which multimem adds up small floats; 0: in their own
   bool proxy = false;               // a fence between proxies only: orders no other accesses
   Slot address = kNoSlot;           // kNoSlot: `offset` alone
   std::int64_t offset = 0;

@@ -168,6 +168,10 @@ bool Decoder::Multimem(const Instruction& in) {
   op.type = words.type;
   op.number = *number;
   op.atomic = words.atomic;
+  if (load && op.atomic == AtomicOp::kAdd) {
+    op.accumulate = static_cast<std::uint8_t>(words.accumulate);
+    if (*number >= Number::kE4M3) op.accumulate = 16;  // their only one
+  }
   op.bytes = ElementBytes(words, *number);
   op.count = static_cast<std::uint8_t>(words.vector);
   if (op.bytes * op.count > 16 || (op.count > 1 && !IsFloat(*number))) return false;

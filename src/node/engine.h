@@ -138,11 +138,13 @@ class EngineT final : public Engine {
   bool GlobalLanes(const MemoryOp& m, std::uint32_t lanes, const std::uint64_t* address);
   bool ObjectLanes(const MemoryOp& m, std::uint32_t lanes, Object& object,
                    const std::uint64_t* offset);
-  bool ReplicaLanes(const MemoryOp& m, std::uint32_t lanes, const Mapping& mapping,
+  bool MulticastLanes(const MemoryOp& m, std::uint32_t lanes, const Mapping& mapping,
+                      const std::uint64_t* offset);
+  bool ReplicaLanes(const MemoryOp& m, std::uint32_t lanes, const std::vector<Replica>& replicas,
                     const std::uint64_t* offset);
   Reach ReachOf(const MemoryOp& m, std::uint32_t here, const Object& object,
                 const std::uint64_t* offset);
-  Time ChargeReplicas(const MemoryOp& m, std::uint32_t here, const Mapping& mapping,
+  Time ChargeReplicas(const MemoryOp& m, std::uint32_t here, const std::vector<Replica>& replicas,
                       const std::uint64_t* offset);
   void TellWritten(const MemoryOp& m, std::uint32_t here, Object& object,
                    const std::uint64_t* offset, Time visible);

@@ -265,11 +265,14 @@ bool EngineT<Observer>::DenseAccess(const MemoryOp& m) {
   const std::uint64_t address = base[0] + static_cast<std::uint64_t>(m.offset);
   if ((address & (bytes - 1)) != 0 || !IsDense(base, bytes) || !path_->spins.empty()) return false;
   const Mapping* mapping = FindMapping(address);
-  if (mapping == nullptr || !mapping->replicas.empty()) return false;
+  if (mapping == nullptr || mapping->multicast != nullptr) return false;
   Object& object = *mapping->object;
-  const std::uint64_t offset = address - mapping->base, size = kLanes * bytes;
+  const std::uint64_t within = address - mapping->base, size = kLanes * bytes;
+  const std::uint64_t offset = within + mapping->offset, room = mapping->Room();
   const bool load = m.what == MemoryOp::What::kLoad;
-  if (object.device != device_->number || size > object.size || offset > object.size - size ||
+  if (object.device != device_->number || size > room || within > room - size ||
+      (mapping->rights != Mapping::Rights::kPeers &&
+       !(load ? mapping->readers : mapping->writers)[static_cast<std::size_t>(device_->number)]) ||
       (!load && (mapping->read_only || !object.watches.empty()))) {
     return false;
   }
@@ -311,14 +314,12 @@ bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
       return false;
     }
     const Mapping& mapping = *found;
-    if (mapping.object->device != device_->number &&
-        !world_.MayAccess(process, mapping, device_->number)) {
-      const int own = world_.OrdinalOf(process, device_->number);
-      const int peer = world_.OrdinalOf(process, mapping.object->device);
+    const bool write = m.what != MemoryOp::What::kLoad;
+    if ((mapping.rights != Mapping::Rights::kPeers || mapping.object->device != device_->number) &&
+        !world_.MayAccess(process, mapping, device_->number, write)) {
       world_.Fault(*path_, Status::kIllegalAddress,
-                   fmt::format("{} accesses {} of device {} without {} from device {}",
-                               code_->forms[path_->pc], mapping.object->name, peer,
-                               mapping.pooled ? "the pool's access" : "peer access", own));
+                   fmt::format("{} {}", code_->forms[path_->pc],
+                               world_.NoAccess(process, mapping, device_->number)));
       return false;
     }
     if (mapping.object->device != device_->number && world_.faulty_links &&
@@ -328,7 +329,7 @@ bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
                                mapping.object->name));
       return false;
     }
-    if (mapping.read_only && m.what != MemoryOp::What::kLoad) {
+    if (mapping.read_only && write) {
       world_.Fault(*path_, Status::kIllegalAddress, "store to constant memory");
       return false;
     }
@@ -349,44 +350,82 @@ bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
       });
     }
     lanes &= ~here;
-    const bool ok = mapping.replicas.empty() ? ObjectLanes(m, here, *mapping.object, offset)
-                                             : ReplicaLanes(m, here, mapping, offset);
+    if (mapping.offset != 0) ForLanes(here, [&](int l) { offset[l] += mapping.offset; });
+    const bool ok = mapping.multicast == nullptr ? ObjectLanes(m, here, *mapping.object, offset)
+                                                 : MulticastLanes(m, here, mapping, offset);
     if (!ok) return false;
   }
   return true;
 }
 
-// All replicas of a multicast mapping, one after the other; loads fold what they find.
+// Lanes of a multicast mapping. Stores and reductions of any kind go to all replicas, as the switch
+// makes no difference; what a plain load would return is undefined.
 template <class Observer>
-bool EngineT<Observer>::ReplicaLanes(const MemoryOp& m, std::uint32_t lanes, const Mapping& mapping,
-                                     const std::uint64_t* offset) {
-  if (!m.multimem) {
-    world_.Fault(
-        *path_, Status::kIllegalAddress,
-        fmt::format("{} accesses a multicast address, which only multimem instructions may",
-                    code_->forms[path_->pc]));
+bool EngineT<Observer>::MulticastLanes(const MemoryOp& m, std::uint32_t lanes,
+                                       const Mapping& mapping, const std::uint64_t* offset) {
+  if (!m.multimem && m.what != MemoryOp::What::kStore && m.what != MemoryOp::What::kReduce) {
+    world_.Fault(*path_, Status::kIllegalAddress,
+                 fmt::format("{} reads a multicast address, which only multimem instructions may",
+                             code_->forms[path_->pc]));
     return false;
   }
+  while (lanes != 0) {
+    const std::uint64_t first = offset[std::countr_zero(lanes)];
+    const Multicast::Segment* segment = mapping.multicast->Find(first);
+    if (segment == nullptr) {
+      world_.Fault(*path_, Status::kIllegalAddress,
+                   fmt::format("{} accesses offset {} of {}, to which not all devices of its team "
+                               "have bound memory",
+                               code_->forms[path_->pc], first, mapping.object->name));
+      return false;
+    }
+    std::uint32_t here = 0;
+    std::uint64_t within[kLanes];
+    ForLanes(lanes, [&](int l) {
+      within[l] = offset[l] - segment->begin;
+      here |= within[l] < segment->end - segment->begin ? 1u << l : 0;
+    });
+    lanes &= ~here;
+    if (!ReplicaLanes(m, here, segment->replicas, within)) return false;
+  }
+  return true;
+}
+
+// All replicas, one after the other; loads fold what they find.
+template <class Observer>
+bool EngineT<Observer>::ReplicaLanes(const MemoryOp& m, std::uint32_t lanes,
+                                     const std::vector<Replica>& replicas,
+                                     const std::uint64_t* offset) {
   std::byte sum[kLanes][kMaxKept];
+  float wide[kLanes][kMaxWide];
   // All replicas are reached at once: what the first one costs is the cost of all.
   Time visible = 0;
-  for (std::size_t r = 0; r < mapping.replicas.size(); ++r) {
-    const Replica& replica = mapping.replicas[r];
+  for (std::size_t r = 0; r < replicas.size(); ++r) {
+    const Replica& replica = replicas[r];
     std::uint64_t place[kLanes];
     ForLanes(lanes, [&](int l) { place[l] = offset[l] + replica.offset; });
     if (!MemoryGroup(m, lanes, replica.object.get(), replica.object->data, replica.object->size,
                      place)) {
       return false;
     }
-    if (r == 0) visible = ChargeReplicas(m, lanes, mapping, place);
+    if (r == 0) visible = ChargeReplicas(m, lanes, replicas, place);
     if (m.what == MemoryOp::What::kLoad) {
-      ForLanes(lanes, [&](int l) { FoldLane(m, registers_, l, r == 0, sum[l]); });
+      ForLanes(lanes, [&](int l) {
+        if (m.accumulate != 0) {
+          FoldWide(m, registers_, l, r == 0, wide[l]);
+        } else {
+          FoldLane(m, registers_, l, r == 0, sum[l]);
+        }
+      });
     } else {
       TellWritten(m, lanes, *replica.object, place, visible);
     }
   }
   if (m.what == MemoryOp::What::kLoad) {
-    ForLanes(lanes, [&](int l) { LoadLane(m, registers_, l, sum[l]); });
+    ForLanes(lanes, [&](int l) {
+      if (m.accumulate != 0) RoundWide(m, wide[l], sum[l]);
+      LoadLane(m, registers_, l, sum[l]);
+    });
   }
   return true;
 }
@@ -416,22 +455,23 @@ Reach EngineT<Observer>::ReachOf(const MemoryOp& m, std::uint32_t here, const Ob
 // Of stores: when the last replica has them.
 template <class Observer>
 Time EngineT<Observer>::ChargeReplicas(const MemoryOp& m, std::uint32_t here,
-                                       const Mapping& mapping, const std::uint64_t* offset) {
-  const Reach reach = ReachOf(m, here, *mapping.replicas.front().object, offset);
+                                       const std::vector<Replica>& replicas,
+                                       const std::uint64_t* offset) {
+  const Reach reach = ReachOf(m, here, *replicas.front().object, offset);
   const auto requested = static_cast<std::uint64_t>(std::popcount(here)) * m.bytes * m.count;
   KernelRecord& record = world_.stats.kernels[launch_->record];
   record.remote_bytes += requested;
   if (m.what == MemoryOp::What::kLoad) {
     record.bytes_read += requested;
-    value_ready_ = std::max(
-        value_ready_, world_.ChargeMulticastLoad(*cta_, mapping.replicas, reach, path_->clock));
+    value_ready_ =
+        std::max(value_ready_, world_.ChargeMulticastLoad(*cta_, replicas, reach, path_->clock));
     return value_ready_;
   }
   record.bytes_written += requested;
-  const Time visible = world_.ChargeMulticastStore(*cta_, mapping.replicas, reach, path_->clock);
+  const Time visible = world_.ChargeMulticastStore(*cta_, replicas, reach, path_->clock);
   // The slowest acknowledgement comes back the way of the slowest store.
   Time back = 0;
-  for (const Replica& replica : mapping.replicas) {
+  for (const Replica& replica : replicas) {
     back = std::max(back, world_.AckDelay(*device_, *replica.object));
   }
   cta_->store_arrival = std::max(cta_->store_arrival, visible + back);

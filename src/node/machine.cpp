@@ -52,6 +52,8 @@ Result<std::unique_ptr<Machine>> Machine::Create(const Profile& profile,
 MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, int devices)
     : world_(profile, devices,
              options.memory_limit != 0 ? options.memory_limit : kDefaultMemoryLimit),
+      shared_handles_(options.secret),
+      virtual_memory_(world_, shared_handles_),
       options_(options) {
   engine_ = MakeEngine(world_, options.observer);
   CHECK(engine_ != nullptr);
@@ -174,7 +176,7 @@ Status MachineImpl::SetVisible(ProcessId id, std::span<const std::int32_t> devic
                        [id](const auto& entry) { return entry.second.process == id; });
   };
   const bool used = !process.table.all().empty() || owns(streams_) || owns(modules_) ||
-                    owns(pools_) || owns(graphs_) || owns(events_);
+                    owns(pools_) || owns(graphs_) || owns(events_) || virtual_memory_.Used(id);
   if (used) return Status::kIllegalState;
   std::vector<int> visible;
   std::vector<Arena> arenas;
@@ -225,6 +227,7 @@ void MachineImpl::RemoveProcess(ProcessId id) {
   for (const ModuleId module : modules) UnloadModule(id, module);
   std::erase_if(managed_globals_, [id](const auto& entry) { return entry.first.first == id; });
   while (!process.table.all().empty()) Unmap(process, process.table.all().begin()->first);
+  virtual_memory_.RemoveProcess(id);
   process.alive = false;
 }
 
@@ -259,7 +262,7 @@ void MachineImpl::ResetDevice(ProcessId id, int device) {
   DropHeap(id, number);
   std::vector<Address> mapped;
   for (const auto& [base, mapping] : process.table.all()) {
-    if (mapping.object->device == number && !mapping.ipc &&
+    if (mapping.object->device == number && !mapping.ipc && mapping.handle == 0 &&
         mapping.object->kind == Object::Kind::kDevice) {
       mapped.push_back(base);
     }
@@ -431,10 +434,10 @@ std::uint64_t MachineImpl::WatchHost(ProcessId id, std::span<const HostWatch> wa
   for (const HostWatch& watch : watches) {
     const Mapping* mapping = process.table.Find(watch.address);
     const std::uint32_t size = std::min<std::uint32_t>(watch.size, 8);
-    if (mapping == nullptr || watch.address - mapping->base + size > mapping->object->mapped)
-      continue;
+    if (mapping == nullptr) continue;
+    const std::uint64_t offset = watch.address - mapping->base + mapping->offset;
+    if (offset + size > mapping->object->mapped) continue;
     Object& object = *mapping->object;
-    const std::uint64_t offset = watch.address - mapping->base;
     std::uint64_t value = 0;
     std::memcpy(&value, object.data + offset, size);
     std::uint64_t seen = 0;

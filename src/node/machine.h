@@ -25,22 +25,14 @@
 
 #include "base/result.h"
 #include "node/faults.h"
+#include "node/ids.h"
 #include "node/profile.h"
 #include "node/status.h"
 #include "node/time.h"
 #include "node/traffic.h"
+#include "node/virtual_memory.h"
 
 namespace allranks::node {
-
-using ProcessId = std::uint32_t;
-using OpId = std::uint64_t;  // 0: no operation (always complete)
-using ModuleId = std::uint64_t;
-using KernelId = std::uint64_t;
-using StreamId = std::uint64_t;  // never 0; each (process, device) has DefaultStream()
-using EventId = std::uint64_t;
-using GraphId = std::uint64_t;
-using Address = std::uint64_t;
-using PoolId = std::uint64_t;  // never 0
 
 struct Dim3 {
   std::uint32_t x = 1, y = 1, z = 1;
@@ -55,6 +47,8 @@ struct MachineOptions {
   std::string observer = "none";   // none | count | stale (tests)
   std::uint64_t seed = 0;          // for observers that choose
   std::uint64_t fuel = 0;          // thread-instructions per kernel before it is ended; 0 = none
+  // Fabric handles are drawn from it; 0: from the operating system.
+  std::uint64_t secret = 0;
   // Tests of what must not depend on order: not 0, warps start up to some hundred cycles late and
   // take turns at equal times in an order drawn from it.
   std::uint64_t order_seed = 0;
@@ -88,11 +82,17 @@ struct GlobalInfo {
 };
 
 struct PointerInfo {
-  enum class Kind : std::uint8_t { kUnknown, kDevice, kPinned, kManaged };
+  enum class Kind : std::uint8_t { kUnknown, kDevice, kPinned, kManaged, kReserved };
   Kind kind = Kind::kUnknown;
   int device = -1;  // ordinal as the process sees it
   Address base = 0;
   std::uint64_t size = 0;
+  std::uint64_t object = 0;    // the same number is the same memory
+  bool mapped_handle = false;  // by VirtualMemory::Map
+  Address range = 0;           // the reservation, or the allocation
+  std::uint64_t range_size = 0;
+  std::uint32_t share = 0;  // how it can be shared
+  PoolId pool = 0;          // that it came from
 };
 
 // Numbers as CUmemPool_attribute has them.
@@ -339,6 +339,8 @@ class Machine {
   virtual Status RegisterHost(ProcessId process, Address address, std::uint64_t size,
                               PinnedMemory* memory) = 0;
   virtual Status FreePinned(ProcessId process, Address address) = 0;
+  // Memory by handles, and what is mapped of it.
+  virtual VirtualMemory& virtual_memory() = 0;
   virtual PointerInfo Describe(ProcessId process, Address address) const = 0;
   virtual Status IpcExport(ProcessId process, Address address, IpcHandle* handle) = 0;
   virtual Status IpcOpen(ProcessId process, int device, const IpcHandle& handle,

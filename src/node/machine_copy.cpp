@@ -33,15 +33,21 @@ bool Span(std::uint64_t row, const Rows& rows, std::uint64_t pitch, std::uint64_
 
 }  // namespace
 
-bool MachineImpl::Resolve(ProcessId process, Address address, std::uint64_t size,
-                          Place* place) const {
-  const Mapping* mapping = world_.ProcessOf(process).table.Find(address);
-  if (mapping == nullptr) return false;
-  const std::uint64_t offset = address - mapping->base;
-  if (size > mapping->object->size || offset > mapping->object->size - size) return false;
-  place->object = mapping->object;
-  place->offset = offset;
-  return true;
+bool MachineImpl::Resolve(ProcessId process, int device, Address address, std::uint64_t size,
+                          bool write, Place* place) const {
+  // Copies between devices need no peer access: each end may be left to its own device. Constant
+  // memory is read-only for kernels alone.
+  const auto check = [&](const Mapping& mapping) {
+    if (mapping.rights == Mapping::Rights::kPeers) return RangeError::What::kNone;
+    const DeviceSet& allowed = write ? mapping.writers : mapping.readers;
+    const int home = mapping.object->device;
+    return allowed[static_cast<std::size_t>(device)] ||
+                   (home >= 0 && allowed[static_cast<std::size_t>(home)])
+               ? RangeError::What::kNone
+               : RangeError::What::kNoAccess;
+  };
+  const AddressTable& table = world_.ProcessOf(process).table;
+  return FindRange(table, address, size, write, place, check).what == RangeError::What::kNone;
 }
 
 Status MachineImpl::Copy(ProcessId process, StreamId stream, std::shared_ptr<CopyRequest> copy,
@@ -60,7 +66,7 @@ Status MachineImpl::Copy(ProcessId process, StreamId stream, std::shared_ptr<Cop
   Place src, dst;
   if (copy->src != 0) {
     if (!Span(copy->size, rows, rows.src_pitch, rows.src_slice, &span) ||
-        !Resolve(process, copy->src, span, &src)) {
+        !Resolve(process, s->device, copy->src, span, false, &src)) {
       return Status::kInvalidValue;
     }
   } else {
@@ -70,7 +76,7 @@ Status MachineImpl::Copy(ProcessId process, StreamId stream, std::shared_ptr<Cop
   }
   if (copy->dst != 0) {
     if (!Span(copy->size, rows, rows.dst_pitch, rows.dst_slice, &span) ||
-        !Resolve(process, copy->dst, span, &dst)) {
+        !Resolve(process, s->device, copy->dst, span, true, &dst)) {
       return Status::kInvalidValue;
     }
   } else {
@@ -108,7 +114,7 @@ Status MachineImpl::Memset(ProcessId process, StreamId stream, const MemsetReque
       !Span(row, rows, rows.dst_pitch, rows.dst_slice, &span) || request.dst % step != 0 ||
       (rows.height > 1 && rows.dst_pitch % step != 0) ||
       (rows.depth > 1 && rows.dst_slice % step != 0) ||
-      !Resolve(process, request.dst, span, &place)) {
+      !Resolve(process, s->device, request.dst, span, true, &place)) {
     return Status::kInvalidValue;
   }
   Operation& op = NewOperation(Operation::What::kMemset, process, s->device);
@@ -128,14 +134,42 @@ int MachineImpl::FreeEngine(const Device& device) {
                           device.engines.begin());
 }
 
+namespace {
+
+// Where byte `done` of a region is, counted from its first.
+std::uint64_t OffsetOf(const Operation& op, std::uint64_t pitch, std::uint64_t slice,
+                       std::uint64_t done) {
+  const std::uint64_t row = done / op.row, column = done % op.row;
+  return row / op.rows.height * slice + row % op.rows.height * pitch + column;
+}
+
+// The device of the byte at `at`, -1: the host; `room` becomes at most what is left of that memory.
+// A multicast object's is one of its team's that is not `other`.
+int DeviceAt(const Place& place, std::uint64_t at, int other, std::uint64_t* room) {
+  if (place.object == nullptr) return -1;
+  if (place.parts == nullptr) return place.object->device;
+  int device = -1;
+  for (const Place::Part& part : *place.parts) {
+    if (at - part.at >= part.size || (device >= 0 && device != other)) continue;
+    *room = std::min(*room, part.at + part.size - at);
+    device = part.object->device;
+  }
+  return device;
+}
+
+}  // namespace
+
 // One piece of a copy or memset: sent now, applied when it has arrived. The next one follows when
 // its engine is free again, not when this one is there.
 void MachineImpl::StepCopy(OpId id) {
   Operation& op = operations_.at(id);
-  const std::uint64_t piece = std::min(kCopyPiece, op.size - op.sent);
-  const int from = op.src.object != nullptr ? op.src.object->device : -1;
-  const int to = op.dst.object != nullptr ? op.dst.object->device : -1;
   const bool memset = op.what == Operation::What::kMemset;
+  std::uint64_t piece = std::min(kCopyPiece, op.size - op.sent);
+  const std::uint64_t at_src = OffsetOf(op, op.rows.src_pitch, op.rows.src_slice, op.sent);
+  const std::uint64_t at_dst = OffsetOf(op, op.rows.dst_pitch, op.rows.dst_slice, op.sent);
+  const int source = memset ? -1 : DeviceAt(op.src, at_src, -1, &piece);
+  const int to = DeviceAt(op.dst, at_dst, source, &piece);
+  const int from = memset ? to : source;
   Device& runner = world_.devices[static_cast<std::size_t>(op.device)];
   if (world_.faulty_links && !memset && !world_.CanCopy(from, to)) {
     FailDevice(op.process, op.device, Status::kNvlinkUncorrectable,
@@ -143,8 +177,7 @@ void MachineImpl::StepCopy(OpId id) {
     Complete(id, world_.now);
     return;
   }
-  const CopyTimes times =
-      world_.ChargeCopy(runner, op.engine, memset ? to : from, to, piece, world_.now);
+  const CopyTimes times = world_.ChargeCopy(runner, op.engine, from, to, piece, world_.now);
   op.sent += piece;
   if (op.sent < op.size) {
     At(times.sent, [this, id] {
@@ -165,24 +198,35 @@ void MachineImpl::StepCopy(OpId id) {
 void MachineImpl::ApplyCopy(Operation& op, std::uint64_t piece) {
   const std::uint64_t end = op.done + piece;
   while (op.done < end) {
-    const std::uint64_t row = op.done / op.row, column = op.done % op.row;
-    const std::uint64_t plane = row / op.rows.height, line = row % op.rows.height;
-    const std::uint64_t part = std::min(op.row - column, end - op.done);
-    const std::uint64_t to = plane * op.rows.dst_slice + line * op.rows.dst_pitch + column;
-    const std::uint64_t from = plane * op.rows.src_slice + line * op.rows.src_pitch + column;
-    std::byte* dst =
-        op.dst.object != nullptr ? op.dst.object->data + op.dst.offset : op.copy->bytes.data();
+    const std::uint64_t part = std::min(op.row - op.done % op.row, end - op.done);
+    const std::uint64_t to = OffsetOf(op, op.rows.dst_pitch, op.rows.dst_slice, op.done);
+    const std::uint64_t from = OffsetOf(op, op.rows.src_pitch, op.rows.src_slice, op.done);
+    // Bytes at one place; what does not lie in one piece is taken over whole.
+    const std::byte* src = nullptr;
     if (op.what == Operation::What::kMemset) {
-      for (std::uint64_t i = 0; i < part; i += static_cast<std::uint64_t>(op.width)) {
-        std::memcpy(dst + to + i, &op.value, static_cast<std::size_t>(op.width));
-      }
+    } else if (op.src.object == nullptr) {
+      src = op.copy->bytes.data() + from;
+    } else if (op.src.parts == nullptr) {
+      src = op.src.data() + from;
     } else {
-      const std::byte* src =
-          op.src.object != nullptr ? op.src.object->data + op.src.offset : op.copy->bytes.data();
-      std::memmove(dst + to, src + from, part);
+      copy_buffer_.resize(part);
+      op.src.Slice(from, part).Read(copy_buffer_.data(), part);
+      src = copy_buffer_.data();
     }
-    if (op.dst.object != nullptr && !op.dst.object->watches.empty()) {
-      world_.NotifyWrite(*op.dst.object, op.dst.offset + to, part, world_.now, world_.now);
+    if (op.dst.object == nullptr) {
+      std::memmove(op.copy->bytes.data() + to, src, part);
+    } else {
+      op.dst.Slice(to, part).ForParts(part, [&](Object& object, std::uint64_t offset,
+                                                std::uint64_t at, std::uint64_t bytes) {
+        if (src != nullptr) {
+          std::memmove(object.data + offset, src + at, bytes);
+        } else {
+          for (std::uint64_t i = 0; i < bytes; i += static_cast<std::uint64_t>(op.width))
+            std::memcpy(object.data + offset + i, &op.value, static_cast<std::size_t>(op.width));
+        }
+        if (!object.watches.empty())
+          world_.NotifyWrite(object, offset, bytes, world_.now, world_.now);
+      });
     }
     op.done += part;
   }

@@ -15,6 +15,8 @@
 
 #include "node/device_heap.h"
 #include "node/machine.h"
+#include "node/shared_handles.h"
+#include "node/virtual_memory_impl.h"
 #include "node/world.h"
 #include "ptx/cubin.h"
 #include "ptx/module.h"
@@ -86,14 +88,8 @@ struct Pool {
   std::uint64_t used = 0, used_high = 0;
   std::uint64_t spare = 0;  // held but not used; counts as allocated
   std::uint64_t reserved_high = 0;
-  DeviceSet access;  // visible devices
+  DeviceSet access;
   std::uint64_t Reserved() const { return used + spare; }
-};
-
-// A place in memory that a copy or memset has resolved.
-struct Place {
-  std::shared_ptr<Object> object;  // null: bytes of the request
-  std::uint64_t offset = 0;
 };
 
 struct Operation {
@@ -135,7 +131,7 @@ struct Operation {
   std::vector<OpId> overlapping;  // kernels that may begin before it is over, but end after it
   // kCopy, kMemset
   std::shared_ptr<CopyRequest> copy;
-  Place src, dst;
+  Place src, dst;                    // no object: bytes of the request
   std::uint64_t size = 0, done = 0;  // bytes of all rows
   std::uint64_t sent = 0;            // of these: on their way
   int engine = 0;                    // of its device, that moves them
@@ -219,6 +215,7 @@ class MachineImpl final : public Machine {
   Status RegisterHost(ProcessId process, Address address, std::uint64_t size,
                       PinnedMemory* memory) override;
   Status FreePinned(ProcessId process, Address address) override;
+  VirtualMemory& virtual_memory() override { return virtual_memory_; }
   PointerInfo Describe(ProcessId process, Address address) const override;
   Status IpcExport(ProcessId process, Address address, IpcHandle* handle) override;
   Status IpcOpen(ProcessId process, int device, const IpcHandle& handle, Address* address) override;
@@ -343,7 +340,9 @@ class MachineImpl final : public Machine {
   void Complete(OpId id, Time at);
   void TellBegin(const Operation& op);  // the listener
   void ApplyCopy(Operation& op, std::uint64_t piece);
-  bool Resolve(ProcessId process, Address address, std::uint64_t size, Place* place) const;
+  // What an operation on `device` (machine-wide) may read or write.
+  bool Resolve(ProcessId process, int device, Address address, std::uint64_t size, bool write,
+               Place* place) const;
   void OnFault(struct Launch& launch, Status status, std::string message);
   // The context is broken from now on.
   void FailDevice(ProcessId process, int device, Status status, std::string message);
@@ -375,6 +374,7 @@ class MachineImpl final : public Machine {
   // Pools.
   using BlockKey = std::pair<ProcessId, Address>;
   Pool* FindPool(ProcessId process, PoolId pool);
+  void GrantPool(Process& process, Address base, const Pool& pool);
   void SetSpare(Pool& pool, std::uint64_t bytes);
   const Mapping* FindDeviceMemory(Process& process, Address address) const;
   void ReleaseDeviceMemory(Process& process, Address address);
@@ -382,6 +382,9 @@ class MachineImpl final : public Machine {
   void DropPools(ProcessId process, int device);  // device < 0: all
 
   mutable World world_;
+  SharedHandles shared_handles_;
+  VirtualMemoryImpl virtual_memory_;
+  std::vector<std::byte> copy_buffer_;
   std::unique_ptr<Engine> engine_;
   MachineOptions options_;
   std::priority_queue<Timed> timed_;

@@ -12,6 +12,7 @@ constexpr std::uint64_t kDeviceGranule = 512;
 constexpr std::uint64_t kPinnedGranule = 4096;
 constexpr std::ptrdiff_t kMaxPinned = 512;
 constexpr Address kArenasEnd = kDeviceArena + kDeviceArenas * kDeviceStride;
+static_assert(kReservedArena + kReservedSize == kPinnedArena);
 constexpr Address kHostEnd = Address{1} << 47;              // of a process's own addresses
 constexpr std::uint64_t kIpcMagic = 0x3143'5049'4b4e'5241;  // "ARNKIPC1"
 
@@ -56,6 +57,7 @@ Status MachineImpl::MapNew(Process& process, int visible_device, Object::Kind ki
 void MachineImpl::Unmap(Process& process, Address base) {
   const Mapping* found = process.table.Find(base);
   CHECK(found != nullptr && found->base == base);
+  if (found->handle != 0) return virtual_memory_.DropMapping(process, base);
   const Mapping mapping = *found;
   Object& object = *mapping.object;
   world_.WakeAll(object);  // whoever waits for it will find it gone
@@ -125,7 +127,7 @@ Status MachineImpl::RegisterHost(ProcessId id, Address address, std::uint64_t si
     return address < end && address + size > begin;
   };
   if (size == 0 || address == 0 || address % kPinnedGranule != 0 || size % kPinnedGranule != 0 ||
-      size > kHostEnd || address > kHostEnd - size || meets(kPinnedArena, kArenasEnd) ||
+      size > kHostEnd || address > kHostEnd - size || meets(kReservedArena, kArenasEnd) ||
       meets(kSharedWindow, kParamWindow + kWindowSize)) {
     return Status::kInvalidValue;
   }
@@ -154,7 +156,7 @@ Status MachineImpl::Prefetch(ProcessId id, StreamId stream, Address address, std
   const Process& process = world_.ProcessOf(id);
   if (device >= DeviceCount(id)) return Status::kInvalidDevice;
   Place place;
-  if (size == 0 || !Resolve(id, address, size, &place) ||
+  if (size == 0 || !Resolve(id, s->device, address, size, true, &place) ||
       place.object->kind != Object::Kind::kManaged) {
     return Status::kInvalidValue;
   }
@@ -201,14 +203,32 @@ PointerInfo MachineImpl::Describe(ProcessId id, Address address) const {
   const Process* process = Find(id);
   if (process == nullptr) return info;
   const Mapping* mapping = process->table.Find(address);
-  if (mapping == nullptr) return info;
+  if (mapping == nullptr) {
+    if (virtual_memory_.FindReservation(id, address, &info.range, &info.range_size))
+      info.kind = PointerInfo::Kind::kReserved;
+    return info;
+  }
   const Object& object = *mapping->object;
   info.kind = object.kind == Object::Kind::kPinned    ? PointerInfo::Kind::kPinned
               : object.kind == Object::Kind::kManaged ? PointerInfo::Kind::kManaged
                                                       : PointerInfo::Kind::kDevice;
   info.device = object.device < 0 ? 0 : world_.OrdinalOf(*process, object.device);
-  info.base = mapping->base;
-  info.size = object.size;
+  info.base = info.range = mapping->base;
+  info.size = info.range_size = object.size;
+  info.object = object.id;
+  if (mapping->handle != 0) {
+    info.mapped_handle = true;
+    info.size = mapping->size;
+    info.share = virtual_memory_.ShareOf(id, mapping->handle);
+    virtual_memory_.FindReservation(id, address, &info.range, &info.range_size);
+    // Memory of a device that the process does not see is that of one that may use it.
+    for (std::size_t d = 0; d < process->visible.size() && info.device < 0; ++d) {
+      if (mapping->readers[static_cast<std::size_t>(process->visible[d])])
+        info.device = static_cast<int>(d);
+    }
+  } else if (const auto pool = pool_blocks_.find({id, mapping->base}); pool != pool_blocks_.end()) {
+    info.pool = pool->second;
+  }
   return info;
 }
 
@@ -216,7 +236,7 @@ Status MachineImpl::IpcExport(ProcessId id, Address address, IpcHandle* handle) 
   const Process* process = Find(id);
   if (process == nullptr) return Status::kInvalidContext;
   const Mapping* mapping = process->table.Find(address);
-  if (mapping == nullptr || mapping->ipc || mapping->pooled ||
+  if (mapping == nullptr || mapping->ipc || mapping->rights != Mapping::Rights::kPeers ||
       mapping->object->kind != Object::Kind::kDevice) {
     return Status::kInvalidValue;
   }

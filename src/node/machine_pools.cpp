@@ -24,6 +24,10 @@ Pool* MachineImpl::FindPool(ProcessId process, PoolId pool) {
   return &it->second;
 }
 
+void MachineImpl::GrantPool(Process& process, Address base, const Pool& pool) {
+  process.table.Grant(base, Mapping::Rights::kPool, pool.access, pool.access);
+}
+
 void MachineImpl::SetSpare(Pool& pool, std::uint64_t bytes) {
   Device& device = world_.devices[static_cast<std::size_t>(pool.device)];
   device.allocated = device.allocated - pool.spare + bytes;
@@ -40,7 +44,7 @@ PoolId MachineImpl::DefaultPool(ProcessId process, int device) {
     Pool& pool = pools_[id];
     pool.process = process;
     pool.device = world_.NumberOf(*found, device);
-    pool.access.set(static_cast<std::size_t>(device));
+    pool.access.set(static_cast<std::size_t>(pool.device));
   }
   return id;
 }
@@ -58,7 +62,7 @@ Status MachineImpl::CreatePool(ProcessId process, int device, std::uint64_t max_
   made.process = process;
   made.device = world_.NumberOf(*found, device);
   made.max_size = max_size;
-  made.access.set(static_cast<std::size_t>(device));
+  made.access.set(static_cast<std::size_t>(made.device));
   return Status::kSuccess;
 }
 
@@ -146,9 +150,9 @@ Status MachineImpl::SetPoolAccess(ProcessId process, PoolId id, int device, bool
   const int home = world_.OrdinalOf(owner, pool->device);
   if (device == home) return access ? Status::kSuccess : Status::kInvalidValue;
   if (!CanAccessPeer(process, device, home)) return Status::kInvalidDevice;
-  pool->access.set(static_cast<std::size_t>(device), access);
+  pool->access.set(static_cast<std::size_t>(world_.NumberOf(owner, device)), access);
   for (const auto& [block, owner_pool] : pool_blocks_) {
-    if (block.first == process && owner_pool == id) owner.table.Grant(block.second, pool->access);
+    if (block.first == process && owner_pool == id) GrantPool(owner, block.second, *pool);
   }
   return Status::kSuccess;
 }
@@ -156,8 +160,9 @@ Status MachineImpl::SetPoolAccess(ProcessId process, PoolId id, int device, bool
 Status MachineImpl::GetPoolAccess(ProcessId process, PoolId id, int device, bool* access) {
   const Pool* pool = FindPool(process, id);
   if (pool == nullptr) return Status::kInvalidValue;
-  if (DeviceOf(world_.ProcessOf(process), device) == nullptr) return Status::kInvalidDevice;
-  *access = pool->access[static_cast<std::size_t>(device)];
+  const Process& owner = world_.ProcessOf(process);
+  if (DeviceOf(owner, device) == nullptr) return Status::kInvalidDevice;
+  *access = pool->access[static_cast<std::size_t>(world_.NumberOf(owner, device))];
   return Status::kSuccess;
 }
 
@@ -192,7 +197,7 @@ Status MachineImpl::AllocateAsync(ProcessId process, StreamId stream, PoolId id,
     SetSpare(*pool, spare);
     return status;
   }
-  owner.table.Grant(mapping.base, pool->access);
+  GrantPool(owner, mapping.base, *pool);
   pool_blocks_[{process, mapping.base}] = id;
   pool->used += size;
   pool->used_high = std::max(pool->used_high, pool->used);
@@ -208,7 +213,7 @@ Status MachineImpl::AllocateAsync(ProcessId process, StreamId stream, PoolId id,
 // What Free and FreeAsync may free: device memory at its first byte, and not freed already.
 const Mapping* MachineImpl::FindDeviceMemory(Process& process, Address address) const {
   const Mapping* mapping = process.table.Find(address);
-  if (mapping == nullptr || mapping->base != address || mapping->ipc ||
+  if (mapping == nullptr || mapping->base != address || mapping->ipc || mapping->handle != 0 ||
       mapping->object->kind != Object::Kind::kDevice || freeing_.contains({process.id, address})) {
     return nullptr;
   }

@@ -90,8 +90,11 @@ Status MachineImpl::Values(ProcessId process, StreamId stream, std::vector<Value
     if (value.kind == ValueOp::Kind::kBarrier) continue;
     if (value.width != 4 && value.width != 8) return Status::kInvalidValue;
     const auto width = static_cast<std::uint64_t>(value.width);
-    if (value.address % width != 0 || !Resolve(process, value.address, width, &places[i]))
+    const bool write = value.kind == ValueOp::Kind::kWrite;
+    if (value.address % width != 0 ||
+        !Resolve(process, s->device, value.address, width, write, &places[i])) {
       return Status::kInvalidValue;
+    }
   }
   Operation& op = NewOperation(Operation::What::kValues, process, s->device);
   op.values = std::move(values);
@@ -126,10 +129,13 @@ void MachineImpl::StepValues(OpId id) {
       const ValueOp& write = o.values[o.step];
       const Place& place = o.places[o.step];
       const auto width = static_cast<std::uint64_t>(write.width);
-      std::memcpy(place.object->data + place.offset, &write.value, width);
       world_.last_change = world_.now;
       world_.timer_wakes = 0;
-      world_.NotifyWrite(*place.object, place.offset, width, world_.now, world_.now);
+      place.ForParts(width,
+                     [&](Object& object, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
+                       std::memcpy(object.data + offset, &write.value, bytes);
+                       world_.NotifyWrite(object, offset, bytes, world_.now, world_.now);
+                     });
       ++o.step;
       StepValues(id);
     });

@@ -16,6 +16,13 @@ std::uint64_t RoundUp(std::uint64_t value, std::uint64_t to) { return (value + t
 
 }  // namespace
 
+const Multicast::Segment* Multicast::Find(std::uint64_t offset) const {
+  for (const Segment& segment : segments) {
+    if (offset - segment.begin < segment.end - segment.begin) return &segment;
+  }
+  return nullptr;
+}
+
 const Mapping* AddressTable::Find(Address address) const {
   auto it = mappings_.upper_bound(address);
   if (it == mappings_.begin()) return nullptr;
@@ -51,12 +58,35 @@ bool AddressTable::Erase(Address base) {
   return true;
 }
 
-void AddressTable::Grant(Address base, const DeviceSet& granted) {
+void AddressTable::Grant(Address base, Mapping::Rights rights, const DeviceSet& readers,
+                         const DeviceSet& writers) {
   const auto it = mappings_.find(base);
   CHECK(it != mappings_.end());
-  it->second.pooled = true;
-  it->second.granted = granted;
+  it->second.rights = rights;
+  it->second.readers = readers;
+  it->second.writers = writers;
   ++version_;
+}
+
+Place Place::Slice(std::uint64_t from, std::uint64_t size) const {
+  Place slice;
+  slice.multicast = multicast;
+  if (parts == nullptr) {
+    slice.object = object;
+    slice.offset = offset + from;
+    return slice;
+  }
+  auto pieces = std::make_shared<std::vector<Part>>();
+  for (const Part& part : *parts) {
+    const std::uint64_t begin = std::max(from, part.at);
+    const std::uint64_t end = std::min(from + size, part.at + part.size);
+    if (begin >= end) continue;
+    pieces->push_back({begin - from, end - begin, part.object, part.offset + (begin - part.at)});
+  }
+  slice.object = pieces->front().object;
+  slice.offset = pieces->front().offset;
+  if (pieces->size() > 1 || multicast) slice.parts = std::move(pieces);
+  return slice;
 }
 
 Address Arena::Take(std::uint64_t size, std::uint64_t granule) {

@@ -26,7 +26,7 @@ constexpr std::uint32_t kChunk = 16;  // the unit of swizzling
 struct Run {
   std::uint32_t at = 0;  // in the buffer
   std::uint32_t size = 0;
-  GlobalPlace global;  // no object: outside the tensor
+  Place global;  // no object: outside the tensor
 };
 
 struct Tile {
@@ -54,10 +54,12 @@ bool LoadMap(World& world, const Path& path, const AsyncAddress& a, int lane, Te
     }
     *map = LoadTensorMap(launch.params.data() + offset);
   } else {
-    GlobalPlace place;
+    Place place;
     if (!ResolveGlobalAt(world, path, address, lane, kTensorMapBytes, 64, false, &place))
       return false;
-    *map = LoadTensorMap(place.data());
+    std::byte bytes[kTensorMapBytes];
+    place.Read(bytes, sizeof bytes);
+    *map = LoadTensorMap(bytes);
   }
   if (map->Valid()) return true;
   FaultWith(world, path, "with a tensor map that cuTensorMapEncodeTiled has not made", lane);
@@ -89,7 +91,7 @@ bool MakeTile(World& world, const Path& path, const AsyncOp& a, int lane, std::u
     std::int64_t end =
         std::clamp<std::int64_t>(std::int64_t{map.size[0]} + 1 - origin[0], begin, map.box[0]);
     if (!inside) begin = end = 0;
-    GlobalPlace place;
+    Place place;
     if (end > begin) {
       const std::uint64_t first = address + static_cast<std::uint64_t>(origin[0] + begin) * element;
       if (!ResolveGlobalAt(world, path, first, lane,
@@ -110,8 +112,7 @@ bool MakeTile(World& world, const Path& path, const AsyncOp& a, int lane, std::u
       run.at = Swizzle(address32, map.swizzle) - base;
       run.size = size;
       if (from >= inside_begin && from < inside_end) {
-        run.global = place;
-        run.global.offset += from - inside_begin;
+        run.global = place.Slice(from - inside_begin, size);
       }
       tile->runs.push_back(std::move(run));
       from += size;
@@ -218,7 +219,7 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
         std::memcpy(buffer, shared.data(), span);
       for (const Run& run : tile->runs) {
         if (run.global.object != nullptr) {
-          std::memcpy(buffer + run.at, run.global.data(), run.size);
+          run.global.Read(buffer + run.at, run.size);
         } else {
           FillOutside(tile->map, buffer + run.at, run.size);
         }
@@ -242,13 +243,16 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
   transfer->write = [&world, tile, reduce = a.reduce](const std::byte* buffer) {
     for (const Run& run : tile->runs) {
       if (run.global.object == nullptr) continue;
-      if (reduce == AtomicOp::kNone) {
-        std::memcpy(run.global.data(), buffer + run.at, run.size);
-      } else {
-        ReduceBytes(NumberOf(tile->map.type), reduce, run.global.data(), buffer + run.at, run.size,
-                    true);
-      }
-      TellWritten(world, *run.global.object, run.global.offset, run.size);
+      run.global.ForParts(
+          run.size, [&](Object& part, std::uint64_t offset, std::uint64_t at, std::uint64_t bytes) {
+            if (reduce == AtomicOp::kNone) {
+              std::memcpy(part.data + offset, buffer + run.at + at, bytes);
+            } else {
+              ReduceBytes(NumberOf(tile->map.type), reduce, part.data + offset,
+                          buffer + run.at + at, bytes, true);
+            }
+            TellWritten(world, part, offset, bytes);
+          });
     }
   };
   record.bytes_written += moved;
@@ -256,7 +260,14 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
   Time done = read, acknowledged = read;
   if (object != nullptr) {
     if (object->device != device.number) record.remote_bytes += moved;
-    done = world.ChargeStore(cta, Mover::kTma, *object, reach, read);
+    std::vector<Replica> replicas;
+    for (const Run& run : tile->runs) {
+      if (!run.global.multicast || !replicas.empty()) continue;
+      for (const Place::Part& part : *run.global.parts)
+        replicas.push_back({part.object, part.offset});
+    }
+    done = replicas.empty() ? world.ChargeStore(cta, Mover::kTma, *object, reach, read)
+                            : world.ChargeMulticastStore(cta, replicas, reach, read);
     acknowledged = done + world.AckDelay(device, *object);
   }
   cta.store_arrival = std::max(cta.store_arrival, acknowledged);

@@ -74,9 +74,13 @@ bool World::Reachable(const Device& device, const Mapping& mapping) {
   const auto alive = [&](const Object& object) {
     return fabric.Alive(WayTo(device, object)) && fabric.Alive(WayFrom(device, object));
   };
-  return alive(*mapping.object) &&
-         std::all_of(mapping.replicas.begin(), mapping.replicas.end(),
-                     [&](const Replica& replica) { return alive(*replica.object); });
+  if (mapping.multicast == nullptr) return alive(*mapping.object);
+  for (const Multicast::Segment& segment : mapping.multicast->segments) {
+    for (const Replica& replica : segment.replicas) {
+      if (!alive(*replica.object)) return false;
+    }
+  }
+  return true;
 }
 
 bool World::CanCopy(int from, int to) {

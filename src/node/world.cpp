@@ -75,6 +75,20 @@ std::uint64_t World::Permuted(std::uint64_t ticket) const {
   return ticket;
 }
 
+bool World::SameFabric(int host, int other) const {
+  const auto per_host = static_cast<int>(profile.machine.devices_per_host);
+  const int pair[] = {host * per_host, other * per_host};
+  return host == other || fabric.SharesSwitch(pair);
+}
+
+std::string World::NoAccess(const Process& process, const Mapping& mapping, int device) const {
+  const int home = mapping.object->device;
+  const int peer = home < 0 ? -1 : OrdinalOf(process, home);
+  const std::string whose = peer < 0 ? "" : fmt::format(" of device {}", peer);
+  return fmt::format("accesses {}{} without {} from device {}", mapping.object->name, whose,
+                     mapping.Grant(), OrdinalOf(process, device));
+}
+
 void World::Fault(const Path& path, Status status, const std::string& what) {
   const Cta& cta = *path.warp->cta;
   Launch& launch = *cta.launch;

@@ -301,15 +301,28 @@ class World {
     return process.ordinals[static_cast<std::size_t>(number)];
   }
   // Whether kernels of the process on `device` (machine-wide) may use what is mapped there.
-  bool MayAccess(const Process& process, const Mapping& mapping, int device) const {
+  bool MayAccess(const Process& process, const Mapping& mapping, int device, bool write) const {
+    if (mapping.rights != Mapping::Rights::kPeers) {
+      return (write ? mapping.writers : mapping.readers)[static_cast<std::size_t>(device)];
+    }
     const int home = mapping.object->device;
     if (home < 0 || home == device || mapping.ipc) return true;
     if (mapping.object->kind == Object::Kind::kManaged) return true;
     const int own = OrdinalOf(process, device), peer = OrdinalOf(process, home);
-    if (mapping.pooled) return mapping.granted[static_cast<std::size_t>(own)];
     return peer >= 0 &&
            process.peers[static_cast<std::size_t>(own)][static_cast<std::size_t>(peer)];
   }
+
+  // What links connect, in one place. Hosts share a fabric if their devices reach each other's
+  // memory without a network card; a device reaches another's memory by its host's links or by
+  // those of the fabric.
+  bool SameFabric(int host, int other) const;
+  bool CanReach(int device, int other) const {
+    return SameFabric(devices[static_cast<std::size_t>(device)].host,
+                      devices[static_cast<std::size_t>(other)].host);
+  }
+  // For reports: what is wrong if it may not.
+  std::string NoAccess(const Process& process, const Mapping& mapping, int device) const;
 
   // Calls `run` at a virtual time, in order with everything else; set by the machine.
   std::function<void(Time, std::function<void()>)> schedule;

@@ -237,6 +237,22 @@ void Core::Received(Link* link, wire::Frame frame) {
     ALLRANKS_ACCEPT(SetVisible)
     ALLRANKS_ACCEPT(ExportEvent)
     ALLRANKS_ACCEPT(OpenEvent)
+    ALLRANKS_ACCEPT(CreateMemory)
+    ALLRANKS_ACCEPT(ReleaseMemory)
+    ALLRANKS_ACCEPT(RetainMemory)
+    ALLRANKS_ACCEPT(MemoryInfo)
+    ALLRANKS_ACCEPT(ExportMemory)
+    ALLRANKS_ACCEPT(ImportMemory)
+    ALLRANKS_ACCEPT(ReserveAddress)
+    ALLRANKS_ACCEPT(FreeAddress)
+    ALLRANKS_ACCEPT(MapMemory)
+    ALLRANKS_ACCEPT(UnmapMemory)
+    ALLRANKS_ACCEPT(SetMemoryAccess)
+    ALLRANKS_ACCEPT(GetMemoryAccess)
+    ALLRANKS_ACCEPT(CreateMulticast)
+    ALLRANKS_ACCEPT(AddMulticastDevice)
+    ALLRANKS_ACCEPT(BindMulticast)
+    ALLRANKS_ACCEPT(UnbindMulticast)
     case wire::Op::kNone:
     case wire::Op::kHello:
     case wire::Op::kFinish:
@@ -414,6 +430,8 @@ node::Time Core::CostOf(wire::Op op) const {
     case wire::Op::kDefaultPool:
     case wire::Op::kGetPoolAttribute:
     case wire::Op::kGetPoolAccess:
+    case wire::Op::kMemoryInfo:
+    case wire::Op::kGetMemoryAccess:
       return 0;
     case wire::Op::kLaunch:
       return std::max(kHostCall, machine_->profile().launch.host_call);
@@ -490,6 +508,7 @@ void Core::ThreadEnded(Thread thread, Time at) {
   for (auto& [name, waiters] : named_barriers_) std::erase(waiters, thread);
   std::erase_if(named_barriers_, [](const auto& entry) { return entry.second.empty(); });
   std::erase_if(process_waits_, [&](const ProcessWait& wait) { return wait.thread == thread; });
+  team_waits_.erase(thread);
   std::erase_if(joins_, [&](const auto& join) { return join.second == thread; });
   const auto [first, last] = joins_.equal_range(thread);
   std::vector<Thread> waiters;

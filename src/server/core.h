@@ -43,7 +43,7 @@
 
 namespace allranks::server {
 
-// What the core needs of a connection. `fd` stays open at least until the thread's next message.
+// What the core needs of a connection. `fd` need not stay open after Send.
 class Link {
  public:
   virtual ~Link() = default;
@@ -304,6 +304,27 @@ class Core {
   void Handle(Thread thread, const wire::RegisterHost& message, Time at);
   void Handle(Thread thread, const wire::Prefetch& message, Time at);
 
+  // --- share_calls.cpp: memory by handles, multicast objects, sharing between processes
+  void Handle(Thread thread, const wire::CreateMemory& message, Time at);
+  void Handle(Thread thread, const wire::ReleaseMemory& message, Time at);
+  void Handle(Thread thread, const wire::RetainMemory& message, Time at);
+  void Handle(Thread thread, const wire::MemoryInfo& message, Time at);
+  void Handle(Thread thread, const wire::ExportMemory& message, Time at);
+  void Handle(Thread thread, const wire::ImportMemory& message, Time at);
+  void Handle(Thread thread, const wire::ReserveAddress& message, Time at);
+  void Handle(Thread thread, const wire::FreeAddress& message, Time at);
+  void Handle(Thread thread, const wire::MapMemory& message, Time at);
+  void Handle(Thread thread, const wire::UnmapMemory& message, Time at);
+  void Handle(Thread thread, const wire::SetMemoryAccess& message, Time at);
+  void Handle(Thread thread, const wire::GetMemoryAccess& message, Time at);
+  void Handle(Thread thread, const wire::CreateMulticast& message, Time at);
+  void Handle(Thread thread, const wire::AddMulticastDevice& message, Time at);
+  void Handle(Thread thread, const wire::BindMulticast& message, Time at);
+  void Handle(Thread thread, const wire::UnbindMulticast& message, Time at);
+  // Answers with what `attempt` says, when it no longer says that a team is not complete.
+  template <class M>
+  void WhenTeamComplete(Thread thread, std::function<node::Status()> attempt);
+
   // --- stream_calls.cpp: host functions, values in memory
   void Handle(Thread thread, const wire::CallHost& message, Time at);
   void Handle(Thread thread, const wire::NextHostCall& message, Time at);
@@ -354,6 +375,8 @@ class Core {
     std::int32_t pid = -1;
   };
   std::vector<ProcessWait> process_waits_;
+  // Threads that wait for a multicast object's team; true: it no longer has to.
+  std::map<Thread, std::function<bool(Time)>> team_waits_;
   std::set<Thread> descriptor_waits_;
   bool ran_natively_ = false;  // since descriptors were last looked at
   bool deadlock_ = false;

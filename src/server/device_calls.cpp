@@ -46,6 +46,7 @@ wire::DeviceInfo Describe(const node::Profile& profile, int host, int index) {
   info.cta_shared_bytes = u32(profile.sm.shared_default_bytes);
   info.cta_shared_optin_bytes = u32(profile.sm.shared_per_cta_bytes);
   info.cta_shared_reserved = u32(profile.sm.shared_reserved_per_cta);
+  info.multicast = info.fabric = node::HasMulticast(profile);
   return info;
 }
 
@@ -291,10 +292,19 @@ void Core::Handle(Thread thread, const wire::Describe& message, Time) {
     case node::PointerInfo::Kind::kManaged:
       reply.kind = wire::DescribeReply::Kind::kManaged;
       break;
+    case node::PointerInfo::Kind::kReserved:
+      reply.kind = wire::DescribeReply::Kind::kReserved;
+      break;
   }
   reply.device = info.device;
   reply.base = info.base;
   reply.size = info.size;
+  reply.object = info.object;
+  reply.mapped_handle = info.mapped_handle;
+  reply.range = info.range;
+  reply.range_size = info.range_size;
+  reply.share = info.share;
+  reply.pool = info.pool;
   Reply<wire::Describe>(thread, reply);
 }
 

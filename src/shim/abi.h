@@ -25,9 +25,10 @@ struct ArReply {
 };
 
 // One request and its reply. `head` then `tail` are the encoded request struct (two parts, so that
-// bulk data behind a small struct need not be copied together).
+// bulk data behind a small struct need not be copied together). `fd` goes with it unless it is -1;
+// then there is no tail.
 ALLRANKS_EXPORT int ar_call(std::uint16_t op, const void* head, std::size_t head_size,
-                            const void* tail, std::size_t tail_size, ArReply* reply);
+                            const void* tail, std::size_t tail_size, int fd, ArReply* reply);
 
 // CUDA was initialised in this process: a child made by fork from now on has no usable CUDA.
 ALLRANKS_EXPORT void ar_cuda_initialised();
@@ -59,13 +60,14 @@ ALLRANKS_EXPORT int allranks_barrier(const char* name, unsigned count);
 
 namespace allranks::shim {
 
-// Sends `request`, decodes the answer; a CUresult number. 999 if the node is gone.
+// Sends `request` and the descriptor `with`, decodes the answer; a CUresult number. 999 if the node
+// is gone.
 template <class T>
-int Call(const T& request, typename T::Reply* answer, int* fd = nullptr) {
+int Call(const T& request, typename T::Reply* answer, int* fd = nullptr, int with = -1) {
   const wire::Blob bytes = wire::Encode(request);
   ArReply reply;
-  const int linked =
-      ar_call(static_cast<std::uint16_t>(T::kOp), bytes.data(), bytes.size(), nullptr, 0, &reply);
+  const int linked = ar_call(static_cast<std::uint16_t>(T::kOp), bytes.data(), bytes.size(),
+                             nullptr, 0, with, &reply);
   if (linked != kArOk) return 999;
   std::span<const std::byte> rest(static_cast<const std::byte*>(reply.body), reply.size);
   if (!wire::DecodeFrom(rest, answer)) return 999;

@@ -28,6 +28,7 @@ struct DeviceInfo {
   std::uint32_t sm_threads = 0, sm_ctas = 0, sm_registers = 0, max_registers_per_thread = 0;
   std::uint32_t sm_shared_bytes = 0, cta_shared_bytes = 0, cta_shared_optin_bytes = 0,
                 cta_shared_reserved = 0;
+  bool multicast = false, fabric = false;  // multicast objects, and fabric handles, work
   template <class A> void Visit(A& a) {
     a(name, uuid, pci_domain, pci_bus, pci_device, compute_major, compute_minor);
     a(memory_bytes, l2_bytes, const_bytes, clock_khz, memory_clock_khz, memory_bus_bits);
@@ -35,6 +36,7 @@ struct DeviceInfo {
     a(max_grid_x, max_grid_yz, max_cluster_size);
     a(sm_threads, sm_ctas, sm_registers, max_registers_per_thread);
     a(sm_shared_bytes, cta_shared_bytes, cta_shared_optin_bytes, cta_shared_reserved);
+    a(multicast, fabric);
   }
 };
 struct InitReply {
@@ -200,11 +202,20 @@ struct FreePinned {
 };
 
 struct DescribeReply {
-  enum class Kind : std::uint8_t { kUnknown, kDevice, kPinned, kManaged, kLast_ = kManaged };
+  enum class Kind : std::uint8_t {
+    kUnknown, kDevice, kPinned, kManaged, kReserved, kLast_ = kReserved
+  };
   Kind kind = Kind::kUnknown;
   std::int32_t device = -1;
   std::uint64_t base = 0, size = 0;
-  template <class A> void Visit(A& a) { a(kind, device, base, size); }
+  std::uint64_t object = 0;             // the same number is the same memory
+  bool mapped_handle = false;           // by MapMemory
+  std::uint64_t range = 0, range_size = 0;  // the reservation, or the allocation
+  std::uint32_t share = 0;              // bits of CUmemAllocationHandleType
+  std::uint64_t pool = 0;               // that it came from
+  template <class A> void Visit(A& a) {
+    a(kind, device, base, size, object, mapped_handle, range, range_size, share, pool);
+  }
 };
 struct Describe {
   static constexpr Op kOp = Op::kDescribe;

@@ -4,6 +4,7 @@
 #include "wire/frame.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -212,7 +213,7 @@ FrameReader::State FrameReader::Read(int socket, pid_t pid, Frame* frame) {
 void FrameWriter::Queue(Op op, std::uint64_t sequence, std::span<const std::byte> payload, int fd) {
   Part& part = parts_.emplace_back();
   part.bytes = EncodeFrame(op, sequence, payload);
-  part.fd = fd;
+  if (fd >= 0) part.fd = Fd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   queued_ += part.bytes.size();
 }
 
@@ -221,9 +222,10 @@ bool FrameWriter::Flush(int socket) {
   bool alive = true;
   while (done < parts_.size()) {
     Part& part = parts_[done];
+    const int fd = part.fd.get();
     const long sent =
-        SendMessage(socket, part.bytes.data() + part.sent, part.bytes.size() - part.sent, &part.fd,
-                    part.sent == 0 && part.fd >= 0 ? 1 : 0, MSG_DONTWAIT);
+        SendMessage(socket, part.bytes.data() + part.sent, part.bytes.size() - part.sent, &fd,
+                    part.sent == 0 && fd >= 0 ? 1 : 0, MSG_DONTWAIT);
     if (sent == -EAGAIN) break;
     if (sent <= 0) {
       alive = false;

@@ -94,8 +94,7 @@ class FrameReader {
 // Bytes on their way to a peer that may be slow to take them.
 class FrameWriter {
  public:
-  // `fd` is sent with the frame if it is not -1; it is not owned and must stay open until Flush is
-  // done.
+  // `fd` is sent with the frame if it is not -1; what is kept until then is a duplicate.
   void Queue(Op op, std::uint64_t sequence, std::span<const std::byte> payload, int fd = -1);
   // Writes what the socket takes. False if the peer is gone.
   bool Flush(int socket);
@@ -105,7 +104,7 @@ class FrameWriter {
   struct Part {
     Blob bytes;
     std::size_t sent = 0;
-    int fd = -1;
+    Fd fd;
   };
   std::vector<Part> parts_;
   std::size_t queued_ = 0;

@@ -20,6 +20,7 @@
 #include "wire/host_messages.h"
 #include "wire/memory_messages.h"
 #include "wire/op.h"
+#include "wire/share_messages.h"
 #include "wire/work_messages.h"
 
 namespace allranks::wire {

@@ -9,7 +9,7 @@
 
 namespace allranks::wire {
 
-inline constexpr std::uint16_t kProtocolVersion = 3;
+inline constexpr std::uint16_t kProtocolVersion = 4;
 // Data of one copy or image request; the shim splits what is larger.
 inline constexpr std::uint32_t kMaxChunk = 64u << 20;
 inline constexpr std::uint32_t kMaxPayload = kMaxChunk + (64u << 10);
@@ -105,6 +105,23 @@ enum class Op : std::uint16_t {
   kSetVisible,
   kExportEvent,
   kOpenEvent,
+  // Memory by handles, multicast, sharing (share_messages.h).
+  kCreateMemory,
+  kReleaseMemory,
+  kRetainMemory,
+  kMemoryInfo,
+  kExportMemory,
+  kImportMemory,
+  kReserveAddress,
+  kFreeAddress,
+  kMapMemory,
+  kUnmapMemory,
+  kSetMemoryAccess,
+  kGetMemoryAccess,
+  kCreateMulticast,
+  kAddMulticastDevice,
+  kBindMulticast,
+  kUnbindMulticast,
   // The supervisor's connection only.
   kFinish,
   kDeadlock,

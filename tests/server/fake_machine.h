@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -182,6 +183,7 @@ class FakeMachine final : public node::Machine {
     pinned_.erase(found);
     return Status::kSuccess;
   }
+  node::VirtualMemory& virtual_memory() override { std::abort(); }
   node::PointerInfo Describe(node::ProcessId, node::Address) const override { return {}; }
   Status IpcExport(node::ProcessId, node::Address, node::IpcHandle*) override {
     return Status::kNotSupported;

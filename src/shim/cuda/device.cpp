@@ -70,7 +70,9 @@ constexpr Fixed kFixed[] = {
     ALLRANKS_FIXED(CAN_FLUSH_REMOTE_WRITES, 1),
     ALLRANKS_FIXED(MEM_SYNC_DOMAIN_COUNT, 4),
     ALLRANKS_FIXED(TENSOR_MAP_ACCESS_SUPPORTED, 1),
-    // Memory. Pools cannot be shared: no handle types.
+    // Memory.
+    ALLRANKS_FIXED(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1),
+    ALLRANKS_FIXED(HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1),
     ALLRANKS_FIXED(MANAGED_MEMORY, 1),
     ALLRANKS_FIXED(CONCURRENT_MANAGED_ACCESS, 1),
     ALLRANKS_FIXED(HOST_REGISTER_SUPPORTED, 1),
@@ -158,6 +160,10 @@ int Attribute(const wire::DeviceInfo& info, int device, CUdevice_attribute attri
       return 2;
     case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
       return info.max_cluster_size > 1 ? 1 : 0;
+    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
+      return info.multicast ? 1 : 0;
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
+      return info.fabric ? 1 : 0;
     case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
     case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:

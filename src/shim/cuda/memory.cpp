@@ -101,6 +101,7 @@ CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* size, CUdeviceptr addre
   const CUresult result = Describe(address, &reply);
   if (result == CUDA_ERROR_INVALID_VALUE) return CUDA_ERROR_NOT_FOUND;
   if (result != CUDA_SUCCESS) return result;
+  if (reply.kind == wire::DescribeReply::Kind::kReserved) return CUDA_ERROR_NOT_FOUND;
   if (base != nullptr) *base = reply.base;
   if (size != nullptr) *size = reply.size;
   return CUDA_SUCCESS;
@@ -111,12 +112,20 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
   wire::DescribeReply reply;
   const CUresult result = Describe(address, &reply);
   if (result != CUDA_SUCCESS) return result;
+  // Of addresses with nothing behind them little can be said.
+  const bool mapped = reply.kind != wire::DescribeReply::Kind::kReserved;
+  if (!mapped && attribute != CU_POINTER_ATTRIBUTE_MAPPED &&
+      attribute != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR &&
+      attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   // Managed memory counts as the device's, and the host has it as well.
   const bool device = reply.kind != wire::DescribeReply::Kind::kPinned;
   const bool host = reply.kind != wire::DescribeReply::Kind::kDevice;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-      Store(value, reply.device >= 0 && reply.device < kMaxDevices
+      // Memory by handles belongs to no context.
+      Store(value, reply.device >= 0 && reply.device < kMaxDevices && !reply.mapped_handle
                        ? &TheDriver().primary[reply.device]
                        : static_cast<Context*>(nullptr));
       return CUDA_SUCCESS;
@@ -140,21 +149,38 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
       Store(value, reply.device);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      Store(value, host ? 0u : 1u);
+      Store(value, host || reply.mapped_handle || reply.pool != 0 ? 0u : 1u);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      Store(value, reply.range);
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      Store(value, static_cast<std::size_t>(reply.range_size));
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      Store(value, static_cast<unsigned long long>(reply.share));
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      Store(value, static_cast<unsigned long long>(reply.object));
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
+      CUmemoryPool pool = nullptr;
+      TheDriver().pools.ForEach([&](Pool* one) {
+        if (reply.pool != 0 && one->id == reply.pool) pool = reinterpret_cast<CUmemoryPool>(one);
+      });
+      Store(value, pool);
+      return CUDA_SUCCESS;
+    }
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
       Store(value, reply.base);
       return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
       Store(value, static_cast<std::size_t>(reply.size));
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MAPPED:
-      Store(value, 1u);
+      Store(value, mapped ? 1u : 0u);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       Store(value, 0u);
       return CUDA_SUCCESS;

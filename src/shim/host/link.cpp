@@ -324,7 +324,7 @@ using allranks::shim::Inside;
 using allranks::shim::Thread;
 
 int ar_call(std::uint16_t op, const void* head, std::size_t head_size, const void* tail,
-            std::size_t tail_size, ArReply* reply) {
+            std::size_t tail_size, int fd, ArReply* reply) {
   namespace shim = allranks::shim;
   Thread* thread = shim::Self();
   if (thread == nullptr) {
@@ -338,9 +338,9 @@ int ar_call(std::uint16_t op, const void* head, std::size_t head_size, const voi
   thread->send.insert(thread->send.end(), bytes, bytes + head_size);
   std::span<const std::byte> body;
   reply->fd = -1;
-  reply->status =
-      shim::Exchange(thread, static_cast<allranks::wire::Op>(op),
-                     {static_cast<const std::byte*>(tail), tail_size}, {}, &body, &reply->fd);
+  reply->status = shim::Exchange(
+      thread, static_cast<allranks::wire::Op>(op), {static_cast<const std::byte*>(tail), tail_size},
+      fd >= 0 ? std::span<const int>(&fd, 1) : std::span<const int>(), &body, &reply->fd);
   if (reply->status == shim::kNoLink) return kArNoNode;
   reply->body = body.data();
   reply->size = body.size();

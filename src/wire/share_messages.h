@@ -1,0 +1,160 @@
+// Messages on memory by handles, multicast objects and what is shared between processes; part of
+// wire/messages.h. A request or reply that has a descriptor says so: it travels beside the frame.
+#pragma once
+
+#include <cstdint>
+
+#include "wire/device_messages.h"
+#include "wire/op.h"
+
+namespace allranks::wire {
+
+// One line per Visit, so that a struct and its description stand side by side.
+// clang-format off
+
+// How something travels, as CUmemAllocationHandleType has it.
+enum class ShareBy : std::uint8_t { kDescriptor, kFabric, kLast_ = kFabric };
+
+// --- handles -----------------------------------------------------------------------------------
+
+struct HandleReply {
+  std::uint64_t handle = 0;
+  template <class A> void Visit(A& a) { a(handle); }
+};
+struct CreateMemory {
+  static constexpr Op kOp = Op::kCreateMemory;
+  using Reply = HandleReply;
+  std::int32_t device = 0;
+  std::uint64_t size = 0;
+  std::uint32_t share = 0;  // bits of CUmemAllocationHandleType
+  template <class A> void Visit(A& a) { a(device, size, share); }
+};
+struct ReleaseMemory {
+  static constexpr Op kOp = Op::kReleaseMemory;
+  using Reply = Empty;
+  std::uint64_t handle = 0;
+  template <class A> void Visit(A& a) { a(handle); }
+};
+struct RetainMemory {
+  static constexpr Op kOp = Op::kRetainMemory;
+  using Reply = HandleReply;
+  std::uint64_t address = 0;
+  template <class A> void Visit(A& a) { a(address); }
+};
+struct MemoryInfoReply {
+  bool multicast = false;
+  std::int32_t device = -1;
+  std::uint64_t size = 0;
+  std::uint32_t share = 0;
+  template <class A> void Visit(A& a) { a(multicast, device, size, share); }
+};
+struct MemoryInfo {
+  static constexpr Op kOp = Op::kMemoryInfo;
+  using Reply = MemoryInfoReply;
+  std::uint64_t handle = 0;
+  template <class A> void Visit(A& a) { a(handle); }
+};
+// The reply's frame carries a descriptor, or the bytes are a fabric handle.
+struct ExportReply {
+  IpcBytes fabric{};
+  template <class A> void Visit(A& a) { a(fabric); }
+};
+struct ExportMemory {
+  static constexpr Op kOp = Op::kExportMemory;
+  using Reply = ExportReply;
+  std::uint64_t handle = 0;
+  ShareBy by = ShareBy::kDescriptor;
+  template <class A> void Visit(A& a) { a(handle, by); }
+};
+// The request's frame carries the descriptor.
+struct ImportMemory {
+  static constexpr Op kOp = Op::kImportMemory;
+  using Reply = HandleReply;
+  ShareBy by = ShareBy::kDescriptor;
+  IpcBytes fabric{};
+  template <class A> void Visit(A& a) { a(by, fabric); }
+};
+
+// --- addresses ---------------------------------------------------------------------------------
+
+struct ReserveAddress {
+  static constexpr Op kOp = Op::kReserveAddress;
+  using Reply = AddressReply;
+  std::uint64_t size = 0, alignment = 0, hint = 0;
+  template <class A> void Visit(A& a) { a(size, alignment, hint); }
+};
+struct FreeAddress {
+  static constexpr Op kOp = Op::kFreeAddress;
+  using Reply = Empty;
+  std::uint64_t address = 0, size = 0;
+  template <class A> void Visit(A& a) { a(address, size); }
+};
+// Of a multicast object: answered when its team is complete.
+struct MapMemory {
+  static constexpr Op kOp = Op::kMapMemory;
+  using Reply = Empty;
+  std::uint64_t address = 0, size = 0, offset = 0, handle = 0;
+  template <class A> void Visit(A& a) { a(address, size, offset, handle); }
+};
+// Answered when the devices that may use the range are idle.
+struct UnmapMemory {
+  static constexpr Op kOp = Op::kUnmapMemory;
+  using Reply = Empty;
+  std::uint64_t address = 0, size = 0;
+  template <class A> void Visit(A& a) { a(address, size); }
+};
+struct SetMemoryAccess {
+  static constexpr Op kOp = Op::kSetMemoryAccess;
+  using Reply = Empty;
+  std::uint64_t address = 0, size = 0;
+  std::int32_t device = 0;
+  std::uint8_t flags = 0;  // CUmemAccess_flags
+  template <class A> void Visit(A& a) { a(address, size, device, flags); }
+};
+struct GetMemoryAccessReply {
+  std::uint8_t flags = 0;
+  template <class A> void Visit(A& a) { a(flags); }
+};
+struct GetMemoryAccess {
+  static constexpr Op kOp = Op::kGetMemoryAccess;
+  using Reply = GetMemoryAccessReply;
+  std::uint64_t address = 0;
+  std::int32_t device = 0;
+  template <class A> void Visit(A& a) { a(address, device); }
+};
+
+// --- multicast objects -------------------------------------------------------------------------
+
+struct CreateMulticast {
+  static constexpr Op kOp = Op::kCreateMulticast;
+  using Reply = HandleReply;
+  std::uint32_t devices = 0;
+  std::uint64_t size = 0;
+  std::uint32_t share = 0;
+  template <class A> void Visit(A& a) { a(devices, size, share); }
+};
+struct AddMulticastDevice {
+  static constexpr Op kOp = Op::kAddMulticastDevice;
+  using Reply = Empty;
+  std::uint64_t handle = 0;
+  std::int32_t device = 0;
+  template <class A> void Visit(A& a) { a(handle, device); }
+};
+// Memory by its handle, or (if that is 0) by its address. Answered when the team is complete.
+struct BindMulticast {
+  static constexpr Op kOp = Op::kBindMulticast;
+  using Reply = Empty;
+  std::uint64_t handle = 0, offset = 0, memory = 0, place = 0, size = 0;  // place: offset or address
+  template <class A> void Visit(A& a) { a(handle, offset, memory, place, size); }
+};
+struct UnbindMulticast {
+  static constexpr Op kOp = Op::kUnbindMulticast;
+  using Reply = Empty;
+  std::uint64_t handle = 0;
+  std::int32_t device = 0;
+  std::uint64_t offset = 0, size = 0;
+  template <class A> void Visit(A& a) { a(handle, device, offset, size); }
+};
+
+// clang-format on
+}  // namespace allranks::wire
