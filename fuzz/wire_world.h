@@ -66,9 +66,15 @@ inline node::Profile TinyProfile() {
                 .schedulers = 1,
                 .issue_per_cycle = 1};
   profile.latency = {4, 8, 18, 29, 8, 33, 100, 200, 4, 20, 15, 100, 200};
-  profile.bandwidth = {100, 0.9, 200, 128, 128, 32, 128};
-  profile.nvlink = {node::Ns(400), 100, 0.9, 128, 16, 16};
-  profile.pcie = {node::Ns(600), 16, 0.9, 256, 24};
+  profile.bandwidth = {100, 0.9, 200, 128, 128, 32, 128, 64};
+  profile.topology.kinds = {{"nvlink", 100, 0.9, node::Ns(400), 128, 128, 128, 16, 16, 16},
+                            {"pcie", 16, 0.9, node::Ns(600), 256, 256, 256, 24, 24, 24}};
+  profile.topology.vertices = {{node::Topology::Kind::kDevice, "gpu0", 0, 0},
+                               {node::Topology::Kind::kDevice, "gpu1", 0, 1},
+                               {node::Topology::Kind::kNvswitch, "nvswitch", 0, 0},
+                               {node::Topology::Kind::kCpu, "cpu0", 0, 0}};
+  profile.topology.links = {{0, 2, 0}, {1, 2, 0}, {0, 3, 1}, {1, 3, 1}};
+  profile.multicast = {true, 0.9, node::Ns(100)};
   profile.copy_engine = {2, node::Ns(1000), 50};
   profile.launch = {node::Ns(2000), node::Ns(1000), node::Ns(2000), node::Ns(500),
                     node::Ns(1500), node::Ns(500),  node::Ns(200)};
@@ -85,6 +91,7 @@ class WireWorld {
     node::MachineOptions machine_options;
     machine_options.memory_limit = 8 << 20;
     machine_options.fuel = 2'000;
+    machine_options.secret = 1;  // so that an input can name fabric handles
     auto machine = node::Machine::Create(TinyProfile(), machine_options);
     CHECK(machine.has_value());
     CoreOptions options;

@@ -135,6 +135,74 @@ void KernelAndCopies(Recorder& r) {
   r.Close(0);
 }
 
+// Memory by handles and multicast objects; the end is a wait for a team that never comes.
+void MemoryByHandles(Recorder& r) {
+  constexpr std::uint64_t kGranule = node::VirtualMemory::kGranularity;
+  const auto ok = [&] { EXPECT_EQ(r.header.status, 0); };
+  r.Call(0, wire::Hello{});
+  r.Call(0, wire::Init{});
+  const std::uint64_t memory = r.Call(0, wire::CreateMemory{0, kGranule, 9}).handle;
+  ok();
+  const std::uint64_t other = r.Call(0, wire::CreateMemory{1, kGranule, 9}).handle;
+  r.Call(0, wire::MemoryInfo{memory});
+  const std::uint64_t range = r.Call(0, wire::ReserveAddress{3 * kGranule, 0, 0}).address;
+  ok();
+  r.Call(0, wire::MapMemory{range, kGranule, 0, memory});
+  ok();
+  r.Call(0, wire::MapMemory{range + kGranule, kGranule, 0, other});
+  ok();
+  r.Call(0, wire::SetMemoryAccess{range, 2 * kGranule, 0, 3});
+  ok();
+  r.Call(0, wire::GetMemoryAccess{range, 0});
+  wire::Memset memset;
+  memset.dst = range + kGranule - 8;
+  memset.count = 16;
+  memset.wait = true;
+  r.Call(0, memset);
+  ok();
+  r.Call(0, wire::RetainMemory{range});
+  r.Call(0, wire::Describe{range + 2 * kGranule});
+  r.Call(0, wire::ExportMemory{memory, wire::ShareBy::kDescriptor});
+  ok();
+  const auto fabric = r.Call(0, wire::ExportMemory{memory, wire::ShareBy::kFabric}).fabric;
+  ok();
+  const std::uint64_t imported =
+      r.Call(0, wire::ImportMemory{wire::ShareBy::kFabric, fabric}).handle;
+  ok();
+  r.Call(0, wire::ImportMemory{wire::ShareBy::kDescriptor, {}});
+  const std::uint64_t multicast = r.Call(0, wire::CreateMulticast{2, kGranule, 8}).handle;
+  ok();
+  for (const int device : {0, 1}) {
+    r.Call(0, wire::AddMulticastDevice{multicast, device});
+    ok();
+  }
+  r.Call(0, wire::BindMulticast{multicast, 0, imported, 0, kGranule});
+  ok();
+  r.Call(0, wire::BindMulticast{multicast, 0, 0, range + kGranule, kGranule});
+  ok();
+  const std::uint64_t all = r.Call(0, wire::ReserveAddress{kGranule, 0, range}).address;
+  r.Call(0, wire::MapMemory{all, kGranule, 0, multicast});
+  ok();
+  r.Call(0, wire::SetMemoryAccess{all, kGranule, 1, 3});
+  ok();
+  memset.dst = all;
+  memset.stream.device = 1;
+  r.Call(0, memset);
+  ok();
+  r.Call(0, wire::UnbindMulticast{multicast, 1, 0, kGranule});
+  ok();
+  r.Call(0, wire::ReleaseMemory{imported});
+  r.Call(0, wire::UnmapMemory{range, 2 * kGranule});
+  ok();
+  r.Call(0, wire::FreeAddress{range, 3 * kGranule});
+  ok();
+  const std::uint64_t lonely = r.Call(0, wire::CreateMulticast{2, kGranule, 0}).handle;
+  r.Call(0, wire::AddMulticastDevice{lonely, 0});
+  ok();
+  r.Ask(0, wire::BindMulticast{lonely, 0, memory, 0, kGranule}, true);
+  r.Close(0);
+}
+
 void StreamsAndEvents(Recorder& r) {
   r.Call(0, wire::Hello{});
   r.Call(0, wire::Init{});
@@ -414,7 +482,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, WireSeedsTest,
                                            Seed{"processes", Processes},
                                            Seed{"polled_memory", PolledMemory},
                                            Seed{"pools_and_host_memory", PoolsAndHostMemory},
-                                           Seed{"values_and_graphs", ValuesAndGraphs}),
+                                           Seed{"values_and_graphs", ValuesAndGraphs},
+                                           Seed{"memory_by_handles", MemoryByHandles}),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 }  // namespace
