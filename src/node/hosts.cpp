@@ -276,11 +276,17 @@ bool Hosts::AllWaitForNode() const {
                                    [](const auto& entry) { return entry.second.outside; });
 }
 
-bool Hosts::NobodyActs() const {
+Hosts::Idling Hosts::IdlingOf(HostThread id) const {
+  const auto found = threads_.find(id);
+  if (found == threads_.end() || found->second.acts != acts_) return {};
+  return {found->second.idles, found->second.idle_since};
+}
+
+bool Hosts::NobodyActs(bool outside) const {
   if (threads_.empty() || Held() || detached_ != 0) return false;
   for (const auto& [id, thread] : threads_) {
-    if (thread.state == State::kWaiting && !thread.item) {
-      if (thread.outside) return false;
+    if (thread.state == State::kWaiting && (!thread.item || (outside && thread.outside))) {
+      if (thread.outside && !outside) return false;
       continue;
     }
     if (thread.acts != acts_) return false;

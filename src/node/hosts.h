@@ -136,7 +136,15 @@ class Hosts {
   // The same if only something outside could help.
   bool AllWait() const;
   // Everybody either waits without end or has only asked and slept since somebody last acted.
-  bool NobodyActs() const;
+  // `outside`: waits that something else than the node may end count as well, even with a timeout.
+  bool NobodyActs(bool outside = false) const;
+  // How often the thread has let time pass since somebody last acted, and since when.
+  struct Idling {
+    int count = 0;
+    Time since = 0;
+  };
+  Idling IdlingOf(HostThread thread) const;
+  std::uint64_t acts() const { return acts_; }
 
   // Wall time enters here. Detaches who has been silent for too long; true if it did.
   // `may_wait_for_devices`: threads of that rank may be silent because they wait for device work.

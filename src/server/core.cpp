@@ -593,16 +593,19 @@ Core::Standing Core::Run() {
       if (hosts_.Due() != due) continue;  // a wait was over
       if (!due) {
         if (more) continue;
-        deadlock_ = hosts_.AllWaitForNode() || (hosts_.AllWait() && Outside() == Reach::kNobody);
+        deadlock_ =
+            hosts_.AllWaitForNode() || (hosts_.AllWait() && Outside(false) == Reach::kNobody);
         if (deadlock_) continue;
         return Standing::kIdle;
       }
       if (more && machine_->now() < *due) continue;  // it stopped for nothing
     }
-    if (DevicesStuck() && hosts_.NobodyActs()) {
+    const bool stuck = DevicesStuck();
+    if (stuck && hosts_.NobodyActs()) {
       deadlock_ = true;
       continue;
     }
+    quiet_ = stuck && hosts_.NobodyActs(/*outside=*/true);
     hosts_.Process();
   }
 }
@@ -619,14 +622,17 @@ bool Core::RunMachine(std::optional<Time> due) {
 }
 
 bool Core::Tick(std::int64_t wall_ms) {
-  // Ranks that wait for each other through sockets while their devices are stuck: no proof, but
-  // after so long of nothing at all, no doubt.
-  const bool stalled = hosts_.AllWait() && !descriptor_waits_.empty() && DevicesStuck();
+  // Ranks that wait for each other through sockets, or that a launcher looks after, while their
+  // devices are stuck: no proof, but after so long of nothing but timeouts, no doubt.
+  const bool stalled =
+      (quiet_ || (hosts_.AllWait() && !descriptor_waits_.empty())) && DevicesStuck();
   if (!stalled) {
     stalled_since_.reset();
-  } else if (!stalled_since_) {
+  } else if (!stalled_since_ || stalled_acts_ != hosts_.acts()) {
     stalled_since_ = wall_ms;
-  } else if (!deadlock_ && wall_ms - *stalled_since_ >= kStalled && Outside() != Reach::kSomebody) {
+    stalled_acts_ = hosts_.acts();
+  } else if (!deadlock_ && wall_ms - *stalled_since_ >= kStalled &&
+             Outside(true) != Reach::kSomebody) {
     deadlock_ = true;
     return true;
   }
@@ -659,11 +665,14 @@ bool Core::PollDescriptors() {
   return any;
 }
 
-Reach Core::Outside() const {
-  std::vector<int> fds;
+Reach Core::Outside(bool device_users) const {
+  std::vector<Held> fds;
   std::vector<pid_t> ours;
-  for (Thread thread : descriptor_waits_)
-    for (const wire::Fd& fd : threads_.at(thread).fds) fds.push_back(fd.get());
+  for (Thread thread : descriptor_waits_) {
+    const Process& process = processes_.at(thread.rank);
+    if (device_users && !process.machine) continue;
+    for (const wire::Fd& fd : threads_.at(thread).fds) fds.push_back({fd.get(), process.pid});
+  }
   for (const auto& [rank, process] : processes_) ours.push_back(process.pid);
   return WhoElseHolds(fds, ours);
 }

@@ -213,7 +213,9 @@ class Core {
   void KillRank(std::int32_t rank);
   bool RunMachine(std::optional<Time> due);
   bool PollDescriptors();
-  Reach Outside() const;
+  // `device_users`: only what processes wait for that have used a device; others are launchers,
+  // whose input helps nobody who waits for a device.
+  Reach Outside(bool device_users) const;
   bool DevicesStuck() const;
   void DropMachineProcess(Process& process);
   Process& ProcessOf(Thread thread) { return processes_.at(thread.rank); }
@@ -380,7 +382,9 @@ class Core {
   std::set<Thread> descriptor_waits_;
   bool ran_natively_ = false;  // since descriptors were last looked at
   bool deadlock_ = false;
+  bool quiet_ = false;  // devices are stuck, and nobody inside has acted for long
   std::optional<std::int64_t> stalled_since_;  // wall ms
+  std::uint64_t stalled_acts_ = 0;             // Hosts::acts() then
   std::uint64_t ends_ = 0;
   std::vector<node::Fault> faults_;
   std::unordered_map<node::ProcessId, std::int32_t> machine_ranks_;

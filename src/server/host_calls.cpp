@@ -17,6 +17,9 @@ namespace {
 constexpr std::int64_t kRealtimeBase = 1'750'000'000'000'000'000;  // ns, June 2025
 constexpr std::int64_t kMonotonicBase = 1'000'000'000'000;
 constexpr std::size_t kMaxWatches = 256;
+constexpr int kQuickYields = 4096;
+constexpr node::Time kYieldShare = 64;
+constexpr node::Time kLongestYield = node::Ns(200'000);
 
 }  // namespace
 
@@ -193,9 +196,15 @@ void Core::Handle(Thread thread, const wire::Sleep& message, Time at) {
   hosts_.WakeAt(thread, at + span, [this, thread](Time) { Reply<wire::Sleep>(thread); });
 }
 
-void Core::Handle(Thread thread, const wire::Yield&, Time) {
+// A thread that yields on and on waits for somebody (MPI polls so). A yield takes so little that
+// others' timeouts would never come; therefore long waits are polled in growing steps.
+void Core::Handle(Thread thread, const wire::Yield&, Time at) {
   hosts_.Note(thread, Hosts::Activity::kIdles);
-  Reply<wire::Yield>(thread);
+  const Hosts::Idling idling = hosts_.IdlingOf(thread);
+  if (idling.count < kQuickYields) return Reply<wire::Yield>(thread);
+  hosts_.Wait(thread, "sched_yield", false);
+  const Time step = std::min((at - idling.since) / kYieldShare, kLongestYield);
+  hosts_.WakeAt(thread, at + step, [this, thread](Time) { Reply<wire::Yield>(thread); });
 }
 
 void Core::Handle(Thread thread, const wire::WaitFd& message, Time at) {

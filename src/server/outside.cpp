@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -24,18 +25,37 @@ std::string Target(const std::string& link) {
   return length <= 0 ? std::string() : std::string(buffer, static_cast<std::size_t>(length));
 }
 
+// What `held` waits for: itself, or the members of an epoll set, by their numbers in the process
+// that made it. A member that cannot be named is an empty string.
+std::vector<std::string> Targets(const Held& held) {
+  const std::string number = std::to_string(held.fd);
+  const std::string own = Target("/proc/self/fd/" + number);
+  if (own != "anon_inode:[eventpoll]") return {own};
+  std::vector<std::string> targets;
+  std::ifstream info("/proc/self/fdinfo/" + number);
+  for (std::string word; info >> word;) {
+    if (word != "tfd:") continue;
+    info >> word;
+    targets.push_back(Target("/proc/" + std::to_string(held.from) + "/fd/" + word));
+  }
+  return targets;
+}
+
 }  // namespace
 
-Reach WhoElseHolds(std::span<const int> fds, std::span<const pid_t> ours) {
-  std::vector<std::string> pipes;
+Reach WhoElseHolds(std::span<const Held> fds, std::span<const pid_t> ours) {
+  std::vector<std::string> pipes, targets;
   Reach reach = Reach::kNobody;
-  for (int fd : fds) {
-    const std::string target = Target("/proc/self/fd/" + std::to_string(fd));
+  for (const Held& held : fds) {
+    const std::vector<std::string> more = Targets(held);
+    targets.insert(targets.end(), more.begin(), more.end());
+  }
+  for (const std::string& target : targets) {
     if (target.starts_with("pipe:[")) {
       pipes.push_back(target);
     } else if (target.starts_with("socket:[")) {
       reach = Reach::kUnknown;
-    } else if (target != "anon_inode:[eventfd]") {
+    } else if (target != "anon_inode:[eventfd]" && target != "/dev/null") {
       return Reach::kSomebody;
     }
   }

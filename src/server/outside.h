@@ -14,7 +14,14 @@ enum class Reach {
   kSomebody,  // another process does, or the kernel itself (terminals, timers)
 };
 
-// Who but this process and `ours` could make one of `fds` ready, as far as /proc tells.
-Reach WhoElseHolds(std::span<const int> fds, std::span<const pid_t> ours);
+// A descriptor of this process, and the process that it came from.
+struct Held {
+  int fd = -1;
+  pid_t from = 0;
+};
+
+// Who but this process and `ours` could make one of `fds` ready, as far as /proc tells. An epoll
+// set counts for what is in it.
+Reach WhoElseHolds(std::span<const Held> fds, std::span<const pid_t> ours);
 
 }  // namespace allranks::server
