@@ -58,7 +58,8 @@ Environment:
 The file of --trace is in Chrome's trace event format: open ui.perfetto.dev in a browser and drop the
 file there (nothing is uploaded), or load it in chrome://tracing. Times are virtual. It has a process
 per rank (host threads and their calls), one per device (streams with kernels, host functions and
-event records; where kernels wait, by loop; copy engines), and counters for each direction of a link.
+event records; where kernels wait, by loop; copy engines), and the links: how much each direction
+carries, and when faults came.
 Tracks with a number in parentheses hold what overlaps. At most a million slices are kept.
 
 The JSON of --stats-json has the members

@@ -359,6 +359,7 @@ int RunNode(const NodeOptions& options) {
     Log(profile.error().message);
     return 2;
   }
+  Trace trace;
   node::MachineOptions machine_options = options.machine;
   for (const std::string& text : options.faults) {
     const auto fault = node::ParseFault(text);
@@ -367,8 +368,8 @@ int RunNode(const NodeOptions& options) {
       return 2;
     }
     machine_options.faults.push_back(*fault);
+    trace.Plan(text, fault->at);
   }
-  Trace trace;
   const bool traced = options.trace_fd >= 0;
   if (traced) machine_options.listener = &trace;
   Result<std::unique_ptr<node::Machine>> machine = node::Machine::Create(*profile, machine_options);

@@ -235,6 +235,7 @@ void Trace::Finish(Time end) {
     Keep(std::move(open.slice));
   }
   open_.clear();
+  std::erase_if(faults_, [&](const auto& fault) { return fault.first > end; });
   finished_ = true;
 }
 

@@ -53,6 +53,8 @@ class Trace final : public node::Listener {
   explicit Trace(std::size_t max_slices = kMaxSlices) : max_slices_(max_slices) {}
   // The machine's own, which lives until Write; before anything happens on it.
   void Attach(const node::Profile& profile);
+  // Something that goes wrong on purpose at that time, as --fault names it.
+  void Plan(std::string fault, Time at) { faults_.emplace_back(at, std::move(fault)); }
 
   void OnBegin(const node::OperationEvent& event) override;
   void OnEnd(node::OpId op, Time at, const node::KernelRecord* kernel) override;
@@ -115,6 +117,7 @@ class Trace final : public node::Listener {
   std::map<node::OpId, Open> open_;
   std::map<std::pair<node::OpId, std::uint32_t>, Wait> waits_;
   std::vector<Bins> ports_;
+  std::vector<std::pair<Time, std::string>> faults_;
   bool finished_ = false;
 };
 

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::size_t kPiece = 1 << 20;
 // Numbers of processes: they only have to differ, and tracks' numbers from all of them.
-constexpr int kFirstDevice = 10'000, kLinks = 20'000, kFirstTrack = 100'000;
+constexpr int kFirstDevice = 10'000, kLinks = 20'000, kFirstTrack = 100'000,
+              kFaults = kFirstTrack - 1;
 
 std::string Quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -87,7 +88,13 @@ class TraceWriter {
     }
     const bool links = std::any_of(trace_.ports_.begin(), trace_.ports_.end(),
                                    [](const Bins& bins) { return !bins.bytes().empty(); });
-    if (links) Process(kLinks, "links");
+    if (links || !trace_.faults_.empty()) Process(kLinks, "links");
+    if (trace_.faults_.empty()) return;
+    Metadata("thread_name", kLinks, kFaults, R"("name":"faults")");
+    for (const auto& [at, fault] : trace_.faults_) {
+      Event(fmt::format(R"("ph":"i","s":"g","ts":{},"pid":{},"tid":{},"name":{})",
+                        Us(node::ToNs(at)), kLinks, kFaults, Quoted("fault " + fault)));
+    }
   }
 
   std::string NameOf(const Trace::TrackKey& key) const {

@@ -168,6 +168,15 @@ TEST_F(TraceTest, LinksAreCountersInGigabytesPerSecond) {
   EXPECT_NEAR(bytes, 1e6, 1e6 * 0.01) << "the area under the curve is what was carried";
 }
 
+TEST_F(TraceTest, FaultsAreShownIfTheyCame) {
+  trace_.Plan("link:gpu0-nvswitch=dead@3us", Us(3));
+  trace_.Plan("link:gpu1-nvswitch=dead@9us", Us(9));
+  const CheckedTrace trace = Written(Us(7));
+  ASSERT_EQ(trace.instants.size(), 1u);
+  EXPECT_EQ(trace.instants[0]["name"], "fault link:gpu0-nvswitch=dead@3us");
+  EXPECT_EQ(trace.instants[0]["ts"], 3.0);
+}
+
 TEST_F(TraceTest, NoMoreThanTheLimitIsKept) {
   Trace small(3);
   small.Attach(profile_);
