@@ -1,6 +1,7 @@
 // N ranks with one device each which run the same body as threads of one process, as processes, or
-// as processes of two threads each. Usage of every program that includes this:
-//   PROGRAM RANKS threads|processes|mixed [SCHEME]
+// as processes of two threads each; or one rank of those that a launcher has started. Usage of
+// every program that includes this:
+//   PROGRAM RANKS threads|processes|mixed|launched [SCHEME]
 //
 // Ranks talk through a full mesh of socket pairs, made before any CUDA call and before the forks.
 // The same sockets serve threads and processes, so that only the way memory is shared differs:
@@ -20,17 +21,20 @@
 #include <vector>
 
 #include "check.h"
+#include "launched.h"
 #include "peers.h"
 
 class World {
  public:
-  // `links[p]` is this rank's end of the socket pair with rank p.
-  World(int rank, int ranks, const int* links) : rank_(rank), ranks_(ranks) {
+  // `process` is the same for ranks that share a process, and only for those; `links[p]` is this
+  // rank's end of the connection with rank p.
+  World(int rank, int ranks, int device, int process, bool launched, const int* links)
+      : rank_(rank), ranks_(ranks), device_(device), launched_(launched) {
     std::memcpy(links_, links, sizeof links_);
-    CUDA_CHECK(cudaSetDevice(rank));
-    for (pid_t process : AllGather(getpid())) processes_.push_back(process);
+    CUDA_CHECK(cudaSetDevice(device));
+    processes_ = AllGather(process);
     for (int peer = 0; peer < ranks; ++peer) {
-      if (peer != rank && processes_[peer] == getpid()) EnablePeer(rank, peer);
+      if (peer != rank && SameProcess(peer)) EnablePeer(rank, peer);
     }
     CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
@@ -39,11 +43,13 @@ class World {
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
+  int device() const { return device_; }
+  bool launched() const { return launched_; }
   int right() const { return (rank_ + 1) % ranks_; }
   int left() const { return (rank_ + ranks_ - 1) % ranks_; }
   cudaStream_t stream() const { return stream_; }
   int link(int peer) const { return links_[peer]; }
-  bool SameProcess(int peer) const { return processes_[peer] == getpid(); }
+  bool SameProcess(int peer) const { return processes_[peer] == processes_[rank_]; }
 
   // Waits until the process of `peer` is gone, and goes on without it.
   void Lose(int peer) {
@@ -78,7 +84,7 @@ class World {
   // Zeroed memory on this rank's device; lives until the world ends.
   template <class T>
   T* Allocate(size_t count = 1) {
-    T* memory = ZeroedOn<T>(rank_, count);
+    T* memory = ZeroedOn<T>(device_, count);
     allocations_.push_back(memory);
     return memory;
   }
@@ -139,10 +145,11 @@ class World {
   }
 
  private:
-  const int rank_, ranks_;
+  const int rank_, ranks_, device_;
+  const bool launched_;
   int links_[kMaxRanks];
   bool lost_[kMaxRanks] = {};
-  std::vector<pid_t> processes_;  // of each rank
+  std::vector<int> processes_;  // of each rank
   cudaStream_t stream_ = nullptr;
   std::vector<void*> allocations_, imports_;
 };
@@ -160,20 +167,21 @@ void RequireElements(const World& world, const char* what, int call, const std::
 
 struct Setup {
   int ranks;
-  int ranks_per_process;
+  int ranks_per_process;  // 0: started by a launcher
   std::string scheme;
 };
 
 inline Setup ReadSetup(int argc, char** argv) {
-  REQUIRE(argc >= 3, "usage: %s RANKS threads|processes|mixed [SCHEME]", argv[0]);
+  REQUIRE(argc >= 3, "usage: %s RANKS threads|processes|mixed|launched [SCHEME]", argv[0]);
   const int ranks = int(Argument(argc, argv, 1, 0));
   REQUIRE(ranks >= 2 && ranks <= kMaxRanks, "ranks must be 2..%d", kMaxRanks);
   const std::string mode = argv[2];
   const int per_process = mode == "threads"     ? ranks
                           : mode == "processes" ? 1
                           : mode == "mixed"     ? 2
-                                                : 0;
-  REQUIRE(per_process != 0, "unknown mode %s", argv[2]);
+                          : mode == "launched"  ? 0
+                                                : -1;
+  REQUIRE(per_process >= 0, "unknown mode %s", argv[2]);
   return {ranks, per_process, argc > 3 ? argv[3] : ""};
 }
 
@@ -183,6 +191,16 @@ template <class Body>
 int RunWorld(const Setup& setup, Body body, int killed = -1) {
   const int ranks = setup.ranks;
   int links[kMaxRanks][kMaxRanks] = {};
+  if (setup.ranks_per_process == 0) {
+    const int rank = FromEnvironment("RANK");
+    REQUIRE(FromEnvironment("WORLD_SIZE") == ranks, "the world is not of %d ranks", ranks);
+    launched::ConnectAll(rank, ranks, links[rank]);
+    World world(rank, ranks, FromEnvironment("LOCAL_RANK"), rank, true, links[rank]);
+    body(world);
+    world.End();
+    if (rank == 0) std::printf("PASS %d ranks, started by a launcher\n", ranks);
+    return 0;
+  }
   for (int a = 0; a < ranks; ++a) {
     for (int b = a + 1; b < ranks; ++b) {
       int ends[2];
@@ -192,7 +210,7 @@ int RunWorld(const Setup& setup, Body body, int killed = -1) {
     }
   }
   const auto run_rank = [&](int rank) {
-    World world(rank, ranks, links[rank]);
+    World world(rank, ranks, rank, rank / setup.ranks_per_process, false, links[rank]);
     body(world);
     world.End();
   };
