@@ -7,6 +7,7 @@
 // per step; the devices run behind.
 //
 // run 2.threads: | 2 threads
+// run 2.processes: | 2 processes
 // run 3.processes: | 3 processes
 // run 5.threads: | 5 threads
 // run 4.mixed: | 4 mixed
@@ -88,12 +89,13 @@ int main(int argc, char** argv) {
       return value;
     });
     world.Barrier();
-    for (int peer : {world.left(), world.right()}) {
-      const Events& theirs = peer == world.left() ? left : right;
-      if (world.SameProcess(peer)) continue;
+    const auto close = [&](int peer, const Events& theirs) {
+      if (world.SameProcess(peer)) return;
       CUDA_CHECK(cudaEventDestroy(theirs.sent));
       CUDA_CHECK(cudaEventDestroy(theirs.free));
-    }
+    };
+    close(world.left(), left);
+    close(world.right(), right);
     world.Barrier();
     CUDA_CHECK(cudaEventDestroy(mine.sent));
     CUDA_CHECK(cudaEventDestroy(mine.free));
