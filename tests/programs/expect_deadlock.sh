@@ -1,10 +1,11 @@
 #!/bin/bash
 # Runs a program that deadlocks. Requires exit code 86, a report that names the source line marked
 # `// expect: waits here`, and less than two seconds of wall time.
-# Usage: expect_deadlock.sh ALLRANKS PROGRAM SOURCE
+# Usage: expect_deadlock.sh ALLRANKS PROGRAM SOURCE [LAUNCHER...]
 set -u
 export LC_ALL=C
 allranks=$1 program=$2 source=$3
+launcher=("${@:4}")
 
 marked=$(grep -n '// expect: waits here' "$source" | cut -d: -f1)
 case $marked in
@@ -13,7 +14,7 @@ esac
 place=$(basename "$source"):$marked
 
 start=${EPOCHREALTIME/./}
-report=$(timeout 60 "$allranks" exec -- "$program" 2>&1)
+report=$(timeout 60 "$allranks" exec -- "${launcher[@]}" "$program" 2>&1)
 code=$?
 milliseconds=$(((${EPOCHREALTIME/./} - start) / 1000))
 

@@ -450,6 +450,34 @@ TEST_F(CoreTest, PollingQueriesLeap) {
   EXPECT_EQ(rank->header.clock, launched + Ms(100)) << "the poll that would have seen it";
 }
 
+TEST_F(CoreTest, LongWaitsByYieldingLetTimeoutsCome) {
+  auto a = Root(100);
+  const std::uint64_t child_token = a->Call(wire::NewProcess{}).token;
+  auto b = Child(200, child_token);
+  a->Ask(wire::Yield{});
+  core->Run();
+  ASSERT_TRUE(b->Take<wire::Hello>());
+  wire::Sleep sleep;
+  sleep.ps = Ms(1'000);
+  b->Ask(sleep);
+  core->Run();
+  int yields = 1;
+  node::Time before = 0, longest = 0;
+  while (!b->Answered() && yields < 100'000) {
+    ASSERT_TRUE(a->Take<wire::Yield>());
+    longest = std::max(longest, a->header.clock - before);
+    before = a->header.clock;
+    if (yields < 4'000) {
+      EXPECT_LT(longest, Us(1)) << "short waits are polled closely";
+    }
+    a->Ask(wire::Yield{});
+    core->Run();
+    ++yields;
+  }
+  EXPECT_LT(yields, 12'000) << "a second, at 100 ns each ten million";
+  EXPECT_LT(longest, Us(201));
+}
+
 TEST_F(CoreTest, DeadlockOfADeviceAndItsHost) {
   auto rank = Root(100);
   rank->Call(wire::Init{});

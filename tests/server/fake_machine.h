@@ -358,7 +358,6 @@ class FakeMachine final : public node::Machine {
     }
   }
   void Stop() override { stop_ = true; }
-  void SetRankKiller(std::function<void(int, Time)>) override {}
   void SetInterrupt(const std::atomic<bool>* flag) override { interrupt_ = flag; }
   std::optional<Time> NextEvent() const override {
     std::optional<Time> first;
