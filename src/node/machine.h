@@ -311,7 +311,7 @@ class Machine {
   // destroyed; memory of a destroyed pool lives until it is freed. `max_size` 0: no limit.
   virtual PoolId DefaultPool(ProcessId process, int device) = 0;
   virtual Status CreatePool(ProcessId process, int device, std::uint64_t max_size,
-                            PoolId* pool) = 0;
+                            std::uint32_t share, PoolId* pool) = 0;
   virtual Status DestroyPool(ProcessId process, PoolId pool) = 0;
   virtual Status GetPoolAttribute(ProcessId process, PoolId pool, PoolAttribute attribute,
                                   std::uint64_t* value) = 0;
@@ -321,6 +321,17 @@ class Machine {
   // Which devices' kernels may use a pool's memory; peer access has no say in it.
   virtual Status SetPoolAccess(ProcessId process, PoolId pool, int device, bool access) = 0;
   virtual Status GetPoolAccess(ProcessId process, PoolId pool, int device, bool* access) = 0;
+  // Pools that were made to be shared. An imported pool gives no new memory, only what
+  // ImportPointer finds; `device` is its home as the process sees it. The descriptor is the
+  // caller's.
+  virtual Status ExportPool(ProcessId process, PoolId pool, int* fd) = 0;
+  virtual Status ExportPool(ProcessId process, PoolId pool, FabricHandle* fabric) = 0;
+  virtual Status ImportPool(ProcessId process, int fd, PoolId* pool, int* device) = 0;
+  virtual Status ImportPool(ProcessId process, const FabricHandle& fabric, PoolId* pool,
+                            int* device) = 0;
+  virtual Status ExportPointer(ProcessId process, Address address, IpcHandle* data) = 0;
+  virtual Status ImportPointer(ProcessId process, PoolId pool, const IpcHandle& data,
+                               Address* address) = 0;
   // The memory is there at once; that it is used only by work behind this call in stream order is
   // the program's promise.
   virtual Status AllocateAsync(ProcessId process, StreamId stream, PoolId pool, std::uint64_t size,

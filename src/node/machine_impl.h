@@ -77,6 +77,12 @@ struct Event {
   std::shared_ptr<EventState> state = std::make_shared<EventState>();
 };
 
+// What processes share of a pool.
+struct SharedPool final : Shared {
+  PoolId pool = 0;  // in the process that made it
+  int device = 0;   // machine-wide
+};
+
 // Memory that stays with the device after it was freed, for the next allocations of the pool.
 struct Pool {
   ProcessId process = 0;
@@ -89,6 +95,8 @@ struct Pool {
   std::uint64_t spare = 0;  // held but not used; counts as allocated
   std::uint64_t reserved_high = 0;
   DeviceSet access;
+  std::shared_ptr<SharedPool> shared;  // null: cannot be
+  bool imported = false;               // another process's: nothing is allocated from it
   std::uint64_t Reserved() const { return used + spare; }
 };
 
@@ -196,7 +204,16 @@ class MachineImpl final : public Machine {
   Status Allocate(ProcessId process, int device, std::uint64_t size, Address* address) override;
   Status Free(ProcessId process, Address address) override;
   PoolId DefaultPool(ProcessId process, int device) override;
-  Status CreatePool(ProcessId process, int device, std::uint64_t max_size, PoolId* pool) override;
+  Status CreatePool(ProcessId process, int device, std::uint64_t max_size, std::uint32_t share,
+                    PoolId* pool) override;
+  Status ExportPool(ProcessId process, PoolId pool, int* fd) override;
+  Status ExportPool(ProcessId process, PoolId pool, FabricHandle* fabric) override;
+  Status ImportPool(ProcessId process, int fd, PoolId* pool, int* device) override;
+  Status ImportPool(ProcessId process, const FabricHandle& fabric, PoolId* pool,
+                    int* device) override;
+  Status ExportPointer(ProcessId process, Address address, IpcHandle* data) override;
+  Status ImportPointer(ProcessId process, PoolId pool, const IpcHandle& data,
+                       Address* address) override;
   Status DestroyPool(ProcessId process, PoolId pool) override;
   Status GetPoolAttribute(ProcessId process, PoolId pool, PoolAttribute attribute,
                           std::uint64_t* value) override;
@@ -379,6 +396,9 @@ class MachineImpl final : public Machine {
   const Mapping* FindDeviceMemory(Process& process, Address address) const;
   void ReleaseDeviceMemory(Process& process, Address address);
   void FinishFree(const Operation& op);
+  Status NewPool(ProcessId process, PoolId* pool);
+  Status ImportPool(ProcessId process, const std::shared_ptr<Shared>& what, bool fabric,
+                    PoolId* pool, int* device);
   void DropPools(ProcessId process, int device);  // device < 0: all
 
   mutable World world_;

@@ -65,7 +65,7 @@ void MachineImpl::Unmap(Process& process, Address base) {
   if (object.HostVisible()) {
     process.pinned.Return(base);  // of registered memory it knows nothing
   } else {
-    const int visible = world_.OrdinalOf(process, object.device);
+    const int visible = std::max(0, world_.OrdinalOf(process, object.device));
     process.device_arenas[static_cast<std::size_t>(visible)].Return(base);
     if (object.mappings == 0)
       world_.devices[static_cast<std::size_t>(object.device)].allocated -= object.size;

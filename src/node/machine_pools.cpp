@@ -49,20 +49,34 @@ PoolId MachineImpl::DefaultPool(ProcessId process, int device) {
   return id;
 }
 
-Status MachineImpl::CreatePool(ProcessId process, int device, std::uint64_t max_size,
-                               PoolId* pool) {
-  const Process* found = Find(process);
-  if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidDevice;
+Status MachineImpl::NewPool(ProcessId process, PoolId* pool) {
   const auto count = std::count_if(pools_.begin(), pools_.end(), [&](const auto& entry) {
     return entry.second.process == process;
   });
   if (static_cast<std::size_t>(count) >= kMaxPools) return Status::kOutOfMemory;
   *pool = next_id_++;
+  pools_[*pool].process = process;
+  return Status::kSuccess;
+}
+
+Status MachineImpl::CreatePool(ProcessId process, int device, std::uint64_t max_size,
+                               std::uint32_t share, PoolId* pool) {
+  const Process* found = Find(process);
+  if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidDevice;
+  if ((share & ~(kShareByDescriptor | kShareByFabric)) != 0) return Status::kInvalidValue;
+  const Status status = NewPool(process, pool);
+  if (status != Status::kSuccess) return status;
   Pool& made = pools_[*pool];
-  made.process = process;
   made.device = world_.NumberOf(*found, device);
   made.max_size = max_size;
   made.access.set(static_cast<std::size_t>(made.device));
+  if (share != 0) {
+    made.shared = std::make_shared<SharedPool>();
+    made.shared->host = found->host;
+    made.shared->share = share;
+    made.shared->pool = *pool;
+    made.shared->device = made.device;
+  }
   return Status::kSuccess;
 }
 
@@ -147,10 +161,10 @@ Status MachineImpl::SetPoolAccess(ProcessId process, PoolId id, int device, bool
   if (pool == nullptr) return Status::kInvalidValue;
   Process& owner = world_.ProcessOf(process);
   if (DeviceOf(owner, device) == nullptr) return Status::kInvalidDevice;
-  const int home = world_.OrdinalOf(owner, pool->device);
-  if (device == home) return access ? Status::kSuccess : Status::kInvalidValue;
-  if (!CanAccessPeer(process, device, home)) return Status::kInvalidDevice;
-  pool->access.set(static_cast<std::size_t>(world_.NumberOf(owner, device)), access);
+  const int number = world_.NumberOf(owner, device);
+  if (number == pool->device) return access ? Status::kSuccess : Status::kInvalidValue;
+  if (!world_.CanReach(number, pool->device)) return Status::kInvalidDevice;
+  pool->access.set(static_cast<std::size_t>(number), access);
   for (const auto& [block, owner_pool] : pool_blocks_) {
     if (block.first == process && owner_pool == id) GrantPool(owner, block.second, *pool);
   }
@@ -171,7 +185,7 @@ Status MachineImpl::AllocateAsync(ProcessId process, StreamId stream, PoolId id,
   const Stream* s = FindStream(process, stream);
   if (s == nullptr) return Status::kInvalidHandle;
   Pool* pool = FindPool(process, id);
-  if (pool == nullptr || size == 0) return Status::kInvalidValue;
+  if (pool == nullptr || pool->imported || size == 0) return Status::kInvalidValue;
   Process& owner = world_.ProcessOf(process);
   for (auto it = freeing_.lower_bound({process, 0});
        it != freeing_.end() && it->first.first == process; ++it) {
@@ -229,6 +243,7 @@ void MachineImpl::ReleaseDeviceMemory(Process& process, Address address) {
   pool_blocks_.erase(block);
   Pool& pool = pools_.at(id);
   pool.used -= size;
+  if (pool.imported && !pool.destroyed) return;
   if (pool.destroyed) {
     if (pool.used == 0) pools_.erase(id);
     return;

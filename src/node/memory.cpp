@@ -17,10 +17,10 @@ std::uint64_t RoundUp(std::uint64_t value, std::uint64_t to) { return (value + t
 }  // namespace
 
 const Multicast::Segment* Multicast::Find(std::uint64_t offset) const {
-  for (const Segment& segment : segments) {
-    if (offset - segment.begin < segment.end - segment.begin) return &segment;
-  }
-  return nullptr;
+  const auto next =
+      std::upper_bound(segments.begin(), segments.end(), offset,
+                       [](std::uint64_t at, const Segment& segment) { return at < segment.end; });
+  return next != segments.end() && next->begin <= offset ? &*next : nullptr;
 }
 
 const Mapping* AddressTable::Find(Address address) const {

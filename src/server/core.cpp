@@ -253,6 +253,10 @@ void Core::Received(Link* link, wire::Frame frame) {
     ALLRANKS_ACCEPT(AddMulticastDevice)
     ALLRANKS_ACCEPT(BindMulticast)
     ALLRANKS_ACCEPT(UnbindMulticast)
+    ALLRANKS_ACCEPT(ExportPool)
+    ALLRANKS_ACCEPT(ImportPool)
+    ALLRANKS_ACCEPT(ExportPointer)
+    ALLRANKS_ACCEPT(ImportPointer)
     case wire::Op::kNone:
     case wire::Op::kHello:
     case wire::Op::kFinish:

@@ -323,6 +323,10 @@ class Core {
   void Handle(Thread thread, const wire::AddMulticastDevice& message, Time at);
   void Handle(Thread thread, const wire::BindMulticast& message, Time at);
   void Handle(Thread thread, const wire::UnbindMulticast& message, Time at);
+  void Handle(Thread thread, const wire::ExportPool& message, Time at);
+  void Handle(Thread thread, const wire::ImportPool& message, Time at);
+  void Handle(Thread thread, const wire::ExportPointer& message, Time at);
+  void Handle(Thread thread, const wire::ImportPointer& message, Time at);
   // Answers with what `attempt` says, when it no longer says that a team is not complete.
   template <class M>
   void WhenTeamComplete(Thread thread, std::function<node::Status()> attempt);

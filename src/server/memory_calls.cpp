@@ -19,8 +19,8 @@ void Core::Handle(Thread thread, const wire::CreatePool& message, Time) {
   if (!DeviceOk(thread, message.device))
     return Fail<wire::CreatePool>(thread, Status::kInvalidDevice);
   node::PoolId pool = 0;
-  const Status status =
-      machine_->CreatePool(MachineOf(thread), message.device, message.max_size, &pool);
+  const Status status = machine_->CreatePool(MachineOf(thread), message.device, message.max_size,
+                                             message.share, &pool);
   Reply<wire::CreatePool>(thread, {.pool = pool}, status);
 }
 

@@ -197,4 +197,53 @@ void Core::Handle(Thread thread, const wire::UnbindMulticast& message, Time) {
                                                 message.offset, message.size));
 }
 
+// --- pools -------------------------------------------------------------------------------------
+
+void Core::Handle(Thread thread, const wire::ExportPool& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  wire::ExportReply reply;
+  if (message.by == wire::ShareBy::kFabric) {
+    const Status status = machine_->ExportPool(MachineOf(thread), message.pool, &reply.fabric);
+    return Reply<wire::ExportPool>(thread, reply, status);
+  }
+  int fd = -1;
+  const Status status = machine_->ExportPool(MachineOf(thread), message.pool, &fd);
+  const wire::Fd own(fd);
+  Reply<wire::ExportPool>(thread, reply, status, own.get());
+}
+
+void Core::Handle(Thread thread, const wire::ImportPool& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  wire::ImportPoolReply reply;
+  Status status = Status::kInvalidValue;
+  if (message.by == wire::ShareBy::kFabric) {
+    status = machine_->ImportPool(MachineOf(thread), message.fabric, &reply.pool, &reply.device);
+  } else if (const auto& fds = threads_.at(thread).fds; fds.size() == 1) {
+    status = machine_->ImportPool(MachineOf(thread), fds.front().get(), &reply.pool, &reply.device);
+  }
+  Reply<wire::ImportPool>(thread, reply, status);
+}
+
+void Core::Handle(Thread thread, const wire::ExportPointer& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  node::IpcHandle data{};
+  const Status status = machine_->ExportPointer(MachineOf(thread), message.address, &data);
+  wire::IpcExportReply reply;
+  if (status == Status::kSuccess) std::memcpy(reply.handle.data(), data.bytes, sizeof data.bytes);
+  Reply<wire::ExportPointer>(thread, reply, status);
+}
+
+void Core::Handle(Thread thread, const wire::ImportPointer& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  Process& process = ProcessOf(thread);
+  if (process.allocations >= options_.limits.objects)
+    return Fail<wire::ImportPointer>(thread, Status::kOutOfMemory);
+  node::IpcHandle data{};
+  std::memcpy(data.bytes, message.data.data(), sizeof data.bytes);
+  node::Address address = 0;
+  const Status status = machine_->ImportPointer(MachineOf(thread), message.pool, data, &address);
+  if (status == Status::kSuccess) ++process.allocations;
+  Reply<wire::ImportPointer>(thread, {.address = address}, status);
+}
+
 }  // namespace allranks::server

@@ -29,7 +29,8 @@ struct CreatePool {
   using Reply = PoolReply;
   std::int32_t device = 0;
   std::uint64_t max_size = 0;  // 0: no limit
-  template <class A> void Visit(A& a) { a(device, max_size); }
+  std::uint32_t share = 0;     // bits of CUmemAllocationHandleType
+  template <class A> void Visit(A& a) { a(device, max_size, share); }
 };
 struct DestroyPool {
   static constexpr Op kOp = Op::kDestroyPool;

@@ -105,6 +105,10 @@ const char* OpName(Op op) {
                                            "add_multicast_device",
                                            "bind_multicast",
                                            "unbind_multicast",
+                                           "export_pool",
+                                           "import_pool",
+                                           "export_pointer",
+                                           "import_pointer",
                                            "finish",
                                            "deadlock"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(Op::kLast_) + 1);

@@ -122,6 +122,10 @@ enum class Op : std::uint16_t {
   kAddMulticastDevice,
   kBindMulticast,
   kUnbindMulticast,
+  kExportPool,
+  kImportPool,
+  kExportPointer,
+  kImportPointer,
   // The supervisor's connection only.
   kFinish,
   kDeadlock,

@@ -156,5 +156,42 @@ struct UnbindMulticast {
   template <class A> void Visit(A& a) { a(handle, device, offset, size); }
 };
 
+// --- pools -------------------------------------------------------------------------------------
+
+struct ExportPool {
+  static constexpr Op kOp = Op::kExportPool;
+  using Reply = ExportReply;
+  std::uint64_t pool = 0;
+  ShareBy by = ShareBy::kDescriptor;
+  template <class A> void Visit(A& a) { a(pool, by); }
+};
+struct ImportPoolReply {
+  std::uint64_t pool = 0;
+  std::int32_t device = -1;
+  template <class A> void Visit(A& a) { a(pool, device); }
+};
+// The request's frame carries the descriptor.
+struct ImportPool {
+  static constexpr Op kOp = Op::kImportPool;
+  using Reply = ImportPoolReply;
+  ShareBy by = ShareBy::kDescriptor;
+  IpcBytes fabric{};
+  template <class A> void Visit(A& a) { a(by, fabric); }
+};
+// One allocation of a pool, for processes that have imported the pool.
+struct ExportPointer {
+  static constexpr Op kOp = Op::kExportPointer;
+  using Reply = IpcExportReply;
+  std::uint64_t address = 0;
+  template <class A> void Visit(A& a) { a(address); }
+};
+struct ImportPointer {
+  static constexpr Op kOp = Op::kImportPointer;
+  using Reply = AddressReply;
+  std::uint64_t pool = 0;
+  IpcBytes data{};
+  template <class A> void Visit(A& a) { a(pool, data); }
+};
+
 // clang-format on
 }  // namespace allranks::wire

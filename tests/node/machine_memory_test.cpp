@@ -268,7 +268,7 @@ TEST_F(MachineMemoryTest, AFreeTakesEffectInStreamOrder) {
 TEST_F(MachineMemoryTest, PoolsAreAccountedFor) {
   const std::uint64_t before = machine_->FreeMemory(process_, 1);
   PoolId pool = 0;
-  ASSERT_EQ(machine_->CreatePool(process_, 1, 0, &pool), Status::kSuccess);
+  ASSERT_EQ(machine_->CreatePool(process_, 1, 0, 0, &pool), Status::kSuccess);
   ASSERT_EQ(machine_->SetPoolAttribute(process_, pool, PoolAttribute::kReleaseThreshold, 5000),
             Status::kSuccess);
   Address a = 0;
@@ -301,7 +301,7 @@ TEST_F(MachineMemoryTest, ResetsAndEndsTakePools) {
   const std::uint64_t before = machine_->FreeMemory(process_, 0);
   for (const bool reset : {true, false}) {
     PoolId pool = 0;
-    ASSERT_EQ(machine_->CreatePool(process_, 0, 0, &pool), Status::kSuccess);
+    ASSERT_EQ(machine_->CreatePool(process_, 0, 0, 0, &pool), Status::kSuccess);
     Address a = 0, b = 0;
     ASSERT_EQ(machine_->AllocateAsync(process_, Default(), pool, 4096, &a), Status::kSuccess);
     ASSERT_EQ(

@@ -122,7 +122,24 @@ class FakeMachine final : public node::Machine {
   node::PoolId DefaultPool(node::ProcessId, int device) override {
     return 1 + static_cast<node::PoolId>(device);
   }
-  Status CreatePool(node::ProcessId, int, std::uint64_t, node::PoolId*) override {
+  Status ExportPool(node::ProcessId, node::PoolId, int*) override { return Status::kNotSupported; }
+  Status ExportPool(node::ProcessId, node::PoolId, node::FabricHandle*) override {
+    return Status::kNotSupported;
+  }
+  Status ImportPool(node::ProcessId, int, node::PoolId*, int*) override {
+    return Status::kNotSupported;
+  }
+  Status ImportPool(node::ProcessId, const node::FabricHandle&, node::PoolId*, int*) override {
+    return Status::kNotSupported;
+  }
+  Status ExportPointer(node::ProcessId, node::Address, node::IpcHandle*) override {
+    return Status::kNotSupported;
+  }
+  Status ImportPointer(node::ProcessId, node::PoolId, const node::IpcHandle&,
+                       node::Address*) override {
+    return Status::kNotSupported;
+  }
+  Status CreatePool(node::ProcessId, int, std::uint64_t, std::uint32_t, node::PoolId*) override {
     return Status::kNotSupported;
   }
   Status DestroyPool(node::ProcessId, node::PoolId) override { return Status::kInvalidValue; }

@@ -78,7 +78,6 @@ constexpr Fixed kFixed[] = {
     ALLRANKS_FIXED(HOST_REGISTER_SUPPORTED, 1),
     ALLRANKS_FIXED(READ_ONLY_HOST_REGISTER_SUPPORTED, 1),
     ALLRANKS_FIXED(MEMORY_POOLS_SUPPORTED, 1),
-    ALLRANKS_FIXED(MEMPOOL_SUPPORTED_HANDLE_TYPES, 0),
     // Behind PCIe the host's memory has no native atomics, and no page table is shared.
     ALLRANKS_FIXED(HOST_NATIVE_ATOMIC_SUPPORTED, 0),
     ALLRANKS_FIXED(ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED, 0),
@@ -162,6 +161,9 @@ int Attribute(const wire::DeviceInfo& info, int device, CUdevice_attribute attri
       return info.max_cluster_size > 1 ? 1 : 0;
     case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
       return info.multicast ? 1 : 0;
+    case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
+      return CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR |
+             (info.fabric ? CU_MEM_HANDLE_TYPE_FABRIC : CU_MEM_HANDLE_TYPE_NONE);
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
       return info.fabric ? 1 : 0;
     case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:

@@ -128,6 +128,7 @@ struct Pool {
   std::uint64_t id = 0;  // 0: a default pool whose number has not been asked for yet
   int device = 0;
   bool standard = false;
+  bool imported = false;  // another process's
 };
 
 // Host memory that devices can use.

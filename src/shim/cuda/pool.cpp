@@ -1,7 +1,8 @@
 // Stream-ordered memory and the pools it comes from. A device's default pool has a handle for ever;
-// its number is the node's and changes with a reset. Sharing pools between processes is not
-// offered: a pool cannot be made with a handle type, and exporting says so.
+// its number is the node's and changes with a reset. Pools made with a handle type can be shared
+// with other processes, and their allocations one by one.
 #include "shim/cuda/driver.h"
+#include "shim/cuda/share.h"
 
 namespace allranks::shim {
 namespace {
@@ -134,7 +135,7 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle) {
   if (ready != CUDA_SUCCESS) return ready;
   if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
   Pool* pool = TheDriver().pools.Find(handle);
-  if (pool == nullptr || pool->device != device) return CUDA_ERROR_INVALID_VALUE;
+  if (pool == nullptr || pool->device != device || pool->imported) return CUDA_ERROR_INVALID_VALUE;
   Hold hold(TheDriver().context_lock);
   TheDriver().current_pools[device] = pool;
   return CUDA_SUCCESS;
@@ -178,8 +179,12 @@ CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* properties)
       properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-      properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
+  constexpr auto kShareable =
+      unsigned{CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR} | unsigned{CU_MEM_HANDLE_TYPE_FABRIC};
+  const auto share = static_cast<unsigned>(properties->handleTypes);
+  const bool fabric = (share & CU_MEM_HANDLE_TYPE_FABRIC) != 0;
+  if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || (share & ~kShareable) != 0 ||
+      (fabric && !TheDriver().devices.front().fabric)) {
     return properties->location.type == CU_MEM_LOCATION_TYPE_INVALID ? CUDA_ERROR_INVALID_VALUE
                                                                      : CUDA_ERROR_NOT_SUPPORTED;
   }
@@ -187,6 +192,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* properties)
   wire::CreatePool request;
   request.device = properties->location.id;
   request.max_size = properties->maxSize;
+  request.share = share;
   wire::PoolReply reply;
   const int status = Call(request, &reply);
   if (status != 0) return Result(status);
@@ -207,7 +213,8 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   Driver& driver = TheDriver();
   {
     Hold hold(driver.context_lock);
-    if (driver.current_pools[pool->device] == pool) driver.current_pools[pool->device] = nullptr;
+    if (!pool->imported && driver.current_pools[pool->device] == pool)
+      driver.current_pools[pool->device] = nullptr;
   }
   driver.pools.Remove(pool);
   delete pool;
@@ -298,5 +305,58 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLo
   const int status = Call(request, &reply);
   if (status == 0)
     *flags = reply.access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  return Result(status);
+}
+
+// --- sharing -----------------------------------------------------------------------------------
+
+CUresult cuMemPoolExportToShareableHandle(void* out, CUmemoryPool pool,
+                                          CUmemAllocationHandleType type,
+                                          unsigned long long flags) {
+  wire::ExportPool request;
+  const CUresult result = NumberOf(pool, &request.pool);
+  if (result != CUDA_SUCCESS) return result;
+  if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  return ExportTo(request, type, out);
+}
+
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* handle, void* from,
+                                            CUmemAllocationHandleType type,
+                                            unsigned long long flags) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (handle == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  wire::ImportPoolReply reply;
+  const CUresult result = ImportFrom(wire::ImportPool{}, type, from, &reply);
+  if (result != CUDA_SUCCESS) return result;
+  auto* pool = new Pool;
+  pool->id = reply.pool;
+  pool->device = reply.device;
+  pool->imported = true;
+  *handle = reinterpret_cast<CUmemoryPool>(TheDriver().pools.Add(pool));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* data, CUdeviceptr address) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (data == nullptr || !IsDeviceAddress(address)) return CUDA_ERROR_INVALID_VALUE;
+  wire::IpcExportReply reply;
+  const int status = Call(wire::ExportPointer{address}, &reply);
+  static_assert(sizeof data->reserved == sizeof reply.handle);
+  if (status == 0) memcpy(data->reserved, reply.handle.data(), sizeof reply.handle);
+  return Result(status);
+}
+
+CUresult cuMemPoolImportPointer(CUdeviceptr* address, CUmemoryPool pool,
+                                CUmemPoolPtrExportData* data) {
+  wire::ImportPointer request;
+  const CUresult result = NumberOf(pool, &request.pool);
+  if (result != CUDA_SUCCESS) return result;
+  if (address == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  memcpy(request.data.data(), data->reserved, sizeof request.data);
+  wire::AddressReply reply;
+  const int status = Call(request, &reply);
+  if (status == 0) *address = reply.address;
   return Result(status);
 }

@@ -114,3 +114,33 @@ cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool,
   return Note(
       cuMemPoolGetAccess(reinterpret_cast<CUmemAccess_flags*>(flags), pool, Driver(location)));
 }
+
+static_assert(sizeof(cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExportData));
+
+cudaError_t cudaMemPoolExportToShareableHandle(void* handle, cudaMemPool_t pool,
+                                               cudaMemAllocationHandleType type, unsigned flags) {
+  ALLRANKS_ENTER();
+  return Note(cuMemPoolExportToShareableHandle(
+      handle, pool, static_cast<CUmemAllocationHandleType>(type), flags));
+}
+cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t* pool, void* handle,
+                                                 cudaMemAllocationHandleType type, unsigned flags) {
+  ALLRANKS_ENTER();
+  return Note(cuMemPoolImportFromShareableHandle(
+      pool, handle, static_cast<CUmemAllocationHandleType>(type), flags));
+}
+cudaError_t cudaMemPoolExportPointer(cudaMemPoolPtrExportData* data, void* pointer) {
+  ALLRANKS_ENTER();
+  return Note(
+      cuMemPoolExportPointer(reinterpret_cast<CUmemPoolPtrExportData*>(data), Ptr(pointer)));
+}
+cudaError_t cudaMemPoolImportPointer(void** pointer, cudaMemPool_t pool,
+                                     cudaMemPoolPtrExportData* data) {
+  ALLRANKS_ENTER();
+  if (pointer == nullptr) return Note(cudaErrorInvalidValue);
+  CUdeviceptr address = 0;
+  const CUresult result =
+      cuMemPoolImportPointer(&address, pool, reinterpret_cast<CUmemPoolPtrExportData*>(data));
+  if (result == CUDA_SUCCESS) *pointer = reinterpret_cast<void*>(address);
+  return Note(result);
+}
