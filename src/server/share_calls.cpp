@@ -150,7 +150,7 @@ void Core::WhenTeamComplete(Thread thread, std::function<Status()> attempt) {
   hosts_.Note(thread, Hosts::Activity::kActs);
   const Status status = attempt();
   if (status != Status::kNotReady) return Fail<M>(thread, status);
-  hosts_.Wait(thread, "devices that have not been added to a multicast object", false);
+  hosts_.Wait(thread, "a call on a multicast object whose team is not complete", false);
   team_waits_[thread] = [this, thread, attempt = std::move(attempt)](Time at) {
     const Status now = attempt();
     if (now == Status::kNotReady) return false;
