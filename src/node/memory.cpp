@@ -11,6 +11,7 @@ namespace allranks::node {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kLargePage = std::uint64_t{2} << 20;
 
 std::uint64_t RoundUp(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -92,10 +93,12 @@ Place Place::Slice(std::uint64_t from, std::uint64_t size) const {
 Address Arena::Take(std::uint64_t size, std::uint64_t granule) {
   const std::uint64_t whole = RoundUp(size == 0 ? 1 : size, granule) + granule;
   if (whole > size_) return 0;
-  Address at = base_;
+  // Large ranges begin where a large page would, which multicast objects ask for.
+  const std::uint64_t align = size >= kLargePage ? kLargePage : granule;
+  Address at = RoundUp(base_, align);
   for (const auto& [start, length] : taken_) {
-    if (start - at >= whole) break;
-    at = start + length;
+    if (start >= at && start - at >= whole) break;
+    at = RoundUp(std::max(at, start + length), align);
   }
   if (at - base_ > size_ - whole) return 0;
   taken_[at] = whole;

@@ -379,6 +379,29 @@ void Bindings() {
   CUDA_EXPECT(cudaErrorIllegalAddress, cudaDeviceSynchronize());
 }
 
+// Stream-ordered memory can be bound as well, by its address.
+void StreamOrdered() {
+  const auto multicast = CreateMulticast(2, kGranule);
+  uint32_t* on[2];
+  for (int d = 0; d < 2; ++d) DRIVER_CHECK(DRIVER(cuMulticastAddDevice)(multicast, d));
+  for (int d = 0; d < 2; ++d) {
+    CUDA_CHECK(cudaSetDevice(d));
+    CUDA_CHECK(cudaMallocAsync(reinterpret_cast<void**>(&on[d]), kGranule, nullptr));
+    CUDA_CHECK(cudaDeviceSynchronize());
+    DRIVER_CHECK(DRIVER(cuMulticastBindAddr)(multicast, 0, CUdeviceptr(on[d]), kGranule, 0));
+  }
+  void* plain = nullptr;
+  CUDA_CHECK(cudaMalloc(&plain, kGranule));
+  DRIVER_EXPECT(CUDA_ERROR_INVALID_VALUE,
+                DRIVER(cuMulticastBindAddr)(multicast, 0, CUdeviceptr(plain), kGranule, 0));
+  uint32_t* all = MapFor<uint32_t>(multicast, kGranule, 0, 1);
+  Store<<<1, 64>>>(all, 77);
+  CUDA_CHECK(cudaDeviceSynchronize());
+  REQUIRE(Fetch(on[0] + 5) == 82 && Fetch(on[1] + 5) == 82, "stream-ordered memory");
+  UnmapAndFree(all, kGranule);
+  DRIVER_CHECK(DRIVER(cuMemRelease)(multicast));
+}
+
 }  // namespace
 
 int main() {
@@ -391,6 +414,7 @@ int main() {
   Loads(buffer);
   VectorLoads(buffer);
   Stores(buffer);
+  StreamOrdered();
   uint32_t* out = ZeroedOn<uint32_t>(3);
   PlainLoad<<<1, 1>>>(reinterpret_cast<uint32_t*>(buffer.everywhere), out);
   CUDA_EXPECT(cudaErrorIllegalAddress, cudaDeviceSynchronize());
