@@ -70,15 +70,17 @@ __global__ void __launch_bounds__(256)
     const int peer = (rank + turn) % kRanks;
     const uint4* source = from.at[rank] + peer * chunk + blockIdx.x * slice;
     uint4* target = to.at[peer] + rank * chunk + blockIdx.x * slice;
-    size_t at = threadIdx.x;
-    for (; at + (kDepth - 1) * blockDim.x < slice; at += kDepth * blockDim.x) {
+    for (size_t at = threadIdx.x; at < slice; at += kDepth * blockDim.x) {
       uint4 value[kDepth];
 #pragma unroll
-      for (int i = 0; i < kDepth; ++i) value[i] = source[at + i * blockDim.x];
+      for (int i = 0; i < kDepth; ++i) {
+        if (at + i * blockDim.x < slice) value[i] = source[at + i * blockDim.x];
+      }
 #pragma unroll
-      for (int i = 0; i < kDepth; ++i) target[at + i * blockDim.x] = value[i];
+      for (int i = 0; i < kDepth; ++i) {
+        if (at + i * blockDim.x < slice) target[at + i * blockDim.x] = value[i];
+      }
     }
-    for (; at < slice; at += blockDim.x) target[at] = source[at];
   }
 }
 

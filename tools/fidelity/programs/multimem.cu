@@ -10,15 +10,17 @@ constexpr int kDepth = 16;  // vectors in flight per thread of the copying kerne
 // `count` vectors by one CTA, kDepth loads before their stores.
 template <class Load, class Store>
 __device__ void Stream(size_t count, Load load, Store store) {
-  size_t at = threadIdx.x;
-  for (; at + (kDepth - 1) * blockDim.x < count; at += kDepth * blockDim.x) {
+  for (size_t at = threadIdx.x; at < count; at += kDepth * blockDim.x) {
     float4 value[kDepth];
 #pragma unroll
-    for (int i = 0; i < kDepth; ++i) value[i] = load(at + i * blockDim.x);
+    for (int i = 0; i < kDepth; ++i) {
+      if (at + i * blockDim.x < count) value[i] = load(at + i * blockDim.x);
+    }
 #pragma unroll
-    for (int i = 0; i < kDepth; ++i) store(at + i * blockDim.x, value[i]);
+    for (int i = 0; i < kDepth; ++i) {
+      if (at + i * blockDim.x < count) store(at + i * blockDim.x, value[i]);
+    }
   }
-  for (; at < count; at += blockDim.x) store(at, load(at));
 }
 
 __global__ void __launch_bounds__(256)
