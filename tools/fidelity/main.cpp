@@ -23,13 +23,14 @@ int Main(int argc, char** argv) {
   CLI::App app{"Compare the virtual node's times with published measurements"};
   bool quick = false, json = false, write = false, check = false;
   int jobs = 2;
-  std::string only, profiles = source + "/profiles";
+  std::string only, from, profiles = source + "/profiles";
   std::string table = source + "/tools/fidelity/points.toml";
   app.add_flag("--quick", quick, "Only the points marked quick");
   app.add_flag("--json", json, "Print the result as JSON");
   app.add_flag("--write", write, "Write docs/fidelity.md and docs/fidelity.svg");
   app.add_flag("--check", check, "Fail if the goals are missed");
   app.add_option("--only", only, "Only experiments whose name contains this");
+  app.add_option("--from", from, "Take the times from an earlier run's --json");
   app.add_option("--points", table, "The table of published points");
   app.add_option("--profiles", profiles, "Folder of the profiles");
   app.add_option("--jobs", jobs, "Experiments at a time")->check(CLI::Range(1, 64));
@@ -45,8 +46,9 @@ int Main(int argc, char** argv) {
     return e.name.find(only) == std::string::npos && e.profile.find(only) == std::string::npos;
   });
   const Places places{ALLRANKS_COMMAND, ALLRANKS_FIDELITY_PROGRAMS, profiles};
-  if (const auto measured = Measure(*points, places, quick, jobs); !measured)
-    return fail(measured.error().message);
+  const auto measured =
+      from.empty() ? Measure(*points, places, quick, jobs) : Recall(*points, from);
+  if (!measured) return fail(measured.error().message);
   const Score score = ScoreOf(*points);
   std::fputs(json ? (JsonOf(*points, score) + "\n").c_str() : TableOf(*points, score).c_str(),
              stdout);

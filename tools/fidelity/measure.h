@@ -17,4 +17,7 @@ struct Places {
 // points marked so. What a program prints to stderr is passed on.
 Result<void> Measure(Points& points, const Places& places, bool quick, int jobs);
 
+// The same from what an earlier run printed with --json.
+Result<void> Recall(Points& points, const std::string& path);
+
 }  // namespace allranks::fidelity

@@ -128,7 +128,7 @@ double Calls(const std::function<void(int rank, cudaStream_t stream)>& tiles) {
   return OnRanks(kRanks, Over::kMean, [&](int rank) {
     cudaStream_t stream = NewStream();
     return BackToBack(
-        stream, 1, 3, [&] { meet(rank, stream); },
+        stream, 1, 2, [&] { meet(rank, stream); },
         [&](int) {
           CountedBarrierKernel<<<1, 1, 0, stream>>>(counter, rank, kRanks);
           tiles(rank, stream);
