@@ -55,18 +55,10 @@ double Now() {
 }
 
 // A host of the shipped profile's devices, as many as fit behind one switch.
-Profile OneSwitch() {
+Profile LargeHost() {
   auto profile = LoadProfile(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml");
   CHECK(profile.has_value());
-  const std::string all = fmt::format("gpu[0-{}]", kMaxDevices - 1);
-  Topology topology;
-  topology.kinds = profile->topology.kinds;
-  TopologyText text;
-  text.names[static_cast<int>(Topology::Kind::kCpu)] = {"cpu"};
-  text.names[static_cast<int>(Topology::Kind::kNvswitch)] = {"nvswitch"};
-  text.wires = {{all, "nvswitch", "nvlink"}, {all, "cpu", "pcie"}};
-  CHECK(BuildTopology(text, 1, kMaxDevices, &topology).has_value());
-  profile->topology = std::move(topology);
+  profile->topology = OneSwitch(profile->topology.kinds, "nvlink", "pcie", 1, kMaxDevices);
   profile->machine = {1, kMaxDevices};
   return std::move(*profile);
 }
@@ -76,7 +68,7 @@ class AllReduce {
   AllReduce(int devices, std::uint64_t bytes) : devices_(devices), bytes_(bytes) {
     MachineOptions options;
     options.devices = devices;
-    auto machine = Machine::Create(OneSwitch(), options);
+    auto machine = Machine::Create(LargeHost(), options);
     CHECK(machine.has_value());
     machine_ = std::move(*machine);
     process_ = machine_->AddProcess(0, 0);
@@ -232,7 +224,7 @@ double IdleMegabytes(int devices) {
   };
   MachineOptions options;
   options.devices = devices;
-  const Profile profile = OneSwitch();
+  const Profile profile = LargeHost();
   const double before = resident();
   const auto machine = Machine::Create(profile, options);
   CHECK(machine.has_value());

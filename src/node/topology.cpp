@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "base/check.h"
+
 namespace allranks::node {
 namespace {
 
@@ -239,26 +241,18 @@ Topology FewerDevices(const Topology& topology, int devices_per_host, int keep) 
   return fewer;
 }
 
-Topology OneSwitch(const Topology& base, int devices) {
+Topology OneSwitch(std::vector<LinkKind> kinds, const std::string& to_switch,
+                   const std::string& to_cpu, int hosts, int devices_per_host) {
+  const std::string all =
+      devices_per_host == 1 ? "gpu0" : fmt::format("gpu[0-{}]", devices_per_host - 1);
+  TopologyText text;
+  text.names[static_cast<std::size_t>(Topology::Kind::kCpu)] = {"cpu"};
+  text.names[static_cast<std::size_t>(Topology::Kind::kNvswitch)] = {"nvswitch"};
+  text.wires = {{all, "nvswitch", to_switch}, {all, "cpu", to_cpu}};
   Topology topology;
-  topology.kinds = base.kinds;
-  const auto kind_to = [&](Topology::Kind wanted) {
-    for (const Topology::Link& link : base.links) {
-      if (link.a == 0 && base.vertices[static_cast<std::size_t>(link.b)].kind == wanted) {
-        return link.kind;
-      }
-    }
-    return 0;
-  };
-  for (int d = 0; d < devices; ++d) {
-    topology.vertices.push_back({Topology::Kind::kDevice, fmt::format("gpu{}", d), 0, d});
-  }
-  topology.vertices.push_back({Topology::Kind::kNvswitch, "nvswitch", 0, 0});
-  topology.vertices.push_back({Topology::Kind::kCpu, "cpu0", 0, 0});
-  for (int d = 0; d < devices; ++d) {
-    topology.links.push_back({d, devices, kind_to(Topology::Kind::kNvswitch)});
-    topology.links.push_back({d, devices + 1, kind_to(Topology::Kind::kPcieSwitch)});
-  }
+  topology.kinds = std::move(kinds);
+  const auto built = BuildTopology(text, hosts, devices_per_host, &topology);
+  CHECK(built.has_value());
   return topology;
 }
 

@@ -72,9 +72,10 @@ Result<void> BuildTopology(const TopologyText& text, int hosts, int devices_per_
 // The same with only the first `keep` devices of each host, and the links of those.
 Topology FewerDevices(const Topology& topology, int devices_per_host, int keep);
 
-// All on one host: so many devices behind one switch and one CPU, by the kinds of link that join
-// gpu0 to such in `base`. For machines larger than any profile has.
-Topology OneSwitch(const Topology& base, int devices);
+// Hosts of so many devices, each behind one switch and one CPU, by kinds of link that `kinds` has.
+// For machines larger than any profile, and for tests.
+Topology OneSwitch(std::vector<LinkKind> kinds, const std::string& to_switch,
+                   const std::string& to_cpu, int hosts, int devices_per_host);
 
 // Links at a vertex with that name, or the one link between two ("gpu0-nvswitch"). Empty: none.
 std::vector<int> LinksNamed(const Topology& topology, const std::string& name);

@@ -91,12 +91,14 @@ TEST(FabricTest, ALongTransferGetsThePayloadRateOfItsPackets) {
   const LinkKind& nvlink = profile.topology.kinds[0];
   ASSERT_EQ(nvlink.name, "nvlink");
   const std::uint64_t bytes = 64 << 20;
-  for (const Mover mover : {Mover::kSm, Mover::kTma, Mover::kCopyEngine}) {
+  // As the profile says: stores in packets of 64 bytes, bulk copies 128, copy engines 256.
+  const std::pair<Mover, double> movers[] = {
+      {Mover::kSm, 64}, {Mover::kTma, 128}, {Mover::kCopyEngine, 256}};
+  for (const auto& [mover, payload] : movers) {
     Fabric fabric = Make(profile);
     const Route& way = fabric.Way(0, 1);
     const std::uint32_t packets = fabric.Packets(way, mover, bytes);
     const Time there = fabric.Send(way, Packet::kWrite, bytes, packets, 0, mover);
-    const double payload = static_cast<double>(bytes / packets);
     const double expected =
         nvlink.gbs * nvlink.efficiency * payload / (payload + nvlink.write_bytes);
     EXPECT_NEAR(Gbs(bytes, there), expected, expected * 0.01) << NameOf(mover);
@@ -212,7 +214,7 @@ TEST(FabricTest, FewerDevicesKeepTheirLinks) {
   Fabric fabric = Make(profile);
   EXPECT_EQ(fabric.topology().vertices[5].name, "node1.gpu2");
   EXPECT_EQ(Shape(fabric, fabric.Way(3, 5)), "/node1.nvswitch/node1.gpu2");
-  profile.topology = OneSwitch(profile.topology, 72);
+  profile.topology = OneSwitch(profile.topology.kinds, "nvlink", "pcie", 1, 72);
   profile.machine = {1, 72};
   Fabric large = Make(profile);
   EXPECT_EQ(Shape(large, large.Way(0, 71)), "/nvswitch/gpu71");

@@ -2,8 +2,6 @@
 // something to whom, and that peer access has no limit at 64.
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <string>
 
@@ -18,16 +16,7 @@ std::unique_ptr<Machine> Make(int hosts, int devices_per_host, int devices = 0) 
   EXPECT_TRUE(profile);
   profile->machine.hosts = hosts;
   profile->machine.devices_per_host = devices_per_host;
-  Topology topology;
-  topology.kinds = profile->topology.kinds;
-  const std::string all =
-      devices_per_host == 1 ? "gpu0" : fmt::format("gpu[0-{}]", devices_per_host - 1);
-  TopologyText text;
-  text.names[static_cast<int>(Topology::Kind::kCpu)] = {"cpu"};
-  text.names[static_cast<int>(Topology::Kind::kNvswitch)] = {"nvswitch"};
-  text.wires = {{all, "nvswitch", "nvlink"}, {all, "cpu", "pcie"}};
-  EXPECT_TRUE(BuildTopology(text, hosts, devices_per_host, &topology));
-  profile->topology = topology;
+  profile->topology = OneSwitch(profile->topology.kinds, "nvlink", "pcie", hosts, devices_per_host);
   MachineOptions options;
   options.devices = devices;
   auto machine = Machine::Create(*profile, options);

@@ -1,9 +1,9 @@
 // Four ranks on two hosts, as `mpirun` or a rank's number places them: each sees two devices and
 // the name of its host; an IPC handle works on the same host and is refused on the other.
 //
-// run by_rank: --profile {two_hosts} --devices 2 | -n 4
-// run by_name: --profile {two_hosts} --devices 2 | --host node0:2,node1:2 -n 4
-// run by_node: --profile {two_hosts} --devices 2 | --host node0:2,node1:2 --map-by node -n 4
+// run by_rank: --profile h100x8x2-ib --devices 2 | -n 4
+// run by_name: --profile h100x8x2-ib --devices 2 | --host node0:2,node1:2 -n 4
+// run by_node: --profile h100x8x2-ib --devices 2 | --host node0:2,node1:2 --map-by node -n 4
 #include <mpi.h>
 #include <unistd.h>
 

@@ -4,7 +4,7 @@
 //
 // run 3: --ranks 3
 // run 8: --ranks 8
-// run two_hosts: --profile {two_hosts} --devices 3 --ranks 6
+// run two_hosts: --profile h100x8x2-ib --devices 3 --ranks 6
 // run network: --profile h100x8x2-ib --ranks 16
 // run nvl72: --profile gb200nvl72 --ranks 72
 #include <arpa/inet.h>
