@@ -251,11 +251,14 @@ bool ResolveGlobalAt(World& world, const Path& path, Address address, int lane, 
                 fmt::format("{} {}, thread {}", launch.code->forms[path.pc], what, thread));
     return false;
   };
+  bool dead = false;
   const RangeError error =
       FindRange(process.table, address, size, write, place, [&](const Mapping& mapping) {
-        return !world.MayAccess(process, mapping, device, write) ? RangeError::What::kNoAccess
-               : write && mapping.read_only                      ? RangeError::What::kReadOnly
-                                                                 : RangeError::What::kNone;
+        dead = world.faulty_links && !world.Reachable(*launch.device, mapping);
+        return dead                                                ? RangeError::What::kNoAccess
+               : !world.MayAccess(process, mapping, device, write) ? RangeError::What::kNoAccess
+               : write && mapping.read_only                        ? RangeError::What::kReadOnly
+                                                                   : RangeError::What::kNone;
       });
   switch (error.what) {
     case RangeError::What::kNone:
@@ -270,6 +273,11 @@ bool ResolveGlobalAt(World& world, const Path& path, Address address, int lane, 
                               address - error.mapping->base + error.mapping->offset,
                               error.mapping->object->name, error.mapping->object->size));
     case RangeError::What::kNoAccess:
+      if (dead) {
+        return fail(
+            Status::kNvlinkUncorrectable,
+            fmt::format("accesses {} over a link that is dead", error.mapping->object->name));
+      }
       return fail(Status::kIllegalAddress, world.NoAccess(process, *error.mapping, device));
     case RangeError::What::kReadOnly:
       return fail(Status::kIllegalAddress, "writes constant memory");

@@ -139,15 +139,8 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
   record.bytes_written += size;
   Time done = read, acknowledged = read;
   if (to.multicast) {
-    std::vector<Replica> replicas;
-    for (const Place::Part& part : *to.parts) {
-      if (part.at == 0) replicas.push_back({part.object, part.offset});
-    }
     record.remote_bytes += size;
-    done =
-        world.ChargeMulticastStore(cta, replicas, world.Touch(*to.object, to.offset, size), read);
-    for (const Replica& replica : replicas)
-      acknowledged = std::max(acknowledged, done + world.AckDelay(device, *replica.object));
+    done = ChargeMulticast(world, cta, to, read, &acknowledged);
   } else {
     to.ForParts(size, [&](Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
       if (part.device != device.number) record.remote_bytes += bytes;
@@ -176,6 +169,27 @@ void Commit(Path& path, std::uint32_t lanes) {
 }
 
 }  // namespace
+
+Time ChargeMulticast(World& world, const Cta& cta, const Place& to, Time at, Time* acknowledged) {
+  Time done = at;
+  const std::vector<Place::Part>& parts = *to.parts;
+  for (std::size_t first = 0; first < parts.size();) {
+    std::vector<Replica> replicas;
+    std::size_t next = first;
+    for (; next < parts.size() && parts[next].at == parts[first].at; ++next) {
+      replicas.push_back({parts[next].object, parts[next].offset});
+    }
+    const Reach reach = world.Touch(*parts[first].object, parts[first].offset, parts[first].size);
+    const Time there = world.ChargeMulticastStore(cta, replicas, reach, at);
+    done = std::max(done, there);
+    for (const Replica& replica : replicas) {
+      *acknowledged =
+          std::max(*acknowledged, there + world.AckDelay(*cta.launch->device, *replica.object));
+    }
+    first = next;
+  }
+  return done;
+}
 
 void StartTransfer(World& world, std::shared_ptr<Transfer> transfer, Time read, Time done) {
   transfer->world = &world;

@@ -47,6 +47,10 @@ bool AddTargets(World& world, const Path& path, const AsyncOp& a, int lane, std:
 // Notes the transfer in the lane's open bulk group.
 void JoinGroup(Path& path, int lane, Time read, Time done);
 
+// A store to all replicas of a multicast range: when the last one has it, and (raising
+// `acknowledged`) when that is known.
+Time ChargeMulticast(World& world, const Cta& cta, const Place& to, Time at, Time* acknowledged);
+
 // How long shared memory needs for so many bytes.
 Time SharedTime(const World& world, std::uint64_t bytes);
 

@@ -156,10 +156,14 @@ ProcessId MachineImpl::AddProcess(int rank, int host) {
     made.visible.push_back(d);
   NumberDevices(made);
   const int count = DeviceCount(id);
-  const auto slot = static_cast<std::uint64_t>(rank % kPinnedArenas);
+  // Ranks are what processes say they are: any number.
+  const std::uint64_t number = static_cast<std::uint32_t>(rank);
+  const std::uint64_t slot = number % kPinnedArenas;
   made.pinned = Arena(kPinnedArena + slot * kPinnedStride, kPinnedStride);
   for (int d = 0; d < count; ++d) {
-    const auto arena = static_cast<std::uint64_t>((rank * count + d) % kDeviceArenas);
+    const std::uint64_t arena =
+        (number * static_cast<std::uint64_t>(count) + static_cast<std::uint64_t>(d)) %
+        kDeviceArenas;
     made.device_arenas.emplace_back(kDeviceArena + arena * kDeviceStride, kDeviceStride);
   }
   made.peers.resize(static_cast<std::size_t>(count));

@@ -173,6 +173,12 @@ Status MachineImpl::Prefetch(ProcessId id, StreamId stream, Address address, std
 void MachineImpl::StartMove(Operation& op) {
   const int from = op.dst.object->device;
   Device& runner = world_.devices[static_cast<std::size_t>(op.device)];
+  if (world_.faulty_links && !world_.CanCopy(from, op.target)) {
+    FailDevice(op.process, op.device, Status::kNvlinkUncorrectable,
+               "managed memory would have to move over a link that is dead");
+    Complete(op.id, world_.now);
+    return;
+  }
   const Time arrival =
       from == op.target
           ? world_.now

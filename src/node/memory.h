@@ -221,6 +221,10 @@ RangeError FindRange(const AddressTable& table, Address address, std::uint64_t s
     const std::uint64_t within = address + at - mapping->base;
     if (within >= mapping->Room()) return {What::kBeyond, at == 0 ? mapping : before};
     if (const What wrong = check(*mapping); wrong != What::kNone) return {wrong, mapping};
+    // All of a range is multicast, or nothing.
+    if (at != 0 && place->multicast != (mapping->multicast != nullptr)) {
+      return {What::kBeyond, before};
+    }
     const std::uint64_t offset = within + mapping->offset;
     std::uint64_t part = std::min(size - at, mapping->Room() - within);
     if (mapping->multicast != nullptr) {

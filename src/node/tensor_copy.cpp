@@ -200,14 +200,17 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
     if (run.global.object == nullptr) continue;
     object = run.global.object;
     moved += run.size;
-    reach.bytes += (run.global.offset % 32 + run.size + 31) / 32 * 32;
-    const std::uint64_t end = (run.global.offset + run.size - 1) / 128;
-    for (std::uint64_t line = run.global.offset / 128; line <= end; ++line) {
-      if (line == last_line) continue;  // chunks of swizzled rows are neighbours
-      last_line = line;
-      ++reach.lines;
-      if (!world.InL2(*object, line)) ++reach.missed;
-    }
+    if (run.global.multicast) continue;
+    run.global.ForParts(run.size, [&](const Object& part, std::uint64_t offset, std::uint64_t,
+                                      std::uint64_t bytes) {
+      reach.bytes += (offset % 32 + bytes + 31) / 32 * 32;
+      for (std::uint64_t line = offset / 128; line <= (offset + bytes - 1) / 128; ++line) {
+        if (line == last_line) continue;  // chunks of swizzled rows are neighbours
+        last_line = line;
+        ++reach.lines;
+        if (!world.InL2(part, line)) ++reach.missed;
+      }
+    });
   }
   if (map.swizzle != 0) reach.bytes = moved;  // neighbouring chunks share sectors
   const Time now = path.clock;
@@ -260,15 +263,14 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
   Time done = read, acknowledged = read;
   if (object != nullptr) {
     if (object->device != device.number) record.remote_bytes += moved;
-    std::vector<Replica> replicas;
-    for (const Run& run : tile->runs) {
-      if (!run.global.multicast || !replicas.empty()) continue;
-      for (const Place::Part& part : *run.global.parts)
-        replicas.push_back({part.object, part.offset});
+    if (reach.bytes != 0) {
+      done = world.ChargeStore(cta, Mover::kTma, *object, reach, read);
+      acknowledged = done + world.AckDelay(device, *object);
     }
-    done = replicas.empty() ? world.ChargeStore(cta, Mover::kTma, *object, reach, read)
-                            : world.ChargeMulticastStore(cta, replicas, reach, read);
-    acknowledged = done + world.AckDelay(device, *object);
+    for (const Run& run : tile->runs) {
+      if (run.global.object == nullptr || !run.global.multicast) continue;
+      done = std::max(done, ChargeMulticast(world, cta, run.global, read, &acknowledged));
+    }
   }
   cta.store_arrival = std::max(cta.store_arrival, acknowledged);
   JoinGroup(path, lane, read, done);

@@ -24,7 +24,7 @@ std::int64_t Units(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes
 }  // namespace
 
 bool World::InL2(const Object& object, std::uint64_t line) {
-  if (object.device < 0) return true;
+  if (object.device < 0 || line * kLine >= object.size) return true;
   L2Stamps& stamps = object.stamps;
   if (stamps == nullptr) {
     const std::uint64_t lines = (object.size + kLine - 1) / kLine;

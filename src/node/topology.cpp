@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/check.h"
 
@@ -69,33 +70,37 @@ class Builder {
   }
 
  private:
-  // Every device of a host must have a way to the others and to a CPU, none of it through devices.
+  // Every device must have a way to the others of its host and to a CPU there, none of it through
+  // devices.
   Result<void> Connected() const {
-    for (int host = 0; host < hosts_; ++host) {
-      const int first = host * devices_;
-      std::set<int> reached = {first};
-      std::vector<int> open = {first};
+    std::vector<std::vector<int>> beside(out_->vertices.size());
+    for (const Topology::Link& link : out_->links) {
+      beside[std::size_t(link.a)].push_back(link.b);
+      beside[std::size_t(link.b)].push_back(link.a);
+    }
+    for (int from = 0; from < hosts_ * devices_; ++from) {
+      const int host = from / devices_;
+      std::vector<char> reached(out_->vertices.size());
+      std::vector<int> open = {from};
+      reached[std::size_t(from)] = 1;
       bool cpu = false;
       while (!open.empty()) {
-        const int vertex = open.back();
+        const int at = open.back();
         open.pop_back();
-        cpu |= out_->vertices[std::size_t(vertex)].kind == Topology::Kind::kCpu;
-        if (vertex != first &&
-            out_->vertices[std::size_t(vertex)].kind == Topology::Kind::kDevice) {
-          continue;
-        }
-        for (const Topology::Link& link : out_->links) {
-          const int other = link.a == vertex ? link.b : link.b == vertex ? link.a : -1;
-          if (other >= 0 && reached.insert(other).second) open.push_back(other);
+        const Topology::Vertex& vertex = out_->vertices[std::size_t(at)];
+        cpu |= vertex.kind == Topology::Kind::kCpu && vertex.host == host;
+        if (at != from && vertex.kind == Topology::Kind::kDevice) continue;
+        for (const int other : beside[std::size_t(at)]) {
+          if (std::exchange(reached[std::size_t(other)], 1) == 0) open.push_back(other);
         }
       }
-      for (int d = first; d < first + devices_; ++d) {
-        if (!reached.contains(d)) {
-          return Fail("{} has no way to {}", out_->vertices[std::size_t(first)].name,
-                      out_->vertices[std::size_t(d)].name);
+      const std::string& name = out_->vertices[std::size_t(from)].name;
+      for (int d = host * devices_; d < (host + 1) * devices_; ++d) {
+        if (reached[std::size_t(d)] == 0) {
+          return Fail("{} has no way to {}", name, out_->vertices[std::size_t(d)].name);
         }
       }
-      if (!cpu) return Fail("{} has no way to a CPU", out_->vertices[std::size_t(first)].name);
+      if (!cpu) return Fail("{} has no way to a CPU of its host", name);
     }
     return {};
   }

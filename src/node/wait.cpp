@@ -377,22 +377,26 @@ void World::Park(Path& path, SpinState& spin, std::uint64_t skip) {
     read.object->watches.push_back(
         {read.offset, read.size, &path, 0, static_cast<std::uint32_t>(i)});
   }
-  LoadLinks(path, spin, 1);
+  const Device& device = *path.warp->cta->launch->device;
+  for (SpinRead& read : spin.reads) {
+    const Object& object = *read.object;
+    const bool own = object.kind == Object::Kind::kShared || object.device == device.number;
+    read.way = own ? nullptr : &WayFrom(device, object);
+  }
+  LoadLinks(spin, 1);
   if (skip != kForever) Schedule(path, skip, true);
   if (listener != nullptr) Tell(path, true, path.clock);
   ReleaseJoins(*path.warp);
 }
 
-void World::LoadLinks(const Path& path, const SpinState& spin, int sign) {
-  const Device& device = *path.warp->cta->launch->device;
+void World::LoadLinks(const SpinState& spin, int sign) {
   for (const SpinRead& read : spin.reads) {
-    const Object& object = *read.object;
-    if (object.kind == Object::Kind::kShared || object.device == device.number) continue;
+    if (read.way == nullptr) continue;
     // Each poll brings a sector; GB/s are bytes per ns.
     const double gbs = kPollBytes * 1000.0 / static_cast<double>(std::max<Time>(spin.period, 1));
-    fabric.Background(WayFrom(device, object), sign * gbs);
+    fabric.Background(*read.way, sign * gbs);
     if (sign < 0) {
-      fabric.CountPolls(WayFrom(device, object),
+      fabric.CountPolls(*read.way,
                         static_cast<std::uint64_t>(kPollBytes) * (spin.due ? spin.skip : 0));
     }
   }
@@ -452,7 +456,7 @@ void World::NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size
 
 void World::Unpark(Path& path) {
   if (path.parked == nullptr) return;
-  LoadLinks(path, *path.parked, -1);
+  LoadLinks(*path.parked, -1);
   if (listener != nullptr) Tell(path, false, std::max(path.clock, now));
   for (const SpinRead& read : path.parked->reads) {
     auto& watches = read.object->watches;
@@ -518,7 +522,8 @@ void World::WakeAll(Object& object) {
     Wake(path);
     QueuePath(path, at);
   }
-  object.watches.clear();
+  // Hosts and streams wait on: the object may live, and be written, under another address.
+  std::erase_if(object.watches, [](const Watch& watch) { return watch.path != nullptr; });
   Forget(object);
 }
 

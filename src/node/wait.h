@@ -31,6 +31,7 @@ struct SpinRead {
   Time delay = 0;                   // from the load's issue to its sampling
   Time span = 0;                    // how long it went on looking: a try_wait sees a later write
   std::uint32_t pc = 0;
+  const Route* way = nullptr;  // while parked: that its polls load; null for own memory
 
   // Whether memory still holds what was read.
   bool Current() const;

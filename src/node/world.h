@@ -465,7 +465,7 @@ class World {
   std::uint64_t StableSpin(const Path& path, SpinState& spin) const;
   void Park(Path& path, SpinState& spin, std::uint64_t skip);
   // Polls of a parked path load the links: from now on, or (sign -1) no longer.
-  void LoadLinks(const Path& path, const SpinState& spin, int sign);
+  void LoadLinks(const SpinState& spin, int sign);
   void Schedule(Path& path, std::uint64_t skip, bool by_timer);
   void Push(Path& path, Time time);
   // Never 0 and never the same twice: order_seed only permutes them.

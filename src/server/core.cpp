@@ -62,7 +62,7 @@ Core::Core(std::unique_ptr<node::Machine> machine, CoreOptions options)
               [this](std::int32_t rank, Time at) { ProcessEnded(rank, at); }}) {
   if (options_.interrupt != nullptr) machine_->SetInterrupt(options_.interrupt);
   machine_->SetHostCaller([this](const node::HostCall& call, Time at) { HostCallDue(call, at); });
-  machine_->SetRankKiller([this](int rank, Time) { KillRank(rank); });
+  machine_->SetRankKiller([this](int rank, Time at) { KillRank(rank, at); });
 }
 
 Core::~Core() = default;
@@ -125,16 +125,22 @@ void Core::ProcessExited(pid_t pid) {
   ran_natively_ = true;  // its ends of pipes have been closed
 }
 
-// The rank that a launcher called so, or else the process that the node counts as that one.
-void Core::KillRank(std::int32_t rank) {
-  const auto labelled = std::find_if(processes_.begin(), processes_.end(),
-                                     [&](const auto& entry) { return entry.second.label == rank; });
-  const auto found = labelled != processes_.end() ? labelled : processes_.find(rank);
-  if (found == processes_.end() || found->second.pid <= 0) return;
-  const pid_t pid = found->second.pid;
-  if (options_.log) options_.log(fmt::format("rank {} (pid {}) is killed by --fault", rank, pid));
-  if (options_.kill_process) options_.kill_process(pid);
-  ProcessExited(pid);
+// All processes that a launcher called so (a shell and what it started), or else the one that the
+// node counts as that rank.
+void Core::KillRank(std::int32_t rank, Time at) {
+  std::vector<pid_t> pids;
+  for (const auto& [number, process] : processes_)
+    if (process.label == rank && process.pid > 0) pids.push_back(process.pid);
+  if (const auto found = processes_.find(rank);
+      pids.empty() && found != processes_.end() && found->second.pid > 0)
+    pids.push_back(found->second.pid);
+  if (pids.empty()) return;
+  hosts_.AdvanceTo(at);
+  for (const pid_t pid : pids) {
+    if (options_.log) options_.log(fmt::format("rank {} (pid {}) is killed by --fault", rank, pid));
+    if (options_.kill_process) options_.kill_process(pid);
+    ProcessExited(pid);
+  }
   machine_->Stop();  // others may have something to do now
 }
 

@@ -210,7 +210,7 @@ class Core {
   void Release(ThreadRecord& record, Thread thread);
   void ThreadEnded(Thread thread, Time at);
   void ProcessEnded(std::int32_t rank, Time at);
-  void KillRank(std::int32_t rank);
+  void KillRank(std::int32_t rank, Time at);
   bool RunMachine(std::optional<Time> due);
   bool PollDescriptors();
   // `device_users`: only what processes wait for that have used a device; others are launchers,

@@ -87,7 +87,7 @@ class NodeProcess {
                           .limits = {},
                           .log = Log,
                           .watch_process = [this](pid_t pid) { return Watch(pid); },
-                          .kill_process = [](pid_t pid) { kill(pid, SIGKILL); },
+                          .kill_process = [this](pid_t pid) { Kill(pid); },
                           .interrupt = &interrupt,
                           .trace = trace}) {
     CHECK(epoll_.get() >= 0);
@@ -136,6 +136,7 @@ class NodeProcess {
     epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
   }
   bool Watch(pid_t pid);
+  void Kill(pid_t pid);
   void Accept();
   void Known(Connection& connection);
   void Serve(Connection& connection, std::uint32_t events);
@@ -165,6 +166,12 @@ bool NodeProcess::Watch(pid_t pid) {
   processes_.emplace(fd, std::pair{wire::Fd(fd), pid});
   Add(fd, EPOLLIN);
   return true;
+}
+
+// By descriptor: a pid may have become another process's.
+void NodeProcess::Kill(pid_t pid) {
+  for (const auto& [fd, process] : processes_)
+    if (process.second == pid) syscall(SYS_pidfd_send_signal, fd, SIGKILL, nullptr, 0);
 }
 
 void NodeProcess::Accept() {
