@@ -8,7 +8,7 @@
 namespace allranks::node {
 namespace {
 
-constexpr std::size_t kMaxBindings = 1 << 12;  // of one object
+constexpr std::size_t kMaxBindings = 512;  // of one object; each one is looked at for every other
 
 bool Aligned(std::uint64_t value) { return value % VirtualMemory::kGranularity == 0; }
 

@@ -63,7 +63,8 @@ int SharedHandles::Export(ProcessId process, const std::shared_ptr<Shared>& what
 
 std::shared_ptr<Shared> SharedHandles::Find(int fd) const {
   std::pair<dev_t, ino_t> key;
-  if (fd < 0 || !Key(fd, &key)) return nullptr;
+  // Only a pipe is asked what it is: a file's system might not answer.
+  if (fd < 0 || fcntl(fd, F_GETPIPE_SZ) < 0 || !Key(fd, &key)) return nullptr;
   const auto it = descriptors_.find(key);
   return it == descriptors_.end() ? nullptr : it->second.what;
 }

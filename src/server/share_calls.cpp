@@ -22,10 +22,12 @@ void Core::Handle(Thread thread, const wire::CreateMemory& message, Time) {
   Reply<wire::CreateMemory>(thread, {.handle = handle}, status);
 }
 
-void Core::Handle(Thread thread, const wire::ReleaseMemory& message, Time) {
+void Core::Handle(Thread thread, const wire::ReleaseMemory& message, Time at) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  Fail<wire::ReleaseMemory>(thread,
-                            machine_->virtual_memory().Release(MachineOf(thread), message.handle));
+  const Status status = machine_->virtual_memory().Release(MachineOf(thread), message.handle);
+  // Somebody may wait for the team of an object that is no longer his.
+  std::erase_if(team_waits_, [at](const auto& entry) { return entry.second(at); });
+  Fail<wire::ReleaseMemory>(thread, status);
 }
 
 void Core::Handle(Thread thread, const wire::RetainMemory& message, Time) {
