@@ -1,3 +1,5 @@
+// Runs the experiments' programs on the virtual node, several at a time, and reads the times that
+// they print. See measure.h.
 #include "fidelity/measure.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// points.toml → Points, and what makes the comparison a fair one: who was fitted, and on what. See
+// points.h.
 #include "fidelity/points.h"
 
 #include <toml++/toml.h>
@@ -82,6 +84,33 @@ Result<Parameter> ReadParameter(const toml::table& table, const std::string& pro
   return parameter;
 }
 
+// At most half of the experiments are fitted, and every parameter is fitted on such ones only:
+// their names stand between backquotes.
+Result<void> Fair(const Points& points) {
+  std::set<std::string> fitted;
+  for (const Experiment& experiment : points.experiments)
+    if (experiment.fitted) fitted.insert(experiment.name);
+  if (fitted.size() * 2 > points.experiments.size())
+    return Fail("{} of {} experiments are fitted: at most half may be", fitted.size(),
+                points.experiments.size());
+  for (const Parameter& parameter : points.parameters) {
+    const std::string& text = parameter.fitted_on;
+    bool any = false;
+    for (std::size_t from = text.find('`'); from != std::string::npos;) {
+      const std::size_t to = text.find('`', from + 1);
+      if (to == std::string::npos) break;
+      const std::string name = text.substr(from + 1, to - from - 1);
+      if (!fitted.contains(name))
+        return Fail("{} of {} is fitted on {}, which is no fitted experiment", parameter.key,
+                    parameter.profile, name);
+      any = true;
+      from = text.find('`', to + 1);
+    }
+    if (!any) return Fail("{} of {} is fitted on nothing", parameter.key, parameter.profile);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Points> LoadPoints(const std::string& path, const std::string& profiles) {
@@ -111,6 +140,7 @@ Result<Points> LoadPoints(const std::string& path, const std::string& profiles) 
       points.parameters.push_back(std::move(*parameter));
     }
   }
+  if (const auto fair = Fair(points); !fair) return Fail("{}: {}", path, fair.error().message);
   return points;
 }
 

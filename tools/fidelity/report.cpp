@@ -1,3 +1,5 @@
+// The result as a table, as JSON and as docs/fidelity.md with its figure (gnuplot draws it). See
+// report.h.
 #include "fidelity/report.h"
 
 #include <fmt/format.h>

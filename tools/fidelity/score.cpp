@@ -1,3 +1,4 @@
+// Errors, means and the order of schemes. See score.h.
 #include "fidelity/score.h"
 
 #include <fmt/format.h>
