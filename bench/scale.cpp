@@ -35,7 +35,7 @@ constexpr int kMaxDevices = 72;
 constexpr std::int64_t kMaxBlocks = 16;
 // What --quick accepts beyond linear, as a slope: in devices of the time per byte moved, in bytes
 // of the time. Room for a noisy machine and for caches.
-constexpr double kSteepest = 0.35;
+constexpr double kSteepest = 0.5;
 
 struct Params {
   Address buffer[kMaxRanks];
@@ -270,7 +270,7 @@ int Main(bool quick) {
   for (const std::uint64_t bytes : sizes) {
     for (const int n : devices) {
       const Point point =
-          Measure(n, bytes, bytes * static_cast<std::uint64_t>(n) > 64 << 20 ? 1 : 3);
+          Measure(n, bytes, bytes * static_cast<std::uint64_t>(n) > 64 << 20 ? 1 : 5);
       points[{n, bytes}] = point;
       fmt::print("| {} | {} | {:.4f} | {:.4f} | {:.2f} | {:.1f} | {:.0f} | {:.3f} | {:.1f} |\n",
                  Size(bytes), n, point.wall_s, point.run_s, point.run_s * 1e9 / point.moved,

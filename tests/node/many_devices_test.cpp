@@ -124,19 +124,20 @@ TEST(ManyDevicesTest, AProcessSeesItsHostOnly) {
 
 TEST(ManyDevicesTest, FewerDevicesKeepTheirLinks) {
   TopologyText text;
+  text.names[static_cast<int>(Topology::Kind::kCpu)] = {"cpu"};
   text.names[static_cast<int>(Topology::Kind::kNvswitch)] = {"nvswitch"};
-  text.wires = {{"gpu[0-3]", "nvswitch", "nvlink"}};
+  text.wires = {{"gpu[0-3]", "nvswitch", "nvlink"}, {"gpu[0-3]", "cpu", "nvlink"}};
   text.meshes = {{"gpu[0-3]", "", "nvlink"}};
   Topology topology;
   topology.kinds.push_back({.name = "nvlink"});
   ASSERT_TRUE(BuildTopology(text, 2, 4, &topology));
   const Topology fewer = FewerDevices(topology, 4, 2);
-  ASSERT_EQ(fewer.vertices.size(), 6u);
+  ASSERT_EQ(fewer.vertices.size(), 8u);
   for (int d = 0; d < 4; ++d) {
     EXPECT_EQ(fewer.vertices[static_cast<std::size_t>(d)].index, d);
     EXPECT_EQ(fewer.vertices[static_cast<std::size_t>(d)].host, d / 2);
   }
-  EXPECT_EQ(fewer.links.size(), 6u);  // of each host two wires and one pair
+  EXPECT_EQ(fewer.links.size(), 10u);  // of each host four wires and one pair
   for (const Topology::Link& link : fewer.links)
     EXPECT_EQ(fewer.vertices[static_cast<std::size_t>(link.a)].host,
               fewer.vertices[static_cast<std::size_t>(link.b)].host);

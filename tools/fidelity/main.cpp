@@ -17,11 +17,12 @@ using namespace allranks::fidelity;
 // The goals, which --check asks for.
 constexpr double kMostOther = 0.20, kMostNeverFitted = 0.30, kLeastOrder = 0.95, kMostLarge = 0.10;
 
-bool Reached(const Score& score) {
+// A part of the points has no large messages.
+bool Reached(const Score& score, bool part) {
   return score.other_sizes.count > 0 && score.other_sizes.value <= kMostOther &&
          score.never_fitted.count > 0 && score.never_fitted.value <= kMostNeverFitted &&
-         !score.pairs.empty() && score.order >= kLeastOrder && score.large_messages.count > 0 &&
-         score.large_messages.value <= kMostLarge;
+         !score.pairs.empty() && score.order >= kLeastOrder &&
+         (part || (score.large_messages.count > 0 && score.large_messages.value <= kMostLarge));
 }
 
 int Main(int argc, char** argv) {
@@ -65,7 +66,7 @@ int Main(int argc, char** argv) {
         WriteDocs(*points, score, source + "/tools/fidelity/notes.md", source + "/docs");
     if (!written) return fail(written.error().message);
   }
-  if (check && !Reached(score))
+  if (check && !Reached(score, quick))
     return fail("the goals are missed, or nothing was compared: see above");
   return 0;
 }
