@@ -30,28 +30,18 @@ class Server {
   // Takes `units` at or after `at`; the time at which the last of them is served. Never earlier
   // than `at`.
   Time Take(Time at, std::int64_t units) {
-    if (slots_.empty()) slots_.resize(ring_);  // most servers of a machine are never asked
-    std::int64_t want = units * kScale;
+    const std::int64_t want = units * kScale;
     total_ += units;
-    std::int64_t index = std::max(at >> shift_, floor_);
-    // Far beyond the ring nothing is remembered; the future is free there.
-    for (;;) {
-      Bucket* bucket = &At(index);
-      if (bucket->used == capacity_) {
-        index = NextFree(index);
-        bucket = &At(index);
+    const std::int64_t index = std::max(at >> shift_, floor_);
+    if (!slots_.empty()) {
+      // Nearly always the bucket of this time is in use and has room.
+      Bucket& bucket = slots_[Slot(index)];
+      if (bucket.index == index && capacity_ - bucket.used >= want) {
+        bucket.used += static_cast<std::int32_t>(want);
+        return std::max(at, Served(index, bucket));
       }
-      const std::int64_t free = capacity_ - bucket->used;
-      if (free >= want) {
-        bucket->used += static_cast<std::int32_t>(want);
-        const Time served = (index << shift_) + (bucket->used * per_unit_ >> kFraction);
-        return std::max(at, served);
-      }
-      bucket->used = capacity_;
-      want -= free;
-      bucket->next = 1;
-      ++index;
     }
+    return TakeLate(at, index, want);
   }
 
   // How long so many units take when nobody else asks.
@@ -68,6 +58,31 @@ class Server {
     std::int32_t used = 0;
     std::int32_t next = 0;  // when full: how many buckets further to look (path-compressed)
   };
+
+  Time Served(std::int64_t index, const Bucket& bucket) const {
+    return (index << shift_) + (bucket.used * per_unit_ >> kFraction);
+  }
+
+  __attribute__((noinline)) Time TakeLate(Time at, std::int64_t index, std::int64_t want) {
+    if (slots_.empty()) slots_.resize(ring_);  // most servers of a machine are never asked
+    // Far beyond the ring nothing is remembered; the future is free there.
+    for (;;) {
+      Bucket* bucket = &At(index);
+      if (bucket->used == capacity_) {
+        index = NextFree(index);
+        bucket = &At(index);
+      }
+      const std::int64_t free = capacity_ - bucket->used;
+      if (free >= want) {
+        bucket->used += static_cast<std::int32_t>(want);
+        return std::max(at, Served(index, *bucket));
+      }
+      bucket->used = capacity_;
+      want -= free;
+      bucket->next = 1;
+      ++index;
+    }
+  }
 
   Bucket& At(std::int64_t index) {
     Bucket& bucket = slots_[Slot(index)];

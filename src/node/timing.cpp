@@ -23,21 +23,22 @@ std::int64_t Units(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes
 
 }  // namespace
 
-bool World::InL2(const Object& object, std::uint64_t line) {
-  if (object.device < 0 || line * kLine >= object.size) return true;
-  L2Stamps& stamps = object.stamps;
-  if (stamps == nullptr) {
+std::uint32_t World::MissedLines(const Object& object, std::uint64_t first, std::uint64_t last) {
+  if (object.device < 0 || last * kLine >= object.size) return 0;
+  if (object.stamps == nullptr) {
     const std::uint64_t lines = (object.size + kLine - 1) / kLine;
-    stamps.reset(static_cast<std::uint32_t*>(std::calloc(lines, sizeof(std::uint32_t))));
-    if (stamps == nullptr) return false;
+    object.stamps.reset(static_cast<std::uint32_t*>(std::calloc(lines, sizeof(std::uint32_t))));
+    if (object.stamps == nullptr) return static_cast<std::uint32_t>(last - first + 1);
   }
   Device& home = devices[static_cast<std::size_t>(object.device)];
   const auto now_at = static_cast<std::uint32_t>(home.l2_filled / kStampUnit + 1);
-  const std::uint32_t stamp = stamps[line];
-  stamps[line] = now_at;
-  if (stamp != 0 && now_at - stamp < l2_stamps) return true;
-  ++home.l2_filled;
-  return false;
+  std::uint32_t missed = 0;
+  for (std::uint32_t* stamp = &object.stamps[first]; stamp <= &object.stamps[last]; ++stamp) {
+    if (*stamp == 0 || now_at - *stamp >= l2_stamps) ++missed;
+    *stamp = now_at;
+  }
+  home.l2_filled += missed;
+  return missed;
 }
 
 Reach World::Touch(const Object& object, std::uint64_t offset, std::uint64_t size) {
@@ -46,7 +47,7 @@ Reach World::Touch(const Object& object, std::uint64_t offset, std::uint64_t siz
   reach.bytes = ((offset + size - 1) / kSector - offset / kSector + 1) * kSector;
   const std::uint64_t first = offset / kLine, last = (offset + size - 1) / kLine;
   reach.lines = static_cast<std::uint32_t>(last - first + 1);
-  for (std::uint64_t line = first; line <= last; ++line) reach.missed += InL2(object, line) ? 0 : 1;
+  reach.missed = MissedLines(object, first, last);
   return reach;
 }
 

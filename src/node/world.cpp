@@ -9,6 +9,9 @@ namespace allranks::node {
 namespace {
 
 constexpr std::size_t kSmRing = 1024;  // buckets of an SM's servers: there are a thousand of them
+// Accesses of an SM's warps are less than a stall apart, and its port is asked for each: a short ring
+// stays in the cache.
+constexpr std::size_t kPortRing = 256;
 
 }  // namespace
 
@@ -54,7 +57,7 @@ World::World(const Profile& p, int count, std::uint64_t memory_limit)
       sm.ctas = profile.sm.max_ctas;
       sm.registers = profile.sm.registers;
       sm.shared = profile.sm.shared_bytes;
-      sm.port = Server(bucket, bytes(profile.bandwidth.sm_l2_gbs), kSmRing);
+      sm.port = Server(bucket, bytes(profile.bandwidth.sm_l2_gbs), kPortRing);
       sm.tensor = Server(bucket, 4.0 * static_cast<double>(profile.time.bucket_cycles), kSmRing);
       sm.issue = Server(bucket,
                         static_cast<double>(profile.sm.issue_per_cycle) *

@@ -429,7 +429,9 @@ class World {
   // The L2 is kept as a stamp per line: how much the L2 of its home had been filled when the line
   // was last used. A line is there as long as less than the L2's size has come in since.
   Reach Touch(const Object& object, std::uint64_t offset, std::uint64_t size);
-  bool InL2(const Object& object, std::uint64_t line);  // and it is now
+  bool InL2(const Object& object, std::uint64_t line) {  // and it is now
+    return MissedLines(object, line, line) == 0;
+  }
   // Charges an access of a CTA. Returns when a load's value is there, or when a store has reached
   // its home.
   Time ChargeLoad(const Cta& cta, Mover mover, const Object& object, const Reach& reach, Time at);
@@ -458,6 +460,8 @@ class World {
   static constexpr std::size_t kAtomicLines = 4096;
 
  private:
+  // How many of these lines are not in the L2; all are now.
+  std::uint32_t MissedLines(const Object& object, std::uint64_t first, std::uint64_t last);
   Time AtHome(const Object& object, const Reach& reach, Time at);
   Time LeaveSm(const Cta& cta, std::uint64_t bytes, Time at);
   std::int32_t NewJoin(Path& path, std::uint32_t pc, std::uint32_t expected);
