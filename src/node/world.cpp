@@ -9,8 +9,8 @@ namespace allranks::node {
 namespace {
 
 constexpr std::size_t kSmRing = 1024;  // buckets of an SM's servers: there are a thousand of them
-// Accesses of an SM's warps are less than a stall apart, and its port is asked for each: a short ring
-// stays in the cache.
+// Accesses of an SM's warps are less than a stall apart, and its port is asked for each: a short
+// ring stays in the cache.
 constexpr std::size_t kPortRing = 256;
 
 }  // namespace
