@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "node/cluster.h"
+#include "node/engine_global.h"
 #include "node/engine_matrix.h"
 #include "node/engine_memory.h"
 #include "node/engine_special.h"

@@ -1,6 +1,6 @@
 // The engine's state: executes one path at a time. Template over the observer, so that an absent
 // one costs nothing. engine.cpp has the loop and control flow, engine_memory.h the accesses,
-// engine_matrix.h the matrix instructions.
+// engine_global.h what is special of global memory, engine_matrix.h the matrix instructions.
 //
 // Order. A path runs ahead of the queue for at most a quantum, but only with what race-free
 // programs cannot notice: registers and weak accesses. A strong access, an atomic or a sleep first
