@@ -1,6 +1,6 @@
-// A multicast object over four devices: multimem loads, stores and reductions of every type and
-// operation against host arithmetic, plain stores and copies to its addresses, several bindings, and
-// errors.
+// A multicast object over four devices: reducing loads of every operation on integers, floats, halves
+// and bfloats against host arithmetic (fp8 has its test in tests/node/atomic_test.cpp), stores and
+// reductions, plain stores and copies to its addresses, several bindings, and errors.
 // run: --devices 4
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -41,6 +41,9 @@ LOAD32(OrB32, "relaxed.sys.global.or.b32")
 LOAD32(XorB32, "relaxed.sys.global.xor.b32")
 LOAD64(AddU64, "relaxed.sys.global.add.u64")
 LOAD64(MinU64, "relaxed.sys.global.min.u64")
+LOAD64(MaxU64, "relaxed.sys.global.max.u64")
+LOAD64(AndB64, "relaxed.sys.global.and.b64")
+LOAD64(OrB64, "relaxed.sys.global.or.b64")
 LOAD64(MaxS64, "relaxed.sys.global.max.s64")
 LOAD64(MinS64, "relaxed.sys.global.min.s64")
 LOAD64(XorB64, "relaxed.sys.global.xor.b64")
@@ -52,6 +55,7 @@ LOAD32(MinF16x2, "relaxed.sys.global.min.f16x2")
 LOAD32(MaxF16x2, "relaxed.sys.global.max.f16x2")
 LOAD32(AddBf16x2, "relaxed.sys.global.add.bf16x2")
 LOAD32(AddBf16x2Wide, "relaxed.sys.global.add.acc::f32.bf16x2")
+LOAD32(MinBf16x2, "relaxed.sys.global.min.bf16x2")
 LOAD32(MaxBf16x2, "relaxed.sys.global.max.bf16x2")
 
 template <class I>
@@ -208,6 +212,11 @@ void Loads(MulticastBuffer<char>& buffer) {
                 Folded<uint32_t>([](auto a, auto b) { return a ^ b; }));
   Check<AddU64>("add.u64", buffer, random64, Folded<uint64_t>(kAdd));
   Check<MinU64>("min.u64", buffer, random64, Folded<uint64_t>(kMin));
+  Check<MaxU64>("max.u64", buffer, random64, Folded<uint64_t>(kMax));
+  Check<AndB64>("and.b64", buffer, [](int d, int i) { return Bits(d, i) | Bits(i, d); },
+                Folded<uint64_t>([](auto a, auto b) { return a & b; }));
+  Check<OrB64>("or.b64", buffer, [](int d, int i) { return Bits(d, i) & Bits(i, d); },
+               Folded<uint64_t>([](auto a, auto b) { return a | b; }));
   Check<MinS64>("min.s64", buffer, random64, Folded<int64_t>(kMin));
   Check<MaxS64>("max.s64", buffer, random64, Folded<int64_t>(kMax));
   Check<XorB64>("xor.b64", buffer, random64,
@@ -226,6 +235,8 @@ void Loads(MulticastBuffer<char>& buffer) {
                    FoldedHalves<__nv_bfloat16>(kAdd));
   Check<AddBf16x2Wide>("add.acc::f32.bf16x2", buffer, TwoSmall<__nv_bfloat16>,
                        FoldedHalves<__nv_bfloat16>(kAdd));
+  Check<MinBf16x2>("min.bf16x2", buffer, TwoSmall<__nv_bfloat16>,
+                   FoldedHalves<__nv_bfloat16>(kMin));
   Check<MaxBf16x2>("max.bf16x2", buffer, TwoSmall<__nv_bfloat16>,
                    FoldedHalves<__nv_bfloat16>(kMax));
   // 2048 + 1 + 1 + 1: in f32 this is 2051, which f16 rounds to 2052; by steps of f16 it would stay
