@@ -27,13 +27,13 @@ function(allranks_test name)
   target_compile_definitions(${name} PRIVATE ALLRANKS_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              ALLRANKS_BINARY_DIR="${PROJECT_BINARY_DIR}")
   allranks_quiet_strings(${name})
-  # Tests with the same libraries share one precompiled header.
+  # Tests of the node, which are most, share one precompiled header; for fewer it costs what it gains.
   string(MAKE_C_IDENTIFIER "pch_${arg_LIBS}_${arg_OPTIMIZED}" key)
   if(ALLRANKS_PCH AND NOT arg_OPTIMIZED)
     target_compile_options(${name} PRIVATE -O0)
   endif()
   get_property(owner GLOBAL PROPERTY ${key})
-  if(NOT ALLRANKS_PCH)
+  if(NOT ALLRANKS_PCH OR NOT "allranks_node" IN_LIST arg_LIBS)
   elseif(owner)
     target_precompile_headers(${name} REUSE_FROM ${owner})
   else()

@@ -118,8 +118,8 @@ class TraceWriter {
     for (const auto& [key, track] : trace_.tracks_) {
       std::vector<std::size_t>& slices = by_track[track];
       if (slices.empty()) continue;
-      std::stable_sort(slices.begin(), slices.end(), [&](std::size_t a, std::size_t b) {
-        return trace_.slices_[a].begin < trace_.slices_[b].begin;
+      std::sort(slices.begin(), slices.end(), [&](std::size_t a, std::size_t b) {
+        return std::pair(trace_.slices_[a].begin, a) < std::pair(trace_.slices_[b].begin, b);
       });
       const int pid = PidOf(key);
       const std::string name = NameOf(key);
