@@ -81,7 +81,7 @@ inline CheckedTrace CheckTrace(const std::string& text) {
   }
   // On a track one follows the other, or lies within it.
   for (auto& [track, list] : trace.slices) {
-    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
+    std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
       if (a["ts"] != b["ts"])
         return a["ts"].template get<double>() < b["ts"].template get<double>();
       return a["dur"].template get<double>() > b["dur"].template get<double>();

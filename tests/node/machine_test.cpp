@@ -12,8 +12,6 @@
 namespace allranks::node {
 namespace {
 
-constexpr Time kForeverTime = kTimeNever;
-
 std::string ReadFile(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::stringstream out;
