@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -37,37 +38,61 @@ std::vector<std::array<std::string, 3>> Goals(const Score& score) {
   };
 }
 
-// One block per experiment: size, published, simulated. gnuplot picks them by index.
-void WriteData(const Points& points, std::ostream& out) {
+// One block per platform and kind of point, in this order; gnuplot picks them by index. More kinds
+// than these nobody can tell apart in a figure: the table has every point by name.
+struct Block {
+  std::string platform;
+  bool fitted = false;
+};
+
+std::vector<Block> BlocksOf(const Points& points) {
+  std::vector<Block> blocks;
   for (const Experiment& experiment : points.experiments) {
-    for (const Point& point : experiment.points) {
-      if (point.simulated > 0)
-        out << point.published << ' ' << point.simulated << ' ' << experiment.fitted << '\n';
+    const bool known = std::any_of(blocks.begin(), blocks.end(), [&](const Block& block) {
+      return block.platform == experiment.platform;
+    });
+    if (!known) {
+      blocks.push_back({experiment.platform, true});
+      blocks.push_back({experiment.platform, false});
     }
-    out << "\n\n";
+  }
+  return blocks;
+}
+
+void WriteData(const Points& points, const std::vector<Block>& blocks, std::ostream& out) {
+  for (const Block& block : blocks) {
+    bool any = false;
+    for (const Experiment& experiment : points.experiments) {
+      if (experiment.platform != block.platform || experiment.fitted != block.fitted) continue;
+      for (const Point& point : experiment.points) {
+        if (point.simulated <= 0) continue;
+        out << point.published << ' ' << point.simulated << '\n';
+        any = true;
+      }
+    }
+    out << (any ? "\n\n" : "nan nan\n\n\n");  // an empty block would shift the others
   }
 }
 
 Result<void> Plot(const Points& points, const std::string& figure) {
   const std::string data = figure + ".data", script = figure + ".plot";
   {
+    const std::vector<Block> blocks = BlocksOf(points);
     std::ofstream out(data);
-    WriteData(points, out);
+    WriteData(points, blocks, out);
     std::ofstream commands(script);
-    commands << "set terminal svg size 760,620 font 'sans,12' background rgb 'white'\n"
+    commands << "set terminal svg size 620,620 font 'sans,12' background rgb 'white'\n"
              << "set output '" << figure << "'\n"
-             << "set logscale xy\nset grid\nset key outside right\n"
+             << "set logscale xy\nset grid\nset key top left\nset size square\n"
              << "set xlabel 'published, microseconds'\nset ylabel 'simulated, microseconds'\n"
              << "set xrange [0.4:5000]\nset yrange [0.4:5000]\n"
              << "plot x with lines lc rgb 'black' title 'equal', "
              << "x*1.2 with lines dt 2 lc rgb 'gray' title '± 20 %', "
              << "x/1.2 with lines dt 2 lc rgb 'gray' notitle";
-    std::size_t index = 0;
-    for (const Experiment& experiment : points.experiments) {
-      commands << ", '" << data << "' index " << index << " using 1:2 with points pt "
-               << (experiment.fitted ? 7 : 6) << " ps 0.7 title '" << experiment.name
-               << (experiment.fitted ? " (fitted)" : "") << "' noenhanced";
-      ++index;
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      commands << ", '" << data << "' index " << b << " using 1:2 with points lt " << b / 2 + 1
+               << " pt " << (blocks[b].fitted ? 7 : 6) << " ps 0.7 title '" << blocks[b].platform
+               << (blocks[b].fitted ? ", fitted" : ", held out") << "' noenhanced";
     }
     commands << '\n';
   }
