@@ -3,43 +3,9 @@
 // handles; and on request a multicast object over all of it. The same in threads and processes.
 #pragma once
 
+#include "descriptors.h"
 #include "driver.h"
 #include "world.h"
-
-// Sends a copy of `fd` to rank `peer`.
-inline void SendDescriptor(const World& world, int peer, int fd) {
-  char byte = 'f';
-  iovec data{&byte, 1};
-  alignas(cmsghdr) char space[CMSG_SPACE(sizeof fd)] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = space;
-  message.msg_controllen = sizeof space;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  REQUIRE(sendmsg(world.link(peer), &message, MSG_NOSIGNAL) == 1, "cannot send a descriptor");
-}
-
-inline int ReceiveDescriptor(const World& world, int peer) {
-  char byte = 0;
-  iovec data{&byte, 1};
-  int fd = -1;
-  alignas(cmsghdr) char space[CMSG_SPACE(sizeof fd)] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = space;
-  message.msg_controllen = sizeof space;
-  REQUIRE(recvmsg(world.link(peer), &message, 0) == 1 && byte == 'f', "rank %d is gone", peer);
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  REQUIRE(header != nullptr && header->cmsg_type == SCM_RIGHTS, "no descriptor came");
-  std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-  return fd;
-}
 
 // How this world's memory is shown to other ranks.
 inline CUmemAllocationHandleType HandleTypeOf(const World& world) {
@@ -84,7 +50,7 @@ inline void SendHandle(const World& world, int peer, CUmemGenericAllocationHandl
   }
   int fd = -1;
   DRIVER_CHECK(export_to(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-  SendDescriptor(world, peer, fd);
+  SendDescriptor(world.link(peer), fd);
   close(fd);
 }
 
@@ -96,7 +62,7 @@ inline CUmemGenericAllocationHandle ReceiveHandle(const World& world, int peer) 
     DRIVER_CHECK(import_from(&handle, &bytes, CU_MEM_HANDLE_TYPE_FABRIC));
     return handle;
   }
-  const int fd = ReceiveDescriptor(world, peer);
+  const int fd = ReceiveDescriptor(world.link(peer));
   DRIVER_CHECK(import_from(&handle, reinterpret_cast<void*>(static_cast<intptr_t>(fd)),
                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   close(fd);  // the handle keeps the memory

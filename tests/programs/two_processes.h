@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "check.h"
+#include "descriptors.h"
 
 class Partner {
  public:
@@ -29,27 +30,8 @@ class Partner {
 
   // Sends an open descriptor, and returns the partner's as one of this process.
   int ExchangeDescriptor(int fd) {
-    char byte = 'd';
-    iovec bytes = {&byte, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
-    msghdr message = {};
-    message.msg_iov = &bytes;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof fd);
-    std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-    REQUIRE(sendmsg(socket_, &message, MSG_NOSIGNAL) == 1, "the partner is gone (sendmsg)");
-    message.msg_controllen = sizeof control;
-    REQUIRE(recvmsg(socket_, &message, 0) == 1, "the partner is gone (recvmsg)");
-    rights = CMSG_FIRSTHDR(&message);
-    REQUIRE(rights != nullptr && rights->cmsg_type == SCM_RIGHTS, "no descriptor came");
-    int answer = -1;
-    std::memcpy(&answer, CMSG_DATA(rights), sizeof answer);
-    return answer;
+    SendDescriptor(socket_, fd);
+    return ReceiveDescriptor(socket_);
   }
 
   // Shows the partner `mine`, and returns the partner's allocation as this process sees it.
