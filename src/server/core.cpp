@@ -240,6 +240,14 @@ void Core::Received(Link* link, wire::Frame frame) {
     case wire::Op::kHello:
     case wire::Op::kFinish:
     case wire::Op::kDeadlock:
+    case wire::Op::kJudgeNext:
+    case wire::Op::kJudgeOpen:
+    case wire::Op::kJudgeClose:
+    case wire::Op::kJudgeGather:
+    case wire::Op::kJudgeHostStep:
+    case wire::Op::kJudgePlan:
+    case wire::Op::kJudgeRun:
+    case wire::Op::kJudgeNews:
       break;
   }
 #undef ALLRANKS_ACCEPT

@@ -109,6 +109,14 @@ const char* OpName(Op op) {
                                            "import_pool",
                                            "export_pointer",
                                            "import_pointer",
+                                           "judge_next",
+                                           "judge_open",
+                                           "judge_close",
+                                           "judge_gather",
+                                           "judge_host_step",
+                                           "judge_plan",
+                                           "judge_run",
+                                           "judge_news",
                                            "finish",
                                            "deadlock"};
   static_assert(std::size(kNames) == static_cast<std::size_t>(Op::kLast_) + 1);

@@ -18,6 +18,7 @@
 
 #include "wire/device_messages.h"
 #include "wire/host_messages.h"
+#include "wire/judge_messages.h"
 #include "wire/memory_messages.h"
 #include "wire/op.h"
 #include "wire/share_messages.h"

@@ -9,7 +9,7 @@
 
 namespace allranks::wire {
 
-inline constexpr std::uint16_t kProtocolVersion = 4;
+inline constexpr std::uint16_t kProtocolVersion = 5;
 // Data of one copy or image request; the shim splits what is larger.
 inline constexpr std::uint32_t kMaxChunk = 64u << 20;
 inline constexpr std::uint32_t kMaxPayload = kMaxChunk + (64u << 10);
@@ -126,7 +126,16 @@ enum class Op : std::uint16_t {
   kImportPool,
   kExportPointer,
   kImportPointer,
+  // A judged run, from its driver (judge_messages.h).
+  kJudgeNext,
+  kJudgeOpen,
+  kJudgeClose,
+  kJudgeGather,
+  kJudgeHostStep,
   // The supervisor's connection only.
+  kJudgePlan,
+  kJudgeRun,
+  kJudgeNews,
   kFinish,
   kDeadlock,
   kLast_ = kDeadlock,

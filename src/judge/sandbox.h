@@ -1,0 +1,99 @@
+// Runs an untrusted program: bubblewrap for namespaces and files, a seccomp filter, bounds on
+// memory, processes, CPU, output and files, and an end that leaves nothing behind. Used for the
+// compiler, the ranks and the node alike; sandbox.cpp has the theory of operation.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace allranks::judge {
+
+struct Bind {
+  std::string from, to;  // paths outside and inside
+  bool writable = false;
+};
+
+struct SandboxLimits {
+  std::uint64_t memory_bytes = 2ull << 30;  // of all its processes together, files in memory too
+  std::uint64_t file_bytes = 64ull << 20;   // of the private /tmp, and of any one file
+  std::uint32_t files = 4096;               // inodes of it
+  std::uint32_t processes = 64;             // and threads
+  std::uint32_t descriptors = 256;
+  std::chrono::milliseconds cpu{10'000};  // of all its processes together
+  std::chrono::milliseconds wall{60'000};
+  std::uint64_t output_bytes = 256 << 10;  // of stdout and stderr each; more ends it
+};
+
+struct SandboxSpec {
+  enum class Filter {
+    kCompiler,  // may start programs and make files
+    kRank,      // threads and the node's socket; no new programs
+    kNode,      // as kRank
+  };
+  std::string name;                      // for reports: "compiler", "rank 3"
+  std::vector<std::string> command;      // path inside
+  std::vector<std::string> environment;  // NAME=VALUE, all there is
+  std::vector<Bind> binds;      // beside the read-only system (/usr, /lib*, /bin, a bare /etc)
+  std::string folder = "/tmp";  // it starts there
+  Filter filter = Filter::kRank;
+  SandboxLimits limits;
+  // Descriptors that it gets, each under the same number inside; all others are closed.
+  std::vector<int> descriptors;
+  bool no_address_randomization = false;
+};
+
+struct SandboxEnd {
+  enum class Why {
+    kExit,    // `code`
+    kSignal,  // `code` is the signal's number
+    kMemory,
+    kProcesses,
+    kCpu,
+    kWall,
+    kOutput,
+    kKilled,   // by Kill()
+    kSandbox,  // the sandbox itself failed: our fault; `text` says how
+  };
+  Why why = Why::kExit;
+  int code = 0;
+  std::string text;
+  std::string out, err;  // what it wrote, cut at the limit
+  double cpu_seconds = 0;
+  std::uint64_t peak_memory = 0;
+};
+
+// What this machine offers; found out once.
+struct SandboxMeans {
+  std::string cgroup;       // "v1", "v2" or "none": then rlimits alone
+  bool drops_user = false;  // runs as nobody, because this process is root
+  std::string missing;      // why no sandbox can be had; empty if one can
+};
+const SandboxMeans& Means();
+
+class Sandbox {
+ public:
+  static Result<std::unique_ptr<Sandbox>> Start(const SandboxSpec& spec);
+  virtual ~Sandbox() = default;  // kills what is left
+
+  // Readable when there is something for Poll() to do, for the caller's own poll loop.
+  virtual std::vector<int> descriptors() const = 0;
+  // Takes output, enforces bounds. True when it has ended and nothing of it is left.
+  virtual bool Poll() = 0;
+  // How long the caller may wait before the next Poll().
+  virtual std::chrono::milliseconds Patience() const = 0;
+  virtual void Kill() = 0;
+  // Blocks until it has ended.
+  virtual const SandboxEnd& Wait() = 0;
+  virtual const SandboxEnd& end() const = 0;
+};
+
+// Ends what earlier processes of this program left behind (their own pid is part of the name).
+void SweepLeftovers();
+
+}  // namespace allranks::judge
