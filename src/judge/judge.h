@@ -1,0 +1,77 @@
+// The judge: a problem and a candidate's text in, a judgement out. Everything untrusted (compiler,
+// ranks, node) runs in sandboxes; this process draws inputs, owns the answers and decides.
+//
+//   assemble ─▶ build (build.h) ─▶ per world a session (session.h): node + ranks, capture, kill
+//   ranks
+//            ─▶ per case and seed: draw, run, verify, floors, roofline ─▶ Judgement (report.h
+//            prints)
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "judge/verdict.h"
+#include "problem/problem.h"
+
+namespace allranks::judge {
+
+// Where the parts of this program lie. Paths outside of any sandbox.
+struct Tools {
+  std::string allranks;  // this program: the node is a command of it
+  std::string shim;      // folder of libcudart.so.13, libcuda.so.1, liballranks_host.so, driver
+  std::string include;   // folder with allranks/*.h
+  std::string cuda;      // the CUDA toolkit: CUDA/bin/nvcc
+  std::string cache;     // built candidates and oracles by content hash; empty: nothing is kept
+};
+
+struct Request {
+  const problem::Problem* problem = nullptr;
+  std::string source;         // the candidate: a whole file or an edit region
+  std::string profile;        // path
+  std::string seed;           // any text; the same text gives the same judgement
+  std::string only_case;      // empty: all of them
+  std::string trace;          // file for a trace of the last session; empty: none
+  bool drain = false;         // a test mode: every call begins when all ranks are at rest
+  bool visible_only = false;  // neither timed nor drawn cases
+};
+
+struct CaseResult {
+  problem::Case what;
+  bool ran = false;
+  Verdict verdict = Verdict::kPass;
+  std::string text;         // why not pass
+  double isolated_ns = 0;   // latency of one call alone; the worse of the seeds
+  double call_ns = 0;       // (last close - first open) / calls of the burst; likewise
+  double roofline_ns = 0;   // least time of a call on this profile
+  double reference_ns = 0;  // call_ns of the reference and the baseline by reference.lock; 0: none
+  double baseline_ns = 0;
+  double bytes = 0;                  // payload that must reach a rank per call (floor.ingress)
+  std::vector<std::uint64_t> moved;  // payload of one burst by mover, in the order of node::Mover
+  std::uint64_t thread_instructions = 0;     // of the burst, first seed
+  std::uint64_t calls = 0, wrong_calls = 0;  // over all bursts: verified, and wrong
+};
+
+// CPU seconds by part, and wall seconds of the whole. Not part of what must repeat.
+struct Cost {
+  double compile = 0, ranks = 0, node = 0, judge = 0, wall = 0;
+  bool cached_build = false;
+};
+
+struct Judgement {
+  Verdict verdict = Verdict::kPass;
+  std::string text;  // one paragraph: what went wrong, where (source line), how to see it
+  std::string log;   // the compiler's words, a deadlock's waiters: longer, bounded
+  std::vector<CaseResult> cases;
+  double score = 0;  // pass: geometric mean over timed cases of min(1, roofline / call_ns)
+  std::string seed, profile;
+  std::int64_t profile_version = 0;
+  std::string source_hash, problem_hash;  // SHA-256
+  Cost cost;
+};
+
+// Never fails: what goes wrong on our side is the verdict internal_error with the reason.
+Judgement Judge(const Tools& tools, const Request& request);
+
+}  // namespace allranks::judge
