@@ -1,5 +1,5 @@
-// Integer expressions of problem.toml: + - * / % ( ), numbers, parameters, world, rank, sizeof(T),
-// min(a, b), max(a, b), ceil_div(a, b). Division and overflow are errors, never wrapped.
+// Integer expressions of problem.toml: + - * / % ( ), numbers, parameters, world, sizeof(T),
+// min(a, b), max(a, b), ceil_div(a, b), log2_ceil(a). Division by zero and overflow are errors.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ using Values = std::map<std::string, std::int64_t, std::less<>>;
 class Expression {
  public:
   Expression() = default;  // empty: evaluates to 0
-  // `names` says which names are known, with any values; others are an error that lists them.
+  // `names` says which names are known, with any values; others are an error that lists them. The
+  // size of a type that a problem varies is a name as well: "sizeof(T)".
   static Result<Expression> Parse(std::string_view text, const Values& names);
 
   bool empty() const { return root_ == nullptr; }

@@ -8,8 +8,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -41,6 +43,7 @@ struct Tensor {
   std::string name;
   Dir dir = Dir::kIn;
   Type type = Type::kF32;         // symmetric memory is bytes: kU8
+  std::string type_name;          // as solutions write it: "T" of [vary], or CUDA's name
   std::vector<Expression> shape;  // in/out; symmetric memory has `bytes`
   Expression bytes;
   bool peers = false;      // Args has NAME_peers[kMaxRanks]; symmetric memory always
@@ -66,7 +69,7 @@ struct DrawnCases {
   int count = 0;
   bool skew = true;
   int world_low = 1, world_high = 1;
-  std::vector<std::int64_t> low, high;  // by param, inclusive
+  std::vector<std::int64_t> low, high, step;  // by param: low, low + step, ... up to high
 };
 
 // Least that any algorithm must do, per rank and call. Empty expressions are 0.
@@ -91,6 +94,7 @@ struct Problem {
   std::filesystem::path folder;
   std::string slug;  // the folder's name
   std::string title, category, level, library, family, origin;
+  std::vector<std::string> given;  // headers in include/allranks that the template uses
   std::vector<std::string> parallelism;
   Split split = Split::kPublic;
 
@@ -116,12 +120,26 @@ struct Problem {
 // Reads and checks `folder`/problem.toml. A message names file, line, key and what is expected.
 Result<Problem> Load(const std::filesystem::path& folder);
 
+// The same from text; `folder` gives slug and category.
+Result<Problem> Parse(std::string_view text, const std::filesystem::path& folder);
+
+// What a candidate can be told, and what an author may expect of one.
+const std::vector<std::string>& Verdicts();
+const std::vector<std::string>& Categories();
+
 // The folders of problems below `root` (ROOT/CATEGORY/SLUG/problem.toml), sorted by slug.
 std::vector<std::filesystem::path> Find(const std::filesystem::path& root);
 
-// Values for expressions of `problem` in a case: world and params.
+// One of the drawn cases. `below(n)` draws from [0, n), evenly.
+Case DrawCase(const Problem& problem, int index, int world,
+              const std::function<std::uint64_t(std::uint64_t)>& below);
+// "timed.w8.n4096"
+std::string NameOf(const Problem& problem, const Case& one);
+
+// Values for expressions of `problem` in a case: world, params, and sizes of varied types.
 Values ValuesOf(const Problem& problem, const Case& one);
-// Elements and bytes of a tensor in a case.
+// Elements and bytes of a tensor in a case. Parse has made sure that these can be computed in all
+// cases of problem.toml; a drawn one in between might divide by zero, which ends in 0.
 std::uint64_t CountOf(const Problem& problem, const Tensor& tensor, const Case& one);
 std::uint64_t BytesOf(const Problem& problem, const Tensor& tensor, const Case& one);
 

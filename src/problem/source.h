@@ -5,6 +5,7 @@
 // lines differ from the template's is an edit violation that names the first such line.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,20 +15,30 @@
 
 namespace allranks::problem {
 
+inline constexpr std::size_t kLargestSource = 1 << 20;
+
 struct Region {
   std::string before, inside, after;  // lines with the markers belong to before and after
   int first_line = 1;                 // of `inside` in the template
 };
 
-Result<std::string> ReadFile(const std::filesystem::path& path, std::size_t limit = 1 << 20);
+Result<std::string> ReadFile(const std::filesystem::path& path, std::size_t limit = kLargestSource);
+// Behind the region there may be nothing, so that a #define in it reaches nothing of ours.
 Result<Region> SplitTemplate(std::string_view text);
 // The file to compile. Fails with an edit violation.
 Result<std::string> Assemble(const Region& region, std::string_view candidate);
 
-// The reference with one tag's operator applied. Tags stand at the end of a line:
+// The reference with one tag's operator or one patch applied. Tags stand at the end of a line:
 //   atom.store(...);  //@publish
-// Operators: drop (the line goes), relax, narrow, equal, ... (docs/problems.md lists them all).
+// docs/problems.md says what each operator does. One that changes nothing is an error.
 Result<std::string> Mutate(const Problem& problem, const Mutant& mutant,
                            std::string_view reference);
+
+// The parts of Mutate: mutate.cpp and patch.cpp.
+const std::vector<std::string>& Operators();
+Result<std::string> ApplyOperator(std::string_view text, const std::string& tag,
+                                  const std::string& op);
+// A unified diff of one file; its places must fit exactly, at their lines or elsewhere.
+Result<std::string> ApplyPatch(std::string_view text, std::string_view patch);
 
 }  // namespace allranks::problem

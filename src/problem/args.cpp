@@ -1,0 +1,107 @@
+// The layout of Args and the text of problem.h.
+#include "problem/args.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace allranks::problem {
+namespace {
+
+bool Uses(const Problem& problem, Type type) {
+  return std::any_of(problem.tensors.begin(), problem.tensors.end(),
+                     [&](const Tensor& tensor) { return tensor.type == type; });
+}
+
+std::string PointerOf(const Tensor& tensor) {
+  const bool constant = tensor.dir == Tensor::Dir::kIn && !tensor.changes;
+  return (constant ? "const " : "") + tensor.type_name + "*";
+}
+
+}  // namespace
+
+ArgsLayout LayOut(const Problem& problem) {
+  ArgsLayout layout;
+  // Every member behind the two ints has eight bytes, so there is never padding.
+  const auto add = [&](Field::What what, std::uint32_t bytes, std::size_t index, int peer) {
+    layout.fields.push_back(
+        {what, layout.bytes, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(peer)});
+    layout.bytes += bytes;
+  };
+  add(Field::What::kRank, 4, 0, 0);
+  add(Field::What::kWorld, 4, 0, 0);
+  for (std::size_t i = 0; i < problem.params.size(); ++i) add(Field::What::kParam, 8, i, 0);
+  for (std::size_t i = 0; i < problem.tensors.size(); ++i) {
+    add(Field::What::kOwn, 8, i, 0);
+    if (problem.tensors[i].peers) {
+      for (int peer = 0; peer < problem.max_ranks; ++peer) add(Field::What::kPeer, 8, i, peer);
+    }
+    if (problem.tensors[i].multicast) add(Field::What::kMulticast, 8, i, 0);
+  }
+  return layout;
+}
+
+std::string RenderHeader(const Problem& problem) {
+  std::string text =
+      fmt::format("// What {} gives to a solution. Made from its problem.toml.\n", problem.slug);
+  text += "#pragma once\n\n#include <cuda_runtime.h>\n";
+  if (Uses(problem, Type::kBf16)) text += "#include <cuda_bf16.h>\n";
+  if (Uses(problem, Type::kF16)) text += "#include <cuda_fp16.h>\n";
+  text += "#include <cstddef>\n#include <cstdint>\n";
+  if (problem.setup) text += "\n#include <allranks/boot.h>\n";
+  text += "\n";
+  for (const auto& [name, type] : problem.vary)
+    text += fmt::format("using {} = {};\n", name, CudaNameOf(type));
+  text += fmt::format("constexpr int kMaxRanks = {};\n\n", problem.max_ranks);
+  text += "struct Args {\n  std::int32_t rank, world;\n";
+  for (const std::string& param : problem.params)
+    text += fmt::format("  std::int64_t {};\n", param);
+  for (const Tensor& tensor : problem.tensors) {
+    const std::string pointer = PointerOf(tensor);
+    text += fmt::format("  {} {};\n", pointer, tensor.name);
+    if (tensor.peers) text += fmt::format("  {} {}_peers[kMaxRanks];\n", pointer, tensor.name);
+    if (tensor.multicast) text += fmt::format("  {} {}_multicast;\n", pointer, tensor.name);
+  }
+  text += "};\n";
+  // The driver fills Args by these offsets.
+  const ArgsLayout layout = LayOut(problem);
+  text += fmt::format("static_assert(sizeof(Args) == {});\n", layout.bytes);
+  for (const Field& field : layout.fields) {
+    std::string name;
+    switch (field.what) {
+      case Field::What::kRank:
+        name = "rank";
+        break;
+      case Field::What::kWorld:
+        name = "world";
+        break;
+      case Field::What::kParam:
+        name = problem.params[field.index];
+        break;
+      case Field::What::kOwn:
+        name = problem.tensors[field.index].name;
+        break;
+      case Field::What::kPeer:
+        if (field.peer == 0) name = problem.tensors[field.index].name + "_peers";
+        break;
+      case Field::What::kMulticast:
+        name = problem.tensors[field.index].name + "_multicast";
+        break;
+    }
+    if (!name.empty())
+      text += fmt::format("static_assert(offsetof(Args, {}) == {});\n", name, field.offset);
+  }
+  text += "\n";
+  if (problem.setup) text += "extern \"C\" void setup(allranks::Boot& boot, const Args& args);\n";
+  if (problem.window == Window::kQuery) {
+    text += "extern \"C\" std::size_t answer(const Args& args, void* out, std::size_t capacity);\n";
+  } else {
+    for (const std::string& call : problem.calls)
+      text += fmt::format("extern \"C\" void {}(const Args& args, cudaStream_t stream);\n", call);
+  }
+  if (problem.window == Window::kHost)
+    text += "extern \"C\" void host(const Args& args, int thread);\n";
+  return text;
+}
+
+}  // namespace allranks::problem

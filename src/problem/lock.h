@@ -1,0 +1,49 @@
+// reference.lock: how fast a problem's reference and baseline are, by profile and case, so that
+// judging need not run it and a sealed problem need not ship it. Written by `allranks problems
+// check --update`. It names what it was made from: changed since, it is stale.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace allranks::problem {
+
+struct LockedTimes {
+  double isolated_ns = 0;  // one call, ranks entering together; exact to the picosecond
+  double call_ns = 0;      // of a burst: (last close - first open) / calls
+  std::uint64_t thread_instructions = 0;
+  bool operator==(const LockedTimes&) const = default;
+};
+
+struct LockEntry {
+  LockedTimes reference, baseline;
+  bool operator==(const LockEntry&) const = default;
+};
+
+struct Lock {
+  static constexpr int kSchema = 1;
+  // HashOf reference.cu, baseline.cu and problem.toml; empty if there is no lock.
+  std::string reference, baseline, problem;
+  std::map<std::string, std::map<std::string, LockEntry>> profiles;  // by profile and case
+
+  bool empty() const { return profiles.empty(); }
+  const LockEntry* Find(const std::string& profile, const std::string& one) const;
+  // Of the reference, over all cases; 0 if there is none.
+  std::uint64_t MostInstructions(const std::string& profile) const;
+};
+
+// A number for noticing change; no defence against anybody.
+std::string HashOf(std::string_view text);
+
+// Without reference.lock an empty one.
+Result<Lock> LoadLock(const std::filesystem::path& folder);
+std::string Render(const Lock& lock);
+// Why it is stale, or nothing.
+std::string StaleBecause(const Lock& lock, const std::filesystem::path& folder);
+
+}  // namespace allranks::problem

@@ -1,0 +1,468 @@
+// Reading and checking problem.toml. Every key is read by exactly one line below, so that what is
+// left over can be refused; all faults of a file are told at once.
+#include "problem/problem.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/check.h"
+#include "problem/cases.h"
+#include "problem/reader.h"
+#include "problem/source.h"
+
+namespace allranks::problem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kLargestTensor = std::int64_t{1} << 30;
+
+const std::vector<std::string> kLevels = {"easy", "medium", "hard"};
+const std::vector<std::string> kSplits = {"public", "sealed", "private"};
+const std::vector<std::string> kWindows = {"graph", "stream", "host", "query"};
+const std::vector<std::string> kLinks = {"nvlink", "pcie", "c2c", "coherent", "socket", "network"};
+const std::vector<std::string> kAllow = {"kernel", "memcpy", "values", "multicast"};
+const std::vector<std::string> kDraws = {"mixed", "uniform", "integers", "bits",
+                                         "below", "counts",  "topk"};
+const std::vector<std::string> kDirs = {"in", "out", "symmetric"};
+// Names that Args or C++ has already.
+const std::set<std::string> kTaken = {
+    "rank", "world",  "int",    "float", "double", "char", "short", "long",  "auto",
+    "this", "new",    "delete", "class", "struct", "if",   "else",  "for",   "while",
+    "do",   "switch", "case",   "const", "void",   "bool", "true",  "false", "return"};
+const std::set<std::string> kEntryNames = {"main", "setup", "host", "answer"};
+
+template <class E>
+E Pick(const std::string& name, const std::vector<std::string>& names) {
+  return static_cast<E>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+void ReadHead(Section& root, Problem* p) {
+  int schema = 0;
+  root.Int("schema", &schema, Problem::kSchema, Problem::kSchema, Section::kRequired);
+  root.Text("title", &p->title);
+  root.OneOf("category", &p->category, Categories());
+  root.OneOf("level", &p->level, kLevels);
+  root.Text("library", &p->library);
+  root.Texts("parallelism", &p->parallelism);
+  root.Text("family", &p->family);
+  root.Text("origin", &p->origin, Section::kOptional);
+  std::string split = "public";
+  root.OneOf("split", &split, kSplits, Section::kOptional);
+  p->split = Pick<Split>(split, kSplits);
+  const std::string folder = p->folder.parent_path().filename().string();
+  if (!p->category.empty() && folder != p->category) {
+    root.faults().Add(nullptr, "category is '{}', but the folder lies in '{}'", p->category,
+                      folder);
+  }
+  if (!IsName(p->slug)) {
+    root.faults().Add(nullptr, "the folder's name '{}' is the problem's: expected [a-z][a-z0-9_]*",
+                      p->slug);
+  }
+}
+
+void ReadRun(const toml::table* table, Faults* faults, Problem* p) {
+  Section run(table, "run", faults);
+  std::string window = "graph", layout = "process";
+  run.OneOf("window", &window, kWindows);
+  p->window = Pick<Window>(window, kWindows);
+  run.OneOf("layout", &layout, {"process"}, Section::kOptional);
+  p->links = {"nvlink"};
+  run.SomeOf("links", &p->links, kLinks);
+  p->allow = {"kernel"};
+  run.SomeOf("allow", &p->allow, kAllow);
+  run.Int("max_ctas", &p->max_ctas, 1, 1 << 20);
+  run.Int("max_ranks", &p->max_ranks, 1, 64);
+  if (!run.Int("burst", &p->burst, 1, 64)) p->burst = p->window == Window::kQuery ? 1 : 6;
+  run.Flag("setup", &p->setup);
+  run.Int("host_threads", &p->host_threads, 1, 16);
+  run.Texts("given", &p->given);
+  p->calls = {"launch"};
+  run.Texts("calls", &p->calls);
+  run.RejectOthers();
+  if (table == nullptr) return;
+  if (p->calls.empty()) faults->Add(table, "[run] calls is empty: expected at least one name");
+  for (std::size_t i = 0; i < p->calls.size(); ++i) {
+    const std::string& call = p->calls[i];
+    if (!IsName(call) || kTaken.contains(call) || kEntryNames.contains(call) ||
+        std::count(p->calls.begin(), p->calls.end(), call) > 1) {
+      faults->Add(table->get("calls"), "[run] calls: '{}' cannot be the name of an entry point",
+                  call);
+    }
+  }
+  if ((p->host_threads > 0) != (p->window == Window::kHost)) {
+    faults->Add(table, "[run] host_threads and window = \"host\" go together: {}",
+                p->host_threads > 0 ? "the window is another" : "host_threads is missing");
+  }
+}
+
+// Reads an expression; integers are taken as they are.
+bool ReadExpression(Section& section, const char* key, const toml::node* node, const Values& names,
+                    Expression* out) {
+  std::string text;
+  if (node->is_integer()) {
+    text = std::to_string(node->as_integer()->get());
+  } else if (node->is_string()) {
+    text = node->as_string()->get();
+  } else {
+    section.Wrong(node, key, "an integer or an expression in quotes");
+    return false;
+  }
+  auto expression = Expression::Parse(text, names);
+  if (!expression) {
+    section.faults().Add(node, "{}: {}", section.Path(key), expression.error().message);
+    return false;
+  }
+  *out = std::move(*expression);
+  return true;
+}
+
+void ReadDraw(Section& section, const Values& names, Tensor* tensor) {
+  tensor->draw.kind = IsFloat(tensor->type) ? Draw::Kind::kMixed : Draw::Kind::kBits;
+  const toml::node* node = section.Find("draw", Section::kOptional, "");
+  if (node == nullptr) return;
+  std::string kind;
+  const toml::node* limit = nullptr;
+  if (node->is_string()) {
+    section.OneOf("draw", &kind, kDraws);
+  } else if (node->is_table()) {
+    Section draw(node->as_table(), "tensors." + tensor->name + ".draw", &section.faults());
+    draw.OneOf("kind", &kind, kDraws);
+    limit = draw.Find("limit", Section::kOptional, "");
+    if (limit != nullptr) ReadExpression(draw, "limit", limit, names, &tensor->draw.limit);
+    draw.RejectOthers();
+  } else {
+    section.Wrong(node, "draw", "a kind, or { kind = ..., limit = ... }");
+  }
+  if (kind.empty()) return;
+  tensor->draw.kind = Pick<Draw::Kind>(kind, kDraws);
+  const bool floats = kind == "mixed" || kind == "uniform";
+  const bool any = kind == "integers";
+  if (!any && floats != IsFloat(tensor->type)) {
+    section.faults().Add(node, "{} is \"{}\", which does not go with the type {}",
+                         section.Path("draw"), kind, NameOf(tensor->type));
+  }
+  const bool limited = !floats && kind != "bits";
+  if (limited && limit == nullptr) {
+    section.faults().Add(node, "{}: \"{}\" needs a limit: {{ kind = \"{}\", limit = \"...\" }}",
+                         section.Path("draw"), kind, kind);
+  } else if (!limited && limit != nullptr) {
+    section.faults().Add(node, "{}: \"{}\" has no limit", section.Path("draw"), kind);
+  }
+}
+
+void ReadTensor(const std::string& name, const toml::node* node, const Values& names,
+                Faults* faults, Problem* p) {
+  Tensor tensor;
+  tensor.name = name;
+  if (!IsName(name) || kTaken.contains(name) || name.ends_with("_peers") ||
+      name.ends_with("_multicast") ||
+      std::find(p->params.begin(), p->params.end(), name) != p->params.end()) {
+    faults->Add(node, "[tensors] '{}' cannot be the name of a tensor", name);
+  }
+  if (!node->is_table())
+    return faults->Add(node, "[tensors] {} is not a table such as {{ dir = \"in\", ... }}", name);
+  Section section(node->as_table(), "tensors." + name, faults);
+  std::string dir;
+  if (!section.OneOf("dir", &dir, kDirs)) return;
+  tensor.dir = Pick<Tensor::Dir>(dir, kDirs);
+  section.Flag("multicast", &tensor.multicast);
+  std::string place = "device";
+  section.OneOf("place", &place, {"device", "host"}, Section::kOptional);
+  tensor.host = place == "host";
+  if (tensor.dir == Tensor::Dir::kSymmetric) {
+    tensor.type = Type::kU8;
+    tensor.type_name = CudaNameOf(Type::kU8);
+    tensor.peers = true;
+    const toml::node* bytes = section.Find("bytes", Section::kRequired, "an expression");
+    if (bytes != nullptr) ReadExpression(section, "bytes", bytes, names, &tensor.bytes);
+  } else {
+    std::string type;
+    section.Text("type", &type);
+    if (const auto vary = p->vary.find(type); vary != p->vary.end()) {
+      tensor.type = vary->second;
+      tensor.type_name = type;
+    } else if (const auto known = TypeNamed(type)) {
+      tensor.type = *known;
+      tensor.type_name = CudaNameOf(*known);
+    } else if (!type.empty()) {
+      faults->Add(node,
+                  "{} is '{}': expected f32, f16, bf16, f64, i8, u8, i32, u32, i64, u64 or a "
+                  "name of [vary]",
+                  section.Path("type"), type);
+    }
+    const toml::node* shape = section.Find("shape", Section::kRequired, "a list of expressions");
+    if (shape != nullptr && shape->is_array() && !shape->as_array()->empty()) {
+      for (const toml::node& extent : *shape->as_array()) {
+        ReadExpression(section, "shape", &extent, names, &tensor.shape.emplace_back());
+      }
+    } else if (shape != nullptr) {
+      section.Wrong(shape, "shape", "a list of expressions such as [\"n\"]");
+    }
+    section.Flag("peers", &tensor.peers);
+    if (tensor.dir == Tensor::Dir::kIn) {
+      section.Flag("changes", &tensor.changes);
+      ReadDraw(section, names, &tensor);
+    }
+  }
+  section.RejectOthers();
+  if (tensor.multicast &&
+      std::find(p->allow.begin(), p->allow.end(), "multicast") == p->allow.end())
+    faults->Add(node, "{}: [run] allow lacks \"multicast\"", section.Path("multicast"));
+  if (tensor.multicast && tensor.host)
+    faults->Add(node, "{}: host memory has no multicast address", section.Path("multicast"));
+  p->tensors.push_back(std::move(tensor));
+}
+
+void ReadVary(const toml::table* table, Faults* faults, Problem* p) {
+  Section vary(table, "vary", faults);
+  for (const auto& [name, node] : vary.InOrder()) {
+    std::vector<std::string> types;
+    if (!vary.Texts(name.c_str(), &types)) continue;
+    if (types.empty() || name.empty() || name[0] < 'A' || name[0] > 'Z') {
+      faults->Add(node, "[vary] {}: expected T = [\"f32\", ...], a name that begins with a capital",
+                  name);
+      continue;
+    }
+    for (const std::string& type : types) {
+      if (!TypeNamed(type)) faults->Add(node, "[vary] {}: no type '{}'", name, type);
+    }
+    if (const auto first = TypeNamed(types[0])) p->vary[name] = *first;
+  }
+}
+
+void ReadFloor(const toml::table* table, const Values& names, Faults* faults, Problem* p) {
+  Section floor(table, "floor", faults);
+  const auto read = [&](const char* key, Expression* out) {
+    const toml::node* node = floor.Find(key, Section::kOptional, "");
+    if (node != nullptr) ReadExpression(floor, key, node, names, out);
+  };
+  read("ingress", &p->floor.ingress);
+  read("egress", &p->floor.egress);
+  read("hbm", &p->floor.hbm);
+  read("flops", &p->floor.flops);
+  read("hops", &p->floor.hops);
+  floor.RejectOthers();
+}
+
+std::vector<std::string> SplitAt(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0;;) {
+    const std::size_t next = text.find(separator, at);
+    parts.emplace_back(text.substr(at, next - at));
+    if (next == std::string_view::npos) return parts;
+    at = next + 1;
+  }
+}
+
+// `words` are VERDICT or VERDICT:needs_checker, what is left of a mutant's text.
+bool ReadVerdict(const toml::node* node, const std::string& key, const std::string& text,
+                 std::vector<std::string> words, Faults* faults, Mutant* mutant) {
+  const auto& known = Verdicts();
+  if (words.size() == 2 && words[1] == "needs_checker") {
+    mutant->needs_checker = true;
+    words.pop_back();
+  }
+  if (words.size() != 1 || words[0] == "pass" || words[0] == "internal_error" ||
+      std::find(known.begin(), known.end(), words[0]) == known.end()) {
+    faults->Add(node, "[mutants] {} = \"{}\": expected a verdict{}, maybe with :needs_checker", key,
+                text, words.empty() ? std::string() : DidYouMean(words[0], known));
+    return false;
+  }
+  mutant->verdict = words[0];
+  return true;
+}
+
+void ReadMutants(const toml::table* table, Faults* faults, Problem* p) {
+  Section mutants(table, "mutants", faults);
+  for (const auto& [key, node] : mutants.InOrder()) {
+    if (key.ends_with(".patch")) {
+      if (!node->is_string() || key.find('/') != std::string::npos) {
+        mutants.Wrong(node, key, "\"VERDICT\", the file in mutants/ being the key");
+        continue;
+      }
+      Mutant mutant;
+      mutant.patch = key;
+      mutant.name = key.substr(0, key.size() - 6);
+      const std::string& text = node->as_string()->get();
+      if (ReadVerdict(node, key, text, SplitAt(text, ':'), faults, &mutant))
+        p->mutants.push_back(std::move(mutant));
+      continue;
+    }
+    std::vector<std::string> texts;
+    if (!IsName(key)) {
+      faults->Add(node, "[mutants] {}: expected the name of a tag or of a .patch", key);
+    }
+    if (!mutants.Texts(key.c_str(), &texts)) continue;
+    for (const std::string& text : texts) {
+      std::vector<std::string> words = SplitAt(text, ':');
+      Mutant mutant;
+      mutant.tag = key;
+      mutant.op = words[0];
+      mutant.name = key + "." + words[0];
+      words.erase(words.begin());
+      const auto& operators = Operators();
+      if (std::find(operators.begin(), operators.end(), mutant.op) == operators.end()) {
+        faults->Add(node, "[mutants] {}: no operator '{}'{}", key, mutant.op,
+                    DidYouMean(mutant.op, operators));
+        continue;
+      }
+      if (ReadVerdict(node, key, text, words, faults, &mutant)) p->mutants.push_back(mutant);
+    }
+  }
+  std::set<std::string> seen;
+  for (const Mutant& mutant : p->mutants) {
+    if (!seen.insert(mutant.name).second) faults->Add(table, "[mutants] has {} twice", mutant.name);
+  }
+}
+
+// Every size must be one that memory can have, and every floor a count.
+void CheckSizes(const Case& one, const std::string& name, Faults* faults, const Problem& p) {
+  const Values values = ValuesOf(p, one);
+  for (const Tensor& tensor : p.tensors) {
+    std::int64_t bytes = static_cast<std::int64_t>(SizeOf(tensor.type));
+    std::vector<Expression> factors = tensor.shape;
+    if (tensor.dir == Tensor::Dir::kSymmetric) factors = {tensor.bytes};
+    for (const Expression& factor : factors) {
+      const auto value = factor.Evaluate(values);
+      if (!value)
+        return faults->Add(nullptr, "[tensors] {} in case {}: {}", tensor.name, name,
+                           value.error().message);
+      if (*value < 0 || __builtin_mul_overflow(bytes, *value, &bytes) || bytes > kLargestTensor)
+        return faults->Add(nullptr,
+                           "[tensors] {} in case {}: \"{}\" is {}: sizes are from 0 to 2^30 bytes",
+                           tensor.name, name, factor.text(), *value);
+    }
+    const auto limit = tensor.draw.limit.Evaluate(values);
+    if (!limit || (!tensor.draw.limit.empty() && *limit < 1))
+      return faults->Add(nullptr, "[tensors] {} in case {}: the limit of draw is {}", tensor.name,
+                         name, limit ? std::to_string(*limit) : limit.error().message);
+  }
+  const auto check_floor = [&](const char* key, const Expression& floor) {
+    const auto value = floor.Evaluate(values);
+    if (!value || *value < 0)
+      faults->Add(nullptr, "[floor] {} in case {}: {}", key, name,
+                  value ? fmt::format("{} is negative", *value) : value.error().message);
+  };
+  check_floor("ingress", p.floor.ingress);
+  check_floor("egress", p.floor.egress);
+  check_floor("hbm", p.floor.hbm);
+  check_floor("flops", p.floor.flops);
+  check_floor("hops", p.floor.hops);
+}
+
+void CheckAllSizes(Faults* faults, const Problem& p) {
+  for (const Case& one : p.cases) {
+    CheckSizes(one, one.name, faults, p);
+    if (faults->Any()) return;
+  }
+  if (p.drawn.count == 0) return;
+  // The smallest and the largest that can be drawn stand for all in between.
+  const auto smallest = [](std::uint64_t) { return std::uint64_t{0}; };
+  const auto largest = [](std::uint64_t count) { return count - 1; };
+  CheckSizes(DrawCase(p, 0, p.drawn.world_low, smallest), "drawn, smallest", faults, p);
+  CheckSizes(DrawCase(p, 0, p.drawn.world_high, largest), "drawn, largest", faults, p);
+}
+
+std::int64_t Product(const Tensor& tensor, const Values& values) {
+  std::int64_t count = 1;
+  if (tensor.dir == Tensor::Dir::kSymmetric) return tensor.bytes.Evaluate(values).value_or(0);
+  for (const Expression& factor : tensor.shape) {
+    const auto value = factor.Evaluate(values);
+    if (!value || *value < 0 || __builtin_mul_overflow(count, *value, &count)) return 0;
+  }
+  return count;
+}
+
+}  // namespace
+
+const std::vector<std::string>& Verdicts() {
+  static const std::vector<std::string> kNames = {
+      "pass",          "wrong_result",     "race",
+      "deadlock",      "memory_error",     "crash",
+      "timeout",       "compile_error",    "edit_violation",
+      "forbidden_api", "no_communication", "impossible",
+      "tampering",     "unsupported",      "internal_error"};
+  return kNames;
+}
+
+const std::vector<std::string>& Categories() {
+  static const std::vector<std::string> kNames = {"p2p", "collective", "ep", "fusion", "utilities"};
+  return kNames;
+}
+
+Result<Problem> Parse(std::string_view text, const fs::path& folder) {
+  Problem problem;
+  problem.folder = fs::absolute(folder).lexically_normal();
+  if (!problem.folder.has_filename()) problem.folder = problem.folder.parent_path();
+  problem.slug = problem.folder.filename().string();
+  const std::string file = (folder / "problem.toml").string();
+  toml::table table;
+  try {
+    table = toml::parse(text, file);
+  } catch (const toml::parse_error& error) {
+    return Fail("{}:{}: {}", file, error.source().begin.line, error.description());
+  }
+  Faults faults(file);
+  Section root(&table, "", &faults);
+  ReadHead(root, &problem);
+  ReadRun(root.Table("run", Section::kRequired), &faults, &problem);
+  ReadVary(root.Table("vary", Section::kOptional), &faults, &problem);
+  const toml::table* cases = root.Table("cases", Section::kRequired);
+  if (cases != nullptr) ReadParams(cases, &faults, &problem);
+  Values names = {{"world", 0}};
+  for (const std::string& param : problem.params) names[param] = 0;
+  for (const auto& [name, type] : problem.vary) names["sizeof(" + name + ")"] = 0;
+  Section tensors(root.Table("tensors", Section::kRequired), "tensors", &faults);
+  for (const auto& [name, node] : tensors.InOrder())
+    ReadTensor(name, node, names, &faults, &problem);
+  if (cases != nullptr) ReadCases(cases, &faults, &problem);
+  ReadFloor(root.Table("floor", Section::kOptional), names, &faults, &problem);
+  ReadMutants(root.Table("mutants", Section::kOptional), &faults, &problem);
+  root.RejectOthers();
+  if (!faults.Any()) CheckAllSizes(&faults, problem);
+  if (faults.Any()) return Fail("{}", faults.Text());
+  return problem;
+}
+
+Result<Problem> Load(const fs::path& folder) {
+  auto text = ReadFile(folder / "problem.toml");
+  if (!text) return Fail(text.error());
+  return Parse(*text, folder);
+}
+
+std::vector<fs::path> Find(const fs::path& root) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& category : fs::directory_iterator(root, error)) {
+    if (!category.is_directory(error)) continue;
+    for (const auto& folder : fs::directory_iterator(category.path(), error)) {
+      if (fs::is_regular_file(folder.path() / "problem.toml", error))
+        found.push_back(folder.path());
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
+    return std::pair(a.filename(), a) < std::pair(b.filename(), b);
+  });
+  return found;
+}
+
+Values ValuesOf(const Problem& problem, const Case& one) {
+  CHECK_EQ(one.params.size(), problem.params.size());
+  Values values = {{"world", one.world}};
+  for (std::size_t i = 0; i < problem.params.size(); ++i) values[problem.params[i]] = one.params[i];
+  for (const auto& [name, type] : problem.vary)
+    values["sizeof(" + name + ")"] = static_cast<std::int64_t>(SizeOf(type));
+  return values;
+}
+
+std::uint64_t CountOf(const Problem& problem, const Tensor& tensor, const Case& one) {
+  return static_cast<std::uint64_t>(
+      std::max<std::int64_t>(0, Product(tensor, ValuesOf(problem, one))));
+}
+
+std::uint64_t BytesOf(const Problem& problem, const Tensor& tensor, const Case& one) {
+  return CountOf(problem, tensor, one) * SizeOf(tensor.type);
+}
+
+}  // namespace allranks::problem

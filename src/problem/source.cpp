@@ -1,0 +1,158 @@
+// Template, region, candidate.
+#include "problem/source.h"
+
+#include <fstream>
+#include <iterator>
+
+namespace allranks::problem {
+namespace {
+
+constexpr std::string_view kBegin = "// >>> edit";
+constexpr std::string_view kEnd = "// <<< edit";
+constexpr std::string_view kBlank = " \t\n\v\f";
+
+std::string_view Trim(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+std::string_view TrimEnd(std::string_view text) {
+  return text.substr(0, text.find_last_not_of(kBlank) + 1);
+}
+
+// Takes one line off the front, with its newline.
+std::string_view TakeLine(std::string_view* text) {
+  const std::size_t end = text->find('\n');
+  const std::string_view line = text->substr(0, end == std::string_view::npos ? end : end + 1);
+  text->remove_prefix(line.size());
+  return line;
+}
+
+// A text's places of begin and end markers, as offsets of their lines.
+struct Markers {
+  std::vector<std::size_t> begins, ends;
+};
+
+Markers FindMarkers(std::string_view text) {
+  Markers markers;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::size_t at = text.size() - rest.size();
+    const std::string_view line = Trim(TakeLine(&rest));
+    if (line == kBegin) markers.begins.push_back(at);
+    if (line == kEnd) markers.ends.push_back(at);
+  }
+  return markers;
+}
+
+// Lines end in \n. A lone \r and NUL hide text from people, so they are refused.
+Result<std::string> Normalise(std::string_view text) {
+  if (text.size() > kLargestSource)
+    return Fail("the file has {} bytes; at most {} are taken", text.size(), kLargestSource);
+  std::string clean;
+  clean.reserve(text.size() + 1);
+  int line = 1;
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\0') return Fail("line {} has a NUL byte", line);
+    if (c == '\r') {
+      if (i + 1 < text.size() && text[i + 1] == '\n') continue;
+      return Fail("line {} has a carriage return within", line);
+    }
+    if (c == '\n') ++line;
+    clean += c;
+  }
+  if (!clean.empty() && clean.back() != '\n') clean += '\n';
+  return clean;
+}
+
+int CountLines(std::string_view text) {
+  int lines = 0;
+  for (const char c : text) lines += c == '\n';
+  return lines;
+}
+
+}  // namespace
+
+Result<std::string> ReadFile(const std::filesystem::path& path, std::size_t limit) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error))
+    return Fail("there is no file {}", path.string());
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) return Fail("{} cannot be read", path.string());
+  std::string text;
+  char buffer[1 << 14];
+  while (stream.read(buffer, sizeof buffer) || stream.gcount() > 0) {
+    text.append(buffer, static_cast<std::size_t>(stream.gcount()));
+    if (text.size() > limit) return Fail("{} has more than {} bytes", path.string(), limit);
+  }
+  if (stream.bad()) return Fail("{} cannot be read", path.string());
+  return text;
+}
+
+Result<Region> SplitTemplate(std::string_view text) {
+  auto clean = Normalise(text);
+  if (!clean) return Fail(clean.error());
+  const Markers markers = FindMarkers(*clean);
+  if (markers.begins.size() != 1 || markers.ends.size() != 1 ||
+      markers.begins[0] > markers.ends[0]) {
+    return Fail("expected one line '{}' and behind it one line '{}'", kBegin, kEnd);
+  }
+  std::string_view rest = std::string_view(*clean).substr(markers.begins[0]);
+  TakeLine(&rest);
+  const std::size_t inside = clean->size() - rest.size();
+  Region region;
+  region.before = clean->substr(0, inside);
+  region.inside = clean->substr(inside, markers.ends[0] - inside);
+  region.after = clean->substr(markers.ends[0]);
+  region.first_line = CountLines(region.before) + 1;
+  rest = region.after;
+  TakeLine(&rest);
+  if (!Trim(rest).empty()) {
+    return Fail("line {}: behind '{}' there may be nothing",
+                region.first_line + CountLines(region.inside) + 1, kEnd);
+  }
+  return region;
+}
+
+Result<std::string> Assemble(const Region& region, std::string_view candidate) {
+  auto clean = Normalise(candidate);
+  if (!clean) return Fail(clean.error());
+  const Markers markers = FindMarkers(*clean);
+  if (markers.begins.empty() && markers.ends.empty()) return region.before + *clean + region.after;
+  if (markers.begins.size() != 1 || markers.ends.size() != 1 ||
+      markers.begins[0] > markers.ends[0]) {
+    return Fail("the markers '{}' and '{}' may stand once each, in this order", kBegin, kEnd);
+  }
+  // Blanks at line ends are what editors change unasked, and mean nothing to a compiler there: the
+  // text that is compiled is the template's own.
+  std::string_view theirs = *clean, ours = region.before;
+  for (int line = 1; !ours.empty(); ++line) {
+    const std::string_view own = TrimEnd(TakeLine(&ours));
+    const std::string_view other = TrimEnd(TakeLine(&theirs));
+    if (own != other)
+      return Fail("line {} is outside of the region to edit: expected '{}', found '{}'", line, own,
+                  other);
+  }
+  const std::size_t inside = clean->size() - theirs.size();
+  if (inside > markers.ends[0])
+    return Fail("the markers '{}' and '{}' may stand once each, in this order", kBegin, kEnd);
+  std::string_view after = std::string_view(*clean).substr(markers.ends[0]);
+  TakeLine(&after);
+  if (!Trim(after).empty()) return Fail("behind '{}' there may be nothing", kEnd);
+  return region.before + clean->substr(inside, markers.ends[0] - inside) + region.after;
+}
+
+Result<std::string> Mutate(const Problem& problem, const Mutant& mutant,
+                           std::string_view reference) {
+  if (mutant.patch.empty()) return ApplyOperator(reference, mutant.tag, mutant.op);
+  const auto patch = ReadFile(problem.folder / "mutants" / mutant.patch);
+  if (!patch) return Fail(patch.error());
+  auto text = ApplyPatch(reference, *patch);
+  if (!text) return Fail("mutants/{}: {}", mutant.patch, text.error().message);
+  return text;
+}
+
+}  // namespace allranks::problem
