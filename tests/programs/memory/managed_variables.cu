@@ -1,5 +1,6 @@
 // __managed__ variables: initial values, one memory for the host and all
 // devices.
+// alone: programs beside it count the bytes that their own calls take
 #include "check.h"
 
 namespace {

@@ -1,6 +1,7 @@
 // __device__ and __constant__ variables by their symbols: addresses, sizes,
 // copies in both directions with offsets, in streams, one copy of each variable
 // per device.
+// alone: programs beside it count the bytes that their own calls take
 #include <cstring>
 #include <vector>
 
