@@ -45,11 +45,12 @@ std::string RenderHeader(const Problem& problem) {
   std::string text =
       fmt::format("// What {} gives to a solution. Made from its problem.toml.\n", problem.slug);
   text += "#pragma once\n\n#include <cuda_runtime.h>\n";
-  if (Uses(problem, Type::kBf16)) text += "#include <cuda_bf16.h>\n";
-  if (Uses(problem, Type::kF16)) text += "#include <cuda_fp16.h>\n";
   text += "#include <cstddef>\n#include <cstdint>\n";
   if (problem.setup) text += "\n#include <allranks/boot.h>\n";
   text += "\n";
+  // Args has only pointers, and their headers would double the time to compile a small solution.
+  if (Uses(problem, Type::kBf16)) text += "struct __nv_bfloat16;  // <cuda_bf16.h> has it\n";
+  if (Uses(problem, Type::kF16)) text += "struct __half;  // <cuda_fp16.h> has it\n";
   for (const auto& [name, type] : problem.vary)
     text += fmt::format("using {} = {};\n", name, CudaNameOf(type));
   text += fmt::format("constexpr int kMaxRanks = {};\n\n", problem.max_ranks);

@@ -239,6 +239,7 @@ void ReadFloor(const toml::table* table, const Values& names, Faults* faults, Pr
   };
   read("ingress", &p->floor.ingress);
   read("egress", &p->floor.egress);
+  read("busiest", &p->floor.busiest);
   read("hbm", &p->floor.hbm);
   read("flops", &p->floor.flops);
   read("hops", &p->floor.hops);
@@ -346,6 +347,7 @@ void CheckSizes(const Case& one, const std::string& name, Faults* faults, const 
   };
   check_floor("ingress", p.floor.ingress);
   check_floor("egress", p.floor.egress);
+  check_floor("busiest", p.floor.busiest);
   check_floor("hbm", p.floor.hbm);
   check_floor("flops", p.floor.flops);
   check_floor("hops", p.floor.hops);

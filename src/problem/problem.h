@@ -75,6 +75,7 @@ struct DrawnCases {
 // Least that any algorithm must do, per rank and call. Empty expressions are 0.
 struct Floor {
   Expression ingress, egress;  // payload bytes over links
+  Expression busiest;          // bytes in one direction of the busiest rank: for the roofline only
   Expression hbm;              // bytes of the rank's own memory, read or written
   Expression flops;            // on tensor cores
   Expression hops;             // one-way link latencies, one after the other
