@@ -2,7 +2,7 @@
 #
 # Targets to link:
 #   fmt::fmt  nlohmann_json::nlohmann_json  CLI11::CLI11  tl::expected  tomlplusplus::tomlplusplus
-#   allranks_zstd  allranks_lz4  Threads::Threads
+#   allranks_zstd  allranks_lz4  OpenSSL::Crypto  Threads::Threads
 #   GTest::gtest_main  rapidcheck  benchmark::benchmark      (tests and bench only)
 # Variables: ALLRANKS_HAVE_CUDA, and with it ALLRANKS_NVCC and CUDAToolkit_INCLUDE_DIRS; MPI_C_FOUND.
 
@@ -12,6 +12,7 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2 REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(tomlplusplus 3 REQUIRED)
+find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)
 
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ALLRANKS_ZSTD REQUIRED IMPORTED_TARGET libzstd)

@@ -56,4 +56,17 @@ struct RawReport {
 // 0: judged. 1: it could not, see `error`. 2: another version of this header.
 using EntryFunction = int (*)(const RawCall* call, RawReport* report);
 
+// The least that one rank must do in one call, whatever the algorithm.
+struct Floor {
+  double ingress, egress;  // payload bytes over links
+  double hbm;              // bytes of the rank's own memory, read or written
+  double flops;            // on tensor cores
+  double hops;             // one-way link latencies, one after the other
+};
+inline constexpr char kFloorsEntry[] = "AllranksOracleFloors";
+// Floors that depend on what was drawn (counts, routing); `floor` holds problem.toml's values.
+// There are no outputs yet. 0: done, also when the oracle has no Floors. Others as above, with
+// `error` of 256 bytes.
+using FloorsFunction = int (*)(const RawCall* call, std::int32_t rank, Floor* floor, char* error);
+
 }  // namespace allranks::oracle

@@ -1,0 +1,206 @@
+// Theory. One call of one rank takes at least
+//
+//   start + max(wire + hop, hops * hop, memory, arithmetic)
+//
+// start       what the node charges before the first operation of a call begins: a graph's launch
+//             and the kernel, copy or memory operation after it, whichever is the cheapest allowed.
+// wire        payload over the rate of the device's links of the granted kinds to the devices of
+//             this world. A payload byte also costs its part of a packet's header, at the best that
+//             the profile has: packets of reads and bulk copies, or a copy engine's if copies are
+//             allowed. A read's request goes the other way, so where traffic goes both ways the two
+//             directions together decide: each byte costs a header, or a smaller one and a request.
+//             With multicast allowed, floors count what the switch's reductions and replicas leave,
+//             and are charged at its efficiency: such a floor's author sees to it that doing
+//             without multicast needs at least 1 / efficiency times as many bytes.
+// hop         the least latency between two ends by granted links, and half a trip to the L2 at
+//             the target. The last byte needs one hop after it had its turn; `hops` of them stand
+//             one behind the other whatever the size.
+// memory      own memory at the L2's rate: after the first call of a burst all of it may be there.
+// arithmetic  tensor cores at the rate that the node charges for 16-bit factors.
+//
+// LeastNs gives away all that a burst can hide. Peers that are ahead may fill a rank's links while
+// it starts the next call, so a burst takes calls * start or the sum of the transfers, whichever is
+// more. Capacity is handed out by buckets of time (node/servers.h): a port may serve the first
+// bucket's worth at once; two ports are passed. Eight-bit factors have twice the rate, and small
+// integers may be multiplied as such.
+#include "judge/roofline.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "node/fabric.h"
+
+namespace allranks::judge {
+namespace {
+
+using node::LinkKind;
+using node::Profile;
+using node::Topology;
+
+// Multiply-adds per cycle of a quarter of an SM: node/decode_matrix.cpp, from the H100 white paper.
+constexpr double kTensorRate = 512;
+constexpr double kQuarters = 4;
+
+bool Has(const std::vector<std::string>& list, std::string_view what) {
+  return std::find(list.begin(), list.end(), what) != list.end();
+}
+
+double Ns(node::Time time) { return static_cast<double>(time) / 1000.0; }
+
+struct Rates {
+  double one_way = 0;    // payload bytes per ns, if all goes in one direction
+  double both_ways = 0;  // payload bytes per ns, in and out added up
+  double hop_ns = 0;
+};
+
+// Bytes on the wire per byte of payload: with the header alone, and with a read's request.
+double WireOneWay(const LinkKind& kind, bool copies) {
+  const auto cost = [](std::int32_t packet, std::int32_t header) {
+    return 1 + static_cast<double>(header) / packet;
+  };
+  const std::int32_t header = std::min(kind.answer_bytes, kind.write_bytes);
+  double least = std::min(cost(kind.packet_bytes, header), cost(kind.store_packet_bytes, header));
+  if (copies) least = std::min(least, cost(kind.engine_packet_bytes, header));
+  return least;
+}
+double WireBothWays(const LinkKind& kind, bool copies) {
+  const auto cost = [&](std::int32_t packet) {
+    return 1 +
+           static_cast<double>(std::min(kind.answer_bytes + kind.request_bytes, kind.write_bytes)) /
+               packet;
+  };
+  double least = std::min(cost(kind.packet_bytes), cost(kind.store_packet_bytes));
+  if (copies) least = std::min(least, cost(kind.engine_packet_bytes));
+  return least;
+}
+
+// The best of all devices of the world.
+Rates RatesOf(const Profile& profile, const problem::Problem& problem, int world) {
+  const Topology& topology = profile.topology;
+  const bool copies = Has(problem.allow, "memcpy");
+  const bool multicast = Has(problem.allow, "multicast") && profile.multicast.supported;
+  const double share = multicast ? profile.multicast.efficiency : 1;
+  const auto granted = [&](int link) {
+    const auto& kind =
+        topology
+            .kinds[static_cast<std::size_t>(topology.links[static_cast<std::size_t>(link)].kind)];
+    return problem.links.empty() || Has(problem.links, kind.name);
+  };
+  const auto in_world = [&](int vertex) {
+    const Topology::Vertex& v = topology.vertices[static_cast<std::size_t>(vertex)];
+    return v.kind != Topology::Kind::kDevice || v.index < world;
+  };
+  Rates best;
+  const int devices = std::min(world, static_cast<int>(profile.DeviceCount()));
+  for (int d = 0; d < devices; ++d) {
+    Rates rates;
+    for (std::size_t l = 0; l < topology.links.size(); ++l) {
+      const Topology::Link& link = topology.links[l];
+      if ((link.a != d && link.b != d) || !granted(static_cast<int>(l))) continue;
+      if (!in_world(link.a == d ? link.b : link.a)) continue;
+      const LinkKind& kind = topology.kinds[static_cast<std::size_t>(link.kind)];
+      const double rate = kind.gbs * kind.efficiency * share;  // GB/s are bytes per ns
+      rates.one_way += rate / WireOneWay(kind, copies);
+      rates.both_ways += 2 * rate / WireBothWays(kind, copies);
+    }
+    best.one_way = std::max(best.one_way, rates.one_way);
+    best.both_ways = std::max(best.both_ways, rates.both_ways);
+  }
+
+  node::Fabric fabric(profile, profile.CyclesToTime(profile.time.bucket_cycles));
+  node::Time hop = node::kTimeNever;
+  const auto consider = [&](int from, int to) {
+    if (from < 0 || to < 0 || from == to) return;
+    const node::Route& route = fabric.Way(from, to);
+    const bool usable = !route.ports.empty() &&
+                        std::all_of(route.ports.begin(), route.ports.end(), [&](std::uint16_t p) {
+                          return granted(fabric.ports()[p].link);
+                        });
+    if (usable) hop = std::min(hop, route.latency);
+  };
+  for (int a = 0; a < devices; ++a) {
+    for (int b = 0; b < devices; ++b) consider(a, b);
+    consider(a, fabric.HostOf(a));
+  }
+  if (hop != node::kTimeNever) {
+    // Host memory has no L2 to reach: only the way counts if the host is an end.
+    const bool host = problem.host_threads > 0 || problem.window == problem::Window::kHost;
+    best.hop_ns = Ns(hop) + (host ? 0 : Ns(profile.CyclesToTime(profile.latency.l2)) / 2);
+  }
+  return best;
+}
+
+// Before a call's first operation begins. In a burst without a graph, kernels may follow each other
+// as quickly as an early launch allows.
+double StartNs(const Profile& profile, const problem::Problem& problem, bool burst) {
+  const Profile::Launch& launch = profile.launch;
+  if (problem.window == problem::Window::kQuery) return 0;
+  node::Time first = std::min(launch.kernel, launch.between);
+  if (problem.window != problem::Window::kGraph && burst) first = std::min(first, launch.cta);
+  if (Has(problem.allow, "memcpy")) first = std::min(first, profile.copy_engine.startup);
+  if (Has(problem.allow, "values")) first = std::min(first, launch.event);
+  return Ns(first + (problem.window == problem::Window::kGraph ? launch.graph : 0));
+}
+
+double WireNs(const Rates& rates, const FloorValues& floor) {
+  if (floor.ingress + floor.egress <= 0 || rates.one_way <= 0) return 0;
+  return std::max(std::max(floor.ingress, floor.egress) / rates.one_way,
+                  (floor.ingress + floor.egress) / rates.both_ways);
+}
+
+double MemoryNs(const Profile& profile, const FloorValues& floor) {
+  return floor.hbm / std::max(profile.bandwidth.l2_gbs, profile.bandwidth.hbm_gbs);
+}
+
+double ArithmeticNs(const Profile& profile, const FloorValues& floor, double rate) {
+  const double per_cycle = 2 * rate * kQuarters * profile.device.sms;
+  return floor.flops / per_cycle * 1000.0 / static_cast<double>(profile.device.clock_mhz);
+}
+
+}  // namespace
+
+Result<FloorValues> FloorOf(const problem::Problem& problem, const problem::Case& one) {
+  const problem::Values values = problem::ValuesOf(problem, one);
+  FloorValues floor;
+  const std::pair<const problem::Expression*, double*> fields[] = {
+      {&problem.floor.ingress, &floor.ingress}, {&problem.floor.egress, &floor.egress},
+      {&problem.floor.hbm, &floor.hbm},         {&problem.floor.flops, &floor.flops},
+      {&problem.floor.hops, &floor.hops},
+  };
+  for (const auto& [expression, value] : fields) {
+    const Result<std::int64_t> number = expression->Evaluate(values);
+    if (!number) {
+      return Fail("{}: floor '{}': {}", one.name, expression->text(), number.error().message);
+    }
+    *value = static_cast<double>(std::max<std::int64_t>(*number, 0));
+  }
+  return floor;
+}
+
+double RooflineNs(const Profile& profile, const problem::Problem& problem, int world,
+                  const FloorValues& floor) {
+  const Rates rates = RatesOf(profile, problem, world);
+  const double wire = WireNs(rates, floor) + std::min(floor.hops, 1.0) * rates.hop_ns;
+  return StartNs(profile, problem, false) +
+         std::max({wire, floor.hops * rates.hop_ns, MemoryNs(profile, floor),
+                   ArithmeticNs(profile, floor, kTensorRate)});
+}
+
+double LeastNs(const Profile& profile, const problem::Problem& problem, int world,
+               const FloorValues& floor, int calls) {
+  const Rates rates = RatesOf(profile, problem, world);
+  const auto count = static_cast<double>(std::max(calls, 1));
+  const auto width = static_cast<std::uint64_t>(profile.CyclesToTime(profile.time.bucket_cycles));
+  const double bucket = static_cast<double>(std::bit_ceil(std::max<std::uint64_t>(width, 2))) / 1e3;
+  const double first = StartNs(profile, problem, false),
+               next = StartNs(profile, problem, calls > 1);
+  const double hop = std::min(floor.hops, 1.0) * rates.hop_ns;
+  const double work = count * std::max({WireNs(rates, floor), MemoryNs(profile, floor),
+                                        ArithmeticNs(profile, floor, 2 * kTensorRate)});
+  const double starts = std::min(first, next) * count + floor.hops * rates.hop_ns;
+  const double transfers = std::min(first, next) + std::max(0.0, work - 2 * bucket) + hop;
+  return std::max(starts, transfers) / count;
+}
+
+}  // namespace allranks::judge
