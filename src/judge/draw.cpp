@@ -25,22 +25,25 @@ std::int64_t AnySize(Stream& stream, std::int64_t low, std::int64_t high) {
   return stream.Between(std::clamp(from, low, high), std::clamp(to, low, high));
 }
 
-std::int64_t DrawParam(Stream& stream, std::int64_t low, std::int64_t high, int world) {
+// One of low, low + step, ... up to high.
+std::int64_t DrawParam(Stream& stream, std::int64_t low, std::int64_t high, std::int64_t step,
+                       int world) {
+  const std::int64_t last = low + (high - low) / step * step;
   switch (stream.Below(8)) {
     case 0:
       return low;
     case 1:
-      return high;
+      return last;
     case 2:
-      return stream.Between(low, high);
+      return low + stream.Between(0, (last - low) / step) * step;
     default:
       break;
   }
-  std::int64_t value = AnySize(stream, low, high);
-  // Up to the next odd one that the world does not divide, if that is still in range.
-  for (int step = 0; step < 4 && (value % 2 == 0 || value % world == 0); ++step) {
-    if (value >= high) break;
-    ++value;
+  std::int64_t value = low + (AnySize(stream, low, last) - low) / step * step;
+  // Up to the next odd one that the world does not divide, if there is one near.
+  for (int tries = 0; tries < 4 && (value % 2 == 0 || value % world == 0); ++tries) {
+    if (value >= last) break;
+    value += step;
   }
   return value;
 }
@@ -60,7 +63,8 @@ std::vector<problem::Case> Drawer::DrawCases(const problem::Problem& problem) co
     one.world = i % 2 == 0 ? other : drawn.world_high;
     one.skew = drawn.skew;
     for (std::size_t p = 0; p < problem.params.size(); ++p) {
-      one.params.push_back(DrawParam(stream, drawn.low[p], drawn.high[p], one.world));
+      one.params.push_back(
+          DrawParam(stream, drawn.low[p], drawn.high[p], drawn.step[p], one.world));
     }
     cases.push_back(std::move(one));
   }

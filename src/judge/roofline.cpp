@@ -12,6 +12,7 @@
 //             With multicast allowed, floors count what the switch's reductions and replicas leave,
 //             and are charged at its efficiency: such a floor's author sees to it that doing
 //             without multicast needs at least 1 / efficiency times as many bytes.
+//             `busiest` counts for one direction of one rank, the one with the most to do.
 // hop         the least latency between two ends by granted links, and half a trip to the L2 at
 //             the target. The last byte needs one hop after it had its turn; `hops` of them stand
 //             one behind the other whatever the size.
@@ -144,9 +145,9 @@ double StartNs(const Profile& profile, const problem::Problem& problem, bool bur
 }
 
 double WireNs(const Rates& rates, const FloorValues& floor) {
-  if (floor.ingress + floor.egress <= 0 || rates.one_way <= 0) return 0;
-  return std::max(std::max(floor.ingress, floor.egress) / rates.one_way,
-                  (floor.ingress + floor.egress) / rates.both_ways);
+  const double most = std::max({floor.ingress, floor.egress, floor.busiest});
+  if (most <= 0 || rates.one_way <= 0) return 0;
+  return std::max(most / rates.one_way, (floor.ingress + floor.egress) / rates.both_ways);
 }
 
 double MemoryNs(const Profile& profile, const FloorValues& floor) {
@@ -164,9 +165,9 @@ Result<FloorValues> FloorOf(const problem::Problem& problem, const problem::Case
   const problem::Values values = problem::ValuesOf(problem, one);
   FloorValues floor;
   const std::pair<const problem::Expression*, double*> fields[] = {
-      {&problem.floor.ingress, &floor.ingress}, {&problem.floor.egress, &floor.egress},
-      {&problem.floor.hbm, &floor.hbm},         {&problem.floor.flops, &floor.flops},
-      {&problem.floor.hops, &floor.hops},
+      {&problem.floor.busiest, &floor.busiest}, {&problem.floor.ingress, &floor.ingress},
+      {&problem.floor.egress, &floor.egress},   {&problem.floor.hbm, &floor.hbm},
+      {&problem.floor.flops, &floor.flops},     {&problem.floor.hops, &floor.hops},
   };
   for (const auto& [expression, value] : fields) {
     const Result<std::int64_t> number = expression->Evaluate(values);

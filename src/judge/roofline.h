@@ -11,6 +11,7 @@ namespace allranks::judge {
 // problem::Floor in numbers: the least that one rank must do in one call.
 struct FloorValues {
   double ingress = 0, egress = 0;  // payload bytes over links
+  double busiest = 0;              // of these, in one direction of the rank with the most
   double hbm = 0;                  // bytes of its own memory
   double flops = 0;                // on tensor cores
   double hops = 0;                 // one-way link latencies, one after the other

@@ -244,12 +244,14 @@ Result<std::vector<FloorValues>> Oracle::Floors(const problem::Problem& problem,
   if (const Status set = raw.Set(problem, one, view, false); !set) return Fail(set.error());
   std::vector<FloorValues> floors;
   for (int rank = 0; rank < one.world; ++rank) {
-    oracle::Floor floor{common->ingress, common->egress, common->hbm, common->flops, common->hops};
+    oracle::Floor floor{common->ingress, common->egress, common->busiest,
+                        common->hbm,     common->flops,  common->hops};
     char why[256] = {};
     const int status =
         reinterpret_cast<oracle::FloorsFunction>(floors_)(&raw.call, rank, &floor, why);
     if (status != 0) return Fail("floors of {}: {}", problem.slug, why);
-    floors.push_back({floor.ingress, floor.egress, floor.hbm, floor.flops, floor.hops});
+    floors.push_back(
+        {floor.ingress, floor.egress, floor.busiest, floor.hbm, floor.flops, floor.hops});
   }
   return floors;
 }

@@ -59,6 +59,7 @@ using EntryFunction = int (*)(const RawCall* call, RawReport* report);
 // The least that one rank must do in one call, whatever the algorithm.
 struct Floor {
   double ingress, egress;  // payload bytes over links
+  double busiest;          // of these, in one direction of the rank with the most; roofline only
   double hbm;              // bytes of the rank's own memory, read or written
   double flops;            // on tensor cores
   double hops;             // one-way link latencies, one after the other
