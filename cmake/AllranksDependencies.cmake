@@ -3,6 +3,7 @@
 # Targets to link:
 #   fmt::fmt  nlohmann_json::nlohmann_json  CLI11::CLI11  tl::expected  tomlplusplus::tomlplusplus
 #   allranks_zstd  allranks_lz4  OpenSSL::Crypto  Threads::Threads
+#   allranks_seccomp                                         (the sandbox)
 #   GTest::gtest_main  rapidcheck  benchmark::benchmark      (tests and bench only)
 # Variables: ALLRANKS_HAVE_CUDA, and with it ALLRANKS_NVCC and CUDAToolkit_INCLUDE_DIRS; MPI_C_FOUND.
 
@@ -12,7 +13,6 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2 REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(tomlplusplus 3 REQUIRED)
-find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)
 
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ALLRANKS_ZSTD REQUIRED IMPORTED_TARGET libzstd)
@@ -21,6 +21,11 @@ add_library(allranks_zstd INTERFACE)
 target_link_libraries(allranks_zstd INTERFACE PkgConfig::ALLRANKS_ZSTD)
 add_library(allranks_lz4 INTERFACE)
 target_link_libraries(allranks_lz4 INTERFACE PkgConfig::ALLRANKS_LZ4)
+
+pkg_check_modules(ALLRANKS_SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
+add_library(allranks_seccomp INTERFACE)
+target_link_libraries(allranks_seccomp INTERFACE PkgConfig::ALLRANKS_SECCOMP)
+find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)
 
 find_package(GTest 1.12 REQUIRED)
 find_package(benchmark REQUIRED)

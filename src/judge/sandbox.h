@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,19 @@ struct Bind {
   bool writable = false;
 };
 
+// A file that is made in the private /tmp before the program starts.
+struct SandboxFile {
+  std::string path;  // inside
+  std::string bytes;
+};
+
 struct SandboxLimits {
   std::uint64_t memory_bytes = 2ull << 30;  // of all its processes together, files in memory too
-  std::uint64_t file_bytes = 64ull << 20;   // of the private /tmp, and of any one file
-  std::uint32_t files = 4096;               // inodes of it
-  std::uint32_t processes = 64;             // and threads
+  // Of the private /tmp, and of any one file. 0: there is no place that can be written to, which is
+  // best for ranks and nodes.
+  std::uint64_t file_bytes = 64ull << 20;
+  std::uint32_t files = 4096;    // inodes of it
+  std::uint32_t processes = 64;  // and threads
   std::uint32_t descriptors = 256;
   std::chrono::milliseconds cpu{10'000};  // of all its processes together
   std::chrono::milliseconds wall{60'000};
@@ -46,6 +55,11 @@ struct SandboxSpec {
   // Descriptors that it gets, each under the same number inside; all others are closed.
   std::vector<int> descriptors;
   bool no_address_randomization = false;
+  bool proc = false;  // has a /proc, which shows its own processes only
+  std::vector<SandboxFile> files;
+  // Files to take out when it has ended with code 0 (paths inside). Only plain files of at most
+  // `file_bytes` are taken: no links, pipes or devices.
+  std::vector<std::string> collect;
 };
 
 struct SandboxEnd {
@@ -57,6 +71,7 @@ struct SandboxEnd {
     kCpu,
     kWall,
     kOutput,
+    kFiles,
     kKilled,   // by Kill()
     kSandbox,  // the sandbox itself failed: our fault; `text` says how
   };
@@ -66,6 +81,8 @@ struct SandboxEnd {
   std::string out, err;  // what it wrote, cut at the limit
   double cpu_seconds = 0;
   std::uint64_t peak_memory = 0;
+  // As `collect` asked, in its order; nothing where there was no such file.
+  std::vector<std::optional<std::string>> collected;
 };
 
 // What this machine offers; found out once.
@@ -76,6 +93,7 @@ struct SandboxMeans {
 };
 const SandboxMeans& Means();
 
+// The thread that starts a sandbox must outlive it: what runs inside dies with that thread.
 class Sandbox {
  public:
   static Result<std::unique_ptr<Sandbox>> Start(const SandboxSpec& spec);
