@@ -234,7 +234,7 @@ struct Commands {
     profile_diff->add_option("B", profile_b, "Name or path")->required();
 
     node = app.add_subcommand("node")->group("");
-    node->add_option("--listen", node_options.listen_fd)->required();
+    node->add_option("--listen", node_options.listen_fd);
     node->add_option("--control", node_options.control_fd)->required();
     node->add_option("--folder", node_options.folder);
     node->add_option("--profile", node_options.profile)->required();
@@ -244,6 +244,10 @@ struct Commands {
     node->add_option("--trace-fd", node_options.trace_fd);
     node->add_option("--ranks-per-host", node_options.ranks_per_host);
     node->add_option("--fault", node_options.faults);
+    node->add_option("--judge-listen", node_options.judge_listen_fds);
+    node->add_option("--judge-inputs", node_options.judge_inputs_fd);
+    node->add_option("--secret", node_options.secret);
+    node->add_option("--judge-outputs", node_options.judge_outputs_fd);
 
     ranks = app.add_subcommand("ranks")->group("");
     ranks->add_option("ranks", rank_options.ranks)->required()->check(CLI::Range(1, 1024));

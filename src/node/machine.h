@@ -418,6 +418,14 @@ class Machine {
   // One launch of a graph begins when the one before it has ended.
   virtual Status LaunchGraph(ProcessId process, StreamId stream, GraphId graph, Time at,
                              OpId* op) = 0;
+  // What the node itself does in stream order: `action` is called `delay` after its turn has come
+  // and takes no time. It may give streams more to do.
+  virtual Status Act(ProcessId process, StreamId stream, Time delay,
+                     std::function<void(Time)> action, Time at, OpId* op) = 0;
+  // The bytes that a host would find there now, and other bytes in their place: outside of time,
+  // without caches or links. False: not all of it is memory of the process.
+  virtual bool Peek(ProcessId process, Address address, std::span<std::byte> bytes) const = 0;
+  virtual bool Poke(ProcessId process, Address address, std::span<const std::byte> bytes) = 0;
   // Last operation of a stream / the one an event marks / all of a device. What synchronise waits
   // for.
   virtual Status StreamTail(ProcessId process, StreamId stream, std::vector<OpId>* ops) = 0;
@@ -445,6 +453,11 @@ class Machine {
   virtual std::optional<Time> NextEvent() const = 0;
   // True if device work is unfinished (kernels or copies running or queued).
   virtual bool Busy() const = 0;
+  virtual bool Busy(ProcessId process) const = 0;
+  // Caches hold nothing from here on.
+  virtual void CoolCaches() = 0;
+  // For kernels from now on, as MachineOptions::fuel.
+  virtual void SetFuel(std::uint64_t fuel) = 0;
   // True if everything unfinished waits: all paths parked, and only timer wake-ups that change no
   // memory have happened over the profile's span. With no host thread able to act, that is a
   // deadlock.

@@ -1,10 +1,11 @@
 // The Machine's state beside the World: operations, streams, events, modules, and what hosts wait
 // for. Split over machine.cpp (time), machine_memory.cpp, machine_modules.cpp, machine_streams.cpp,
 // machine_work.cpp (operations, kernels), machine_runtime.cpp (printf, malloc), machine_copy.cpp,
-// machine_signal.cpp and machine_graph.cpp.
+// machine_signal.cpp, machine_graph.cpp and machine_direct.cpp (what the node does itself).
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <queue>
@@ -112,6 +113,7 @@ struct Operation {
     kValues,
     kGraph,  // the beginning of a graph's launch
     kJoin,   // nothing but the end of what it depends on
+    kAct,    // of the node itself
   };
   OpId id = 0;
   What what = What::kRecord;
@@ -157,6 +159,9 @@ struct Operation {
   EventId event = 0;
   // kHost
   HostFunction host;
+  // kAct
+  Time delay = 0;
+  std::function<void(Time)> action;
   // kValues
   std::vector<ValueOp> values;
   std::vector<Place> places;
@@ -279,6 +284,10 @@ class MachineImpl final : public Machine {
                      GraphNode node) override;
   Status DropGraph(ProcessId process, GraphId graph) override;
   Status LaunchGraph(ProcessId process, StreamId stream, GraphId graph, Time at, OpId* op) override;
+  Status Act(ProcessId process, StreamId stream, Time delay, std::function<void(Time)> action,
+             Time at, OpId* op) override;
+  bool Peek(ProcessId process, Address address, std::span<std::byte> bytes) const override;
+  bool Poke(ProcessId process, Address address, std::span<const std::byte> bytes) override;
   Status StreamTail(ProcessId process, StreamId stream, std::vector<OpId>* ops) override;
   Status EventTail(ProcessId process, EventId event, std::vector<OpId>* ops) override;
   Status DeviceTail(ProcessId process, int device, std::vector<OpId>* ops) override;
@@ -292,6 +301,9 @@ class MachineImpl final : public Machine {
   void SetInterrupt(const std::atomic<bool>* flag) override { interrupt_ = flag; }
   std::optional<Time> NextEvent() const override;
   bool Busy() const override { return !operations_.empty(); }
+  bool Busy(ProcessId process) const override;
+  void CoolCaches() override { world_.CoolCaches(); }
+  void SetFuel(std::uint64_t fuel) override { world_.fuel = fuel; }
   bool Stuck() const override;
   std::vector<Waiter> Waiters() const override;
   std::vector<struct Fault> TakeFaults() override;

@@ -108,6 +108,9 @@ void MachineImpl::Ready(Operation& op) {
       break;
     case Operation::What::kJoin:
       break;
+    case Operation::What::kAct:
+      at += op.delay;
+      break;
   }
   At(at, [this, id = op.id] { Start(id); });
 }
@@ -153,6 +156,13 @@ void MachineImpl::Start(OpId id) {
     case Operation::What::kJoin:
       Complete(id, world_.now);
       break;
+    case Operation::What::kAct: {
+      // It may give its stream more to do, which is then behind it.
+      const auto action = std::move(op.action);
+      action(world_.now);
+      Complete(id, world_.now);
+      break;
+    }
     case Operation::What::kHost:
       TellBegin(op);
       StartHost(op);
@@ -208,6 +218,7 @@ void MachineImpl::TellBegin(const Operation& op) {
     case Operation::What::kFree:
     case Operation::What::kGraph:
     case Operation::What::kJoin:
+    case Operation::What::kAct:
       return;
   }
   world_.listener->OnBegin(event);

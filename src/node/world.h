@@ -291,6 +291,9 @@ class World {
   // Something was put into a device's queue (nullptr: among the timed things).
   void Expect(const Device* device, Time time);
 
+  // Nothing is in any L2 from here on.
+  void CoolCaches();
+
   Process& ProcessOf(ProcessId id) { return *processes[id - 1]; }
   // The machine-wide number of what the process calls `device`, and the way back (-1: it does not
   // see that device).

@@ -63,6 +63,7 @@ Core::Core(std::unique_ptr<node::Machine> machine, CoreOptions options)
   if (options_.interrupt != nullptr) machine_->SetInterrupt(options_.interrupt);
   machine_->SetHostCaller([this](const node::HostCall& call, Time at) { HostCallDue(call, at); });
   machine_->SetRankKiller([this](int rank, Time at) { KillRank(rank, at); });
+  if (options_.judged) judged_ = std::make_unique<Judged>(*this, *options_.judged);
 }
 
 Core::~Core() = default;
@@ -70,7 +71,9 @@ Core::~Core() = default;
 // --- sessions
 // ---------------------------------------------------------------------------------------
 
-void Core::Opened(Link* link, pid_t pid) { sessions_[link] = Session{pid, {}, false}; }
+void Core::Opened(Link* link, pid_t pid, int judged) {
+  sessions_[link] = Session{pid, {}, false, judged};
+}
 
 void Core::Drop(Link* link) {
   auto found = sessions_.find(link);
@@ -94,6 +97,7 @@ void Core::Violation(Link* link, const std::string& why) {
                                    session.pid, why));
   }
   Drop(link);
+  if (session.judged >= 0) judged_->Violated(session.judged, why);
   if (session.thread.rank >= 0) hosts_.EndProcess(session.thread.rank);
 }
 
@@ -236,15 +240,20 @@ void Core::Received(Link* link, wire::Frame frame) {
     ALLRANKS_ACCEPT(ImportPool)
     ALLRANKS_ACCEPT(ExportPointer)
     ALLRANKS_ACCEPT(ImportPointer)
+#define ALLRANKS_ACCEPT_JUDGED(M)  \
+  case wire::M::kOp:               \
+    if (judged_ == nullptr) break; \
+    return Accept<wire::M>(link, session, frame);
+    ALLRANKS_ACCEPT_JUDGED(JudgeNext)
+    ALLRANKS_ACCEPT_JUDGED(JudgeOpen)
+    ALLRANKS_ACCEPT_JUDGED(JudgeClose)
+    ALLRANKS_ACCEPT_JUDGED(JudgeGather)
+    ALLRANKS_ACCEPT_JUDGED(JudgeHostStep)
+#undef ALLRANKS_ACCEPT_JUDGED
     case wire::Op::kNone:
     case wire::Op::kHello:
     case wire::Op::kFinish:
     case wire::Op::kDeadlock:
-    case wire::Op::kJudgeNext:
-    case wire::Op::kJudgeOpen:
-    case wire::Op::kJudgeClose:
-    case wire::Op::kJudgeGather:
-    case wire::Op::kJudgeHostStep:
     case wire::Op::kJudgePlan:
     case wire::Op::kJudgeRun:
     case wire::Op::kJudgeNews:
@@ -273,15 +282,20 @@ void Core::Accept(Link* link, Session& session, wire::Frame& frame) {
                                 std::is_same_v<M, wire::Yield>;
   if (!kKeepsSeries) record.series = {};
   const Time cost = CostOf(M::kOp);
-  const bool accepted = hosts_.Request(thread, header.local_ps + cost, wire::OpName(M::kOp),
-                                       [this, thread, message, cost](Time at) {
-                                         if (options_.trace != nullptr)
-                                           threads_[thread].since = at - cost;
-                                         const node::Status broken = Broken(thread, *message);
-                                         if (broken != node::Status::kSuccess)
-                                           return Fail<M>(thread, broken);
-                                         Handle(thread, *message, at);
-                                       });
+  const bool accepted = hosts_.Request(
+      thread, header.local_ps + cost, wire::OpName(M::kOp), [this, thread, message, cost](Time at) {
+        if (options_.trace != nullptr) threads_[thread].since = at - cost;
+        if (judged_ != nullptr) {
+          const std::string why = judged_->Refusal(thread, *message);
+          if (!why.empty()) {
+            judged_->Forbidden(thread.rank, why);
+            return Fail<M>(thread, node::Status::kNotPermitted);
+          }
+        }
+        const node::Status broken = Broken(thread, *message);
+        if (broken != node::Status::kSuccess) return Fail<M>(thread, broken);
+        Handle(thread, *message, at);
+      });
   if (!accepted) Violation(link, "a message of a thread that does not run");
 }
 
@@ -319,7 +333,11 @@ void Core::AcceptHello(Link* link, Session& session, wire::Frame& frame) {
   if (hello->protocol != wire::kProtocolVersion)
     return Violation(link, fmt::format("protocol {}", hello->protocol));
   Thread thread;
-  if (hello->kind == wire::Hello::Kind::kRoot) {
+  if (judged_ != nullptr) {
+    const auto joined = JoinJudged(session, *hello);
+    if (!joined) return Violation(link, "a process that is not the rank's own, or a second one");
+    thread = *joined;
+  } else if (hello->kind == wire::Hello::Kind::kRoot) {
     if (static_cast<int>(processes_.size()) >= options_.limits.processes)
       return Violation(link, "too many processes");
     // When it came is a matter of wall time, unless it is alone.
@@ -356,7 +374,8 @@ void Core::AcceptHello(Link* link, Session& session, wire::Frame& frame) {
     if (record == threads_.end() || record->second.link != nullptr || record->second.asked)
       return Violation(link, "a thread that nobody announced");
   }
-  if (hello->kind != wire::Hello::Kind::kThread) PlaceImage(processes_.at(thread.rank), *hello);
+  if (hello->kind != wire::Hello::Kind::kThread && judged_ == nullptr)
+    PlaceImage(processes_.at(thread.rank), *hello);
   ThreadRecord& record = threads_.at(thread);
   record.link = link;
   record.asked = true;
@@ -365,7 +384,7 @@ void Core::AcceptHello(Link* link, Session& session, wire::Frame& frame) {
   session.thread = thread;
   session.said_hello = true;
   Process& process = processes_.at(thread.rank);
-  if (process.pid == 0) {
+  if (process.pid == 0 && judged_ == nullptr) {
     process.pid = session.pid;
     process.watched = options_.watch_process && options_.watch_process(process.pid);
     if (auto parent = processes_.find(process.parent); parent != processes_.end())
@@ -375,6 +394,20 @@ void Core::AcceptHello(Link* link, Session& session, wire::Frame& frame) {
   if (!hosts_.Request(thread, 0, "hello",
                       [this, thread, hello](Time at) { Handle(thread, *hello, at); }))
     Violation(link, "a thread that nobody announced");
+}
+
+std::optional<Core::Thread> Core::JoinJudged(const Session& session, const wire::Hello& hello) {
+  if (session.judged < 0) return std::nullopt;
+  if (hello.kind == wire::Hello::Kind::kRoot) return judged_->Join(session.judged);
+  const auto token = tokens_.find(hello.token);
+  if (hello.kind != wire::Hello::Kind::kThread || token == tokens_.end() ||
+      token->second != session.judged)
+    return std::nullopt;
+  const Thread thread{session.judged, static_cast<std::uint32_t>(hello.thread)};
+  const auto record = threads_.find(thread);
+  const bool announced = record != threads_.end() && record->second.link == nullptr &&
+                         !record->second.asked && hello.thread == thread.number;
+  return announced ? std::optional(thread) : std::nullopt;
 }
 
 // What a real process finds out once, or without asking anybody, is free: when a shim asks is its
@@ -409,6 +442,11 @@ node::Time Core::CostOf(wire::Op op) const {
     case wire::Op::kGetPoolAccess:
     case wire::Op::kMemoryInfo:
     case wire::Op::kGetMemoryAccess:
+    case wire::Op::kJudgeNext:
+    case wire::Op::kJudgeOpen:
+    case wire::Op::kJudgeClose:
+    case wire::Op::kJudgeGather:
+    case wire::Op::kJudgeHostStep:
       return 0;
     case wire::Op::kLaunch:
       return std::max(kHostCall, machine_->profile().launch.host_call);
@@ -432,7 +470,8 @@ void Core::SendReply(Thread thread, node::Status status, const wire::Blob& body,
   if (record.link != nullptr) {
     wire::ReplyHeader header;
     header.status = static_cast<std::int32_t>(status);
-    header.busy = machine_->Busy();
+    // Instrumented host code says itself what it looks at; its pages stay open.
+    header.busy = machine_->Busy() && (judged_ == nullptr || !judged_->host_window());
     header.clock = hosts_.now();
     if (FlushesText(record.op)) {
       if (const auto process = processes_.find(thread.rank);
@@ -440,8 +479,10 @@ void Core::SendReply(Thread thread, node::Status status, const wire::Blob& body,
         const std::size_t room =
             wire::kMaxPayload - std::min<std::size_t>(wire::kMaxPayload, body.size() + 1024);
         node::DeviceText text = machine_->TakeText(*process->second.machine, room);
-        header.out = std::move(text.out);
-        header.err = std::move(text.err);
+        if (judged_ == nullptr) {
+          header.out = std::move(text.out);
+          header.err = std::move(text.err);
+        }
       }
     }
     wire::Blob payload;
@@ -471,6 +512,17 @@ void Core::Release(ThreadRecord& record, Thread thread) {
 Core::Standing Core::Run() {
   for (;;) {
     if (deadlock_) return Standing::kDeadlock;
+    if (judged_ != nullptr && !judged_->planned()) return Standing::kIdle;
+    if (judged_ != nullptr && judged_->RunsGraphs()) {
+      const bool more = RunMachine(std::nullopt);
+      if (!more) {
+        judged_->GraphsOver();
+      } else if (options_.interrupt != nullptr &&
+                 options_.interrupt->load(std::memory_order_relaxed)) {
+        return Standing::kInterrupted;
+      }
+      continue;
+    }
     if (hosts_.Empty()) return Standing::kIdle;
     if (hosts_.Held()) return Standing::kHeld;
     if ((ran_natively_ || hosts_.AnyDetached()) && PollDescriptors()) continue;
@@ -482,6 +534,7 @@ Core::Standing Core::Run() {
       if (hosts_.Due() != due) continue;  // a wait was over
       if (!due) {
         if (more) continue;
+        if (judged_ != nullptr && judged_->WaitsForJudge()) return Standing::kIdle;
         deadlock_ =
             hosts_.AllWaitForNode() || (hosts_.AllWait() && Outside(false) == Reach::kNobody);
         if (deadlock_) continue;
@@ -511,6 +564,7 @@ bool Core::RunMachine(std::optional<Time> due) {
 }
 
 bool Core::Tick(std::int64_t wall_ms) {
+  if (judged_ != nullptr) return false;  // the judge has its own clock for what takes too long
   // Ranks that wait for each other through sockets, or that a launcher looks after, while their
   // devices are stuck: no proof, but after so long of nothing but timeouts, no doubt.
   const bool stalled =
@@ -552,6 +606,22 @@ bool Core::PollDescriptors() {
                   [this, thread](Time) { Reply<wire::WaitFd>(thread, {.ready = true}); });
   }
   return any;
+}
+
+void Core::Handle(Thread thread, const wire::JudgeNext& message, Time at) {
+  judged_->Handle(thread, message, at);
+}
+void Core::Handle(Thread thread, const wire::JudgeOpen& message, Time at) {
+  judged_->Handle(thread, message, at);
+}
+void Core::Handle(Thread thread, const wire::JudgeClose& message, Time at) {
+  judged_->Handle(thread, message, at);
+}
+void Core::Handle(Thread thread, const wire::JudgeGather& message, Time at) {
+  judged_->Handle(thread, message, at);
+}
+void Core::Handle(Thread thread, const wire::JudgeHostStep& message, Time at) {
+  judged_->Handle(thread, message, at);
 }
 
 Reach Core::Outside(bool device_users) const {

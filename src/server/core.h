@@ -35,6 +35,7 @@
 
 #include "node/hosts.h"
 #include "node/machine.h"
+#include "server/judged.h"
 #include "server/outside.h"
 #include "server/report.h"
 #include "server/trace.h"
@@ -74,7 +75,8 @@ struct CoreOptions {
   std::function<bool(pid_t)> watch_process;
   std::function<void(pid_t)> kill_process;  // for ranks that a planned fault ends
   const std::atomic<bool>* interrupt = nullptr;
-  Trace* trace = nullptr;  // is told of calls; null: nobody asked
+  Trace* trace = nullptr;               // is told of calls; null: nobody asked
+  std::optional<JudgedOptions> judged;  // a judged run; pids mean nothing then
 };
 
 // Parts of messages as the machine wants them.
@@ -94,7 +96,8 @@ class Core {
   ~Core();
 
   // A link must stay alive until Closed() or its Close().
-  void Opened(Link* link, pid_t pid);
+  // `judged`: the rank whose socket it came through, in a judged run.
+  void Opened(Link* link, pid_t pid, int judged = -1);
   void Received(Link* link, wire::Frame frame);
   void Closed(Link* link);
   // The stream of bytes was no longer frames.
@@ -109,6 +112,7 @@ class Core {
   bool WaitsForDescriptors() const { return !descriptor_waits_.empty(); }
 
   node::Machine& machine() { return *machine_; }
+  Judged* judged() { return judged_.get(); }  // null: this is no judged run
   const node::Hosts& hosts() const { return hosts_; }
   std::size_t process_count() const { return processes_.size(); }
 
@@ -117,6 +121,7 @@ class Core {
   void FinishTrace();
 
  private:
+  friend class Judged;
   using Thread = node::HostThread;
   using Time = node::Time;
 
@@ -124,6 +129,7 @@ class Core {
     pid_t pid = 0;
     Thread thread;  // rank < 0: none (yet, or any more)
     bool said_hello = false;
+    int judged = -1;
   };
   struct Registration {
     wire::Key key;
@@ -193,6 +199,8 @@ class Core {
   void Accept(Link* link, Session& session, wire::Frame& frame);
   void AcceptHello(Link* link, Session& session, wire::Frame& frame);
   void PlaceImage(Process& process, const wire::Hello& hello);
+  // The thread that a hello stands for in a judged run.
+  std::optional<Thread> JoinJudged(const Session& session, const wire::Hello& hello);
   template <class M>
   node::Status Broken(Thread thread, const M& message) const;
   Time CostOf(wire::Op op) const;
@@ -345,6 +353,12 @@ class Core {
   void Handle(Thread thread, wire::UpdateGraph& message, Time at);
   void Handle(Thread thread, const wire::DropGraph& message, Time at);
   void Handle(Thread thread, const wire::LaunchGraph& message, Time at);
+  // --- judged.cpp, by way of Judged
+  void Handle(Thread thread, const wire::JudgeNext& message, Time at);
+  void Handle(Thread thread, const wire::JudgeOpen& message, Time at);
+  void Handle(Thread thread, const wire::JudgeClose& message, Time at);
+  void Handle(Thread thread, const wire::JudgeGather& message, Time at);
+  void Handle(Thread thread, const wire::JudgeHostStep& message, Time at);
   // What a message asks of the machine. False: it is too large, or names what the process has not.
   bool Translate(Thread thread, wire::Launch& message, node::LaunchRequest* launch);
   bool Translate(Thread thread, wire::GraphNode& message, node::GraphNode* node);
@@ -393,6 +407,7 @@ class Core {
   std::vector<node::Fault> faults_;
   std::unordered_map<node::ProcessId, std::int32_t> machine_ranks_;
   std::int32_t processes_seen_ = 0;
+  std::unique_ptr<Judged> judged_;
 };
 
 }  // namespace allranks::server

@@ -180,6 +180,10 @@ void Core::Handle(Thread thread, const wire::GetGlobal& message, Time) {
     return Fail<wire::GetGlobal>(thread, Status::kInvalidHandle);
   node::GlobalInfo info;
   const Status status = machine_->GetGlobal(message.module, message.name, &info);
+  if (info.managed && judged_ != nullptr) {
+    judged_->Forbidden(thread.rank, "a __managed__ variable is not allowed");
+    return Fail<wire::GetGlobal>(thread, Status::kNotPermitted);
+  }
   if (info.managed) ProcessOf(thread).pinned = true;
   Reply<wire::GetGlobal>(
       thread,
@@ -258,6 +262,14 @@ void Core::Handle(Thread thread, const wire::AllocPinned& message, Time) {
   if (process.allocations >= options_.limits.objects)
     return Fail<wire::AllocPinned>(thread, Status::kOutOfMemory);
   node::PinnedMemory memory;
+  if (judged_ != nullptr) {
+    if (!judged_->TakePinned(thread.rank, message.size, &memory)) {
+      judged_->Forbidden(thread.rank, "pinned host memory beyond what is given is not allowed");
+      return Fail<wire::AllocPinned>(thread, Status::kNotPermitted);
+    }
+    return Reply<wire::AllocPinned>(thread, {.address = memory.address, .size = memory.size},
+                                    Status::kSuccess, memory.fd);
+  }
   const Status status =
       machine_->AllocatePinned(MachineOf(thread), message.size, message.managed, &memory);
   if (status != Status::kSuccess) return Fail<wire::AllocPinned>(thread, status);

@@ -56,6 +56,7 @@ void Core::Handle(Thread thread, wire::PutGraph& message, Time) {
   }
   node::GraphId graph = 0;
   const Status status = machine_->PutGraph(MachineOf(thread), std::move(nodes), &graph);
+  if (judged_ != nullptr && status == Status::kSuccess) judged_->MadeGraph(thread.rank, graph);
   Reply<wire::PutGraph>(thread, {.graph = graph}, status);
 }
 

@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -21,6 +23,8 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "base/check.h"
@@ -73,6 +77,15 @@ class Pauses {
   }
 };
 
+// All of a memory file, which nobody can make smaller; empty if it cannot be mapped.
+std::span<std::byte> MapFile(int fd, int protection) {
+  struct stat status{};
+  if (fd < 0 || fstat(fd, &status) != 0 || status.st_size <= 0) return {};
+  const auto size = static_cast<std::size_t>(status.st_size);
+  void* at = mmap(nullptr, size, protection, MAP_SHARED, fd, 0);
+  return at == MAP_FAILED ? std::span<std::byte>() : std::span(static_cast<std::byte*>(at), size);
+}
+
 class NodeProcess {
  public:
   NodeProcess(const NodeOptions& options, std::unique_ptr<node::Machine> machine, Trace* trace)
@@ -89,11 +102,18 @@ class NodeProcess {
                           .watch_process = [this](pid_t pid) { return Watch(pid); },
                           .kill_process = [this](pid_t pid) { Kill(pid); },
                           .interrupt = &interrupt,
-                          .trace = trace}) {
+                          .trace = trace,
+                          .judged = JudgedBy(options)}) {
     CHECK(epoll_.get() >= 0);
-    const int on = 1;
-    setsockopt(listen_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
-    Add(listen_.get(), EPOLLIN);
+    for (const int fd : options.judge_listen_fds) {
+      judge_listen_[fd] = static_cast<int>(judge_listen_.size());
+      Add(fd, EPOLLIN);
+    }
+    if (listen_.get() >= 0) {
+      const int on = 1;
+      setsockopt(listen_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+      Add(listen_.get(), EPOLLIN);
+    }
     Add(control_.get(), EPOLLIN);
   }
 
@@ -104,6 +124,7 @@ class NodeProcess {
     NodeProcess* owner = nullptr;
     wire::Fd fd;
     pid_t pid = 0;
+    int judged = -1;  // its rank in a judged run
     bool stranger = true;
     bool closing = false;  // forgotten by the core, to be destroyed when the loop is back
     wire::FrameReader reader;
@@ -135,9 +156,11 @@ class NodeProcess {
     event.data.fd = fd;
     epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
   }
+  std::optional<JudgedOptions> JudgedBy(const NodeOptions& options);
   bool Watch(pid_t pid);
   void Kill(pid_t pid);
   void Accept();
+  void AcceptJudged(int listen, int rank);
   void Known(Connection& connection);
   void Serve(Connection& connection, std::uint32_t events);
   void ServeControl();
@@ -149,6 +172,7 @@ class NodeProcess {
   wire::Fd trace_fd_;
   Trace* trace_;  // null: none is wanted
   wire::Fd listen_, control_;
+  std::map<int, int> judge_listen_;  // to ranks
   wire::Fd epoll_;
   std::map<int, std::unique_ptr<Connection>> connections_;
   std::map<int, std::pair<wire::Fd, pid_t>> processes_;  // by pidfd
@@ -159,6 +183,18 @@ class NodeProcess {
   std::uint64_t finish_sequence_ = 0;
   Core core_;
 };
+
+std::optional<JudgedOptions> NodeProcess::JudgedBy(const NodeOptions& options) {
+  if (options.judge_listen_fds.empty()) return std::nullopt;
+  JudgedOptions judged;
+  judged.world = static_cast<int>(options.judge_listen_fds.size());
+  judged.inputs = MapFile(options.judge_inputs_fd, PROT_READ);
+  judged.outputs = MapFile(options.judge_outputs_fd, PROT_READ | PROT_WRITE);
+  judged.send = [this](wire::Op op, std::uint64_t sequence, const wire::Blob& payload) {
+    if (!wire::SendFrame(control_.get(), op, sequence, payload)) over_ = true;
+  };
+  return judged;
+}
 
 bool NodeProcess::Watch(pid_t pid) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
@@ -201,10 +237,31 @@ void NodeProcess::Accept() {
   }
 }
 
+// Who it is was decided by the socket it came through. Its pid may mean nothing here.
+void NodeProcess::AcceptJudged(int listen, int rank) {
+  for (;;) {
+    wire::Fd fd(accept4(listen, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd.get() < 0) return;
+    if (core_.judged()->sealed() || static_cast<int>(connections_.size()) >= kMaxConnections ||
+        strangers_[rank] >= kMaxStrangers)
+      continue;
+    auto connection = std::make_unique<Connection>();
+    connection->owner = this;
+    connection->judged = rank;
+    const int number = fd.get();
+    connection->fd = std::move(fd);
+    ++strangers_[rank];
+    core_.Opened(connection.get(), 0, rank);
+    connections_[number] = std::move(connection);
+    Add(number, EPOLLIN);
+  }
+}
+
 void NodeProcess::Known(Connection& connection) {
   if (!connection.stranger) return;
   connection.stranger = false;
-  if (auto count = strangers_.find(connection.pid); --count->second == 0) strangers_.erase(count);
+  const pid_t who = connection.judged >= 0 ? connection.judged : connection.pid;
+  if (auto count = strangers_.find(who); --count->second == 0) strangers_.erase(count);
 }
 
 void NodeProcess::Serve(Connection& connection, std::uint32_t events) {
@@ -238,6 +295,8 @@ void NodeProcess::ServeControl() {
       if (frame.op == wire::Op::kFinish) {
         finish_asked_ = true;
         finish_sequence_ = frame.sequence;
+      } else if (core_.judged() != nullptr && !core_.judged()->Received(frame)) {
+        over_ = true;
       }
       return;
     case wire::FrameReader::State::kMore:
@@ -256,6 +315,8 @@ bool NodeProcess::Dispatch(int timeout_ms) {
     const int fd = events[i].data.fd;
     if (fd == listen_.get()) {
       Accept();
+    } else if (auto judged = judge_listen_.find(fd); judged != judge_listen_.end()) {
+      AcceptJudged(fd, judged->second);
     } else if (fd == control_.get()) {
       ServeControl();
     } else if (auto connection = connections_.find(fd); connection != connections_.end()) {
@@ -309,6 +370,10 @@ int NodeProcess::Run() {
     Bury();
     if (standing == Core::Standing::kDeadlock && !deadlock_told_) {
       deadlock_told_ = true;
+      if (core_.judged() != nullptr) {
+        core_.judged()->Deadlocked();
+        continue;
+      }
       const RunReport report = core_.Report();
       wire::Deadlock message;
       message.text = DeadlockText(report);
@@ -360,6 +425,10 @@ int RunNode(const NodeOptions& options) {
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
+  }
+  if ((options.listen_fd < 0) == options.judge_listen_fds.empty()) {
+    Log("--listen, or --judge-listen for each rank, is needed");
+    return 2;
   }
   Result<node::Profile> profile = node::LoadProfile(options.profile);
   if (!profile) {

@@ -12,7 +12,7 @@
 namespace allranks::server {
 
 struct NodeOptions {
-  int listen_fd = -1;  // a listening Unix stream socket
+  int listen_fd = -1;  // a listening Unix stream socket; none in a judged run
   int control_fd =
       -1;  // the supervisor's connection: Finish in, Deadlock out; its end is the node's
   std::string folder;   // of the socket; removed if the supervisor ends before it could
@@ -22,6 +22,10 @@ struct NodeOptions {
   std::int64_t patience_ms = 3'000;
   int trace_fd = -1;       // where to write the trace; -1: none is wanted
   int ranks_per_host = 0;  // 0: one for each device
+  // A judged run: the listening socket of each rank, and the memory files for inputs and snapshots.
+  std::vector<int> judge_listen_fds;
+  int judge_inputs_fd = -1, judge_outputs_fd = -1;
+  std::string secret;  // handles are drawn from it, 64 hexadecimal digits; empty: at random
 };
 
 // Returns the exit code. Failures to start are printed to stderr.

@@ -102,6 +102,7 @@ void Core::DropMachineProcess(Process& process) {
 void Core::ProcessEnded(std::int32_t rank, Time at) {
   auto found = processes_.find(rank);
   if (found == processes_.end()) return;
+  if (judged_ != nullptr) found->second.machine.reset();  // what it has made stays
   DropMachineProcess(found->second);
   tokens_.erase(found->second.token);
   tokens_.erase(found->second.exec_token);
@@ -109,7 +110,8 @@ void Core::ProcessEnded(std::int32_t rank, Time at) {
   processes_.erase(found);
   std::vector<Link*> links;
   for (const auto& [link, session] : sessions_)
-    if (session.said_hello && session.thread.rank < 0 && session.pid == process.pid)
+    if (session.said_hello && session.thread.rank < 0 &&
+        (judged_ != nullptr ? session.judged == rank : session.pid == process.pid))
       links.push_back(link);
   for (Link* link : links) Drop(link);
   for (const Child& child : process.children)
@@ -122,6 +124,7 @@ void Core::ProcessEnded(std::int32_t rank, Time at) {
     }
     WakeParent(parent->second, at);
   }
+  if (judged_ != nullptr) judged_->RankEnded(rank, at);
 }
 
 node::ProcessId Core::MachineOf(Thread thread) {

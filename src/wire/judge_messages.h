@@ -171,7 +171,12 @@ struct JudgeNextReply {
   std::uint32_t calls = 0;
   std::uint32_t host_threads = 0;
   Blob args;
-  template <class A> void Visit(A& a) { a(what, case_index, rank, world, calls, host_threads, args); }
+  // Host memory of the case that the rank has not mapped yet: each is to be asked for by
+  // AllocPinned of that size, in this order.
+  std::vector<std::uint64_t> pinned;
+  template <class A> void Visit(A& a) {
+    a(what, case_index, rank, world, calls, host_threads, args, pinned);
+  }
 };
 struct JudgeNext {
   static constexpr Op kOp = Op::kJudgeNext;

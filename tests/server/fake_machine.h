@@ -383,6 +383,18 @@ class FakeMachine final : public node::Machine {
     return first;
   }
   bool Busy() const override { return !ops_.empty(); }
+  bool Busy(node::ProcessId process) const override {
+    return std::any_of(ops_.begin(), ops_.end(),
+                       [&](const auto& entry) { return entry.second.process == process; });
+  }
+  void CoolCaches() override {}
+  void SetFuel(std::uint64_t) override {}
+  Status Act(node::ProcessId, node::StreamId, Time, std::function<void(Time)>, Time,
+             node::OpId*) override {
+    return Status::kNotSupported;
+  }
+  bool Peek(node::ProcessId, node::Address, std::span<std::byte>) const override { return false; }
+  bool Poke(node::ProcessId, node::Address, std::span<const std::byte>) override { return false; }
   bool Stuck() const override { return !ops_.empty() && !NextEvent(); }
   std::vector<node::Waiter> Waiters() const override {
     node::Waiter waiter;

@@ -1,0 +1,82 @@
+// What the node does itself, for whoever watches over a run: actions in stream order, and bytes of
+// memory outside of time.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "node/machine_impl.h"
+
+namespace allranks::node {
+namespace {
+
+constexpr std::uint64_t kHidden = 64;  // bytes that LateWrites looks at in one go
+
+}  // namespace
+
+Status MachineImpl::Act(ProcessId process, StreamId stream, Time delay,
+                        std::function<void(Time)> action, Time at, OpId* id) {
+  Stream* s = FindStream(process, stream);
+  if (s == nullptr) return Status::kInvalidHandle;
+  if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
+  if (delay < 0) return Status::kInvalidValue;
+  Operation& op = NewOperation(Operation::What::kAct, process, s->device);
+  op.delay = delay;
+  op.action = std::move(action);
+  *id = op.id;
+  Enqueue(*s, op, at);
+  return Status::kSuccess;
+}
+
+bool MachineImpl::Busy(ProcessId process) const {
+  const auto it = queued_.find(process);
+  return it != queued_.end() && it->second != 0;
+}
+
+bool MachineImpl::Peek(ProcessId process, Address address, std::span<std::byte> bytes) const {
+  if (Find(process) == nullptr) return false;
+  if (bytes.empty()) return true;
+  Place place;
+  const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
+  if (FindRange(world_.ProcessOf(process).table, address, bytes.size(), false, &place, anybody)
+          .what != RangeError::What::kNone) {
+    return false;
+  }
+  place.Read(bytes.data(), bytes.size());
+  // What is still on its way has not arrived for this reader, either.
+  place.ForParts(bytes.size(),
+                 [&](Object& object, std::uint64_t offset, std::uint64_t at, std::uint64_t size) {
+                   if (!object.late.Pending(world_.now)) return;
+                   for (std::uint64_t done = 0; done < size; done += kHidden) {
+                     const auto part = static_cast<std::uint32_t>(std::min(kHidden, size - done));
+                     object.late.Hide(offset + done, part, bytes.data() + at + done, world_.now, 0);
+                   }
+                 });
+  return true;
+}
+
+bool MachineImpl::Poke(ProcessId process, Address address, std::span<const std::byte> bytes) {
+  if (Find(process) == nullptr) return false;
+  if (bytes.empty()) return true;
+  Place place;
+  const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
+  if (FindRange(world_.ProcessOf(process).table, address, bytes.size(), true, &place, anybody)
+          .what != RangeError::What::kNone) {
+    return false;
+  }
+  world_.last_change = world_.now;
+  world_.timer_wakes = 0;
+  place.ForParts(bytes.size(), [&](Object& object, std::uint64_t offset, std::uint64_t at,
+                                   std::uint64_t size) {
+    std::memcpy(object.data + offset, bytes.data() + at, size);
+    if (object.late.Pending(world_.now)) {
+      for (std::uint64_t done = 0; done < size; done += kHidden) {
+        object.late.Reveal(offset + done,
+                           static_cast<std::uint32_t>(std::min(kHidden, size - done)), world_.now);
+      }
+    }
+    if (!object.watches.empty()) world_.NotifyWrite(object, offset, size, world_.now, world_.now);
+  });
+  return true;
+}
+
+}  // namespace allranks::node

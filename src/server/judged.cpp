@@ -1,0 +1,304 @@
+// The steps of a judged run: who is who, what each rank does next, and what the judge is told.
+// judged.h has the theory.
+#include "server/judged.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "server/core.h"
+
+namespace allranks::server {
+
+using node::Hosts;
+using node::Status;
+
+namespace {
+
+constexpr int kMaxNews = 100;
+constexpr std::size_t kMaxText = 4'096;
+constexpr std::size_t kMaxGather = 4'096;
+
+// What a rank says is shown to people: one printable piece of bounded length.
+std::string Printable(const std::string& text) {
+  std::string shown = text.substr(0, kMaxText);
+  for (char& c : shown)
+    if ((c < ' ' && c != '\n') || c == 0x7f || static_cast<unsigned char>(c) >= 0x80) c = '?';
+  return shown;
+}
+
+}  // namespace
+
+Judged::Judged(Core& core, JudgedOptions options)
+    : core_(core), options_(std::move(options)), gather_(static_cast<std::size_t>(options_.world)) {
+  const node::Profile& profile = machine().profile();
+  const auto hosts = static_cast<std::int32_t>(profile.machine.hosts);
+  const auto per_host = static_cast<std::int32_t>(profile.machine.devices_per_host);
+  for (std::int32_t i = 0; i < options_.world; ++i) {
+    const std::int32_t number = core_.hosts_.AddProcess();
+    CHECK(number == i);
+    Core::Process& process = core_.processes_[number];
+    process.rank = process.label = number;
+    process.host = i / per_host % hosts;
+    process.token = core_.NewToken();
+    core_.tokens_[process.token] = number;
+    core_.threads_[core_.hosts_.AddThread(number)];
+    ++core_.processes_seen_;
+    Rank& rank = ranks_.emplace_back();
+    rank.process = machine().AddProcess(number, process.host);
+    rank.device = i % per_host;
+    process.machine = rank.process;
+    core_.machine_ranks_[rank.process] = number;
+  }
+}
+
+node::Machine& Judged::machine() { return *core_.machine_; }
+
+void Judged::News(What what, std::int32_t rank, const std::string& text) {
+  if (++news_ > kMaxNews) return;
+  wire::JudgeNews news;
+  news.what = what;
+  news.rank = rank;
+  news.text = Printable(text);
+  options_.send(wire::Op::kJudgeNews, 0, wire::Encode(news));
+}
+
+template <class M>
+void Judged::Answer(std::uint64_t sequence, Status status, const typename M::Reply& reply) {
+  wire::ReplyHeader header;
+  header.status = static_cast<std::int32_t>(status);
+  options_.send(M::kOp, sequence, wire::EncodePayload(header, reply));
+}
+
+bool Judged::Received(const wire::Frame& frame) {
+  std::span<const std::byte> bytes = frame.payload;
+  wire::RequestHeader header;
+  if (!wire::DecodeFrom(bytes, &header)) return false;
+  if (frame.op == wire::Op::kJudgePlan) {
+    wire::JudgePlan plan;
+    if (!wire::DecodeFrom(bytes, &plan) || !bytes.empty()) return false;
+    const Status status = planned_ ? Status::kIllegalState : Plan(std::move(plan));
+    planned_ |= status == Status::kSuccess;
+    Answer<wire::JudgePlan>(frame.sequence, status);
+    return true;
+  }
+  if (frame.op == wire::Op::kJudgeRun) {
+    wire::JudgeRun run;
+    if (!wire::DecodeFrom(bytes, &run) || !bytes.empty()) return false;
+    if (!ready_ || run_) {
+      Answer<wire::JudgeRun>(frame.sequence, Status::kNotReady);
+    } else if (!Valid(run)) {
+      Answer<wire::JudgeRun>(frame.sequence, Status::kInvalidValue);
+    } else if (broken_) {
+      Answer<wire::JudgeRun>(frame.sequence, Status::kSuccess, *broken_);
+    } else {
+      Start(frame.sequence, std::move(run));
+    }
+    return true;
+  }
+  return false;
+}
+
+// --- ranks come and go -------------------------------------------------------------------------
+
+std::optional<Judged::Thread> Judged::Join(int rank) {
+  Rank& r = Of(rank);
+  if (r.joined || r.ended || sealed_) return std::nullopt;
+  r.joined = true;
+  return Thread{rank, 1};
+}
+
+void Judged::Violated(int rank, const std::string& why) {
+  if (!sealed_) News(What::kTampered, rank, why);
+}
+
+void Judged::RankEnded(std::int32_t rank, Time) {
+  Rank& r = Of(rank);
+  r.ended = true;
+  r.waiting.reset();
+  if (sealed_) return;
+  if (run_)
+    return FirstFault() != nullptr ? FinishByFault()
+                                   : Finish(End::kLost, rank, "a rank ended in the window");
+  if (!(ready_ && plan_.window == wire::JudgeWindow::kGraph) && r.phase != Phase::kServed)
+    News(What::kLost, rank, "a rank ended before it had delivered");
+}
+
+void Judged::Forbidden(std::int32_t rank, const std::string& why) {
+  News(What::kForbidden, rank, why);
+}
+
+// --- the steps ---------------------------------------------------------------------------------
+
+void Judged::Failed(std::int32_t rank, std::int32_t status, const std::string& text) {
+  const node::Fault* fault = FirstFault();
+  if (fault != nullptr) {
+    const bool lacking =
+        fault->status == Status::kNotSupported || fault->status == Status::kInvalidPtx;
+    const auto of = core_.machine_ranks_.find(fault->process);
+    return News(lacking ? What::kUnsupported : What::kFault,
+                of != core_.machine_ranks_.end() ? of->second : rank, fault->message);
+  }
+  const bool lacking = status == static_cast<int>(Status::kNotSupported) ||
+                       status == static_cast<int>(Status::kInvalidPtx);
+  News(lacking ? What::kUnsupported : What::kRefused, rank, text);
+}
+
+void Judged::Handle(Thread thread, const wire::JudgeNext& message, Time at) {
+  core_.hosts_.Note(thread, Hosts::Activity::kActs);
+  Rank& rank = Of(thread.rank);
+  if (thread.number != 1 || rank.waiting) {
+    News(What::kTampered, thread.rank, "a message of a thread that is not the driver's");
+    return core_.Fail<wire::JudgeNext>(thread, Status::kNotPermitted);
+  }
+  // What the rank has started must be over before it is asked for more.
+  std::vector<node::OpId> ops;
+  for (int device = 0; device < machine().DeviceCount(rank.process); ++device)
+    machine().DeviceTail(rank.process, device, &ops);
+  if (machine().Done(ops)) return Deliver(thread, message, at);
+  core_.hosts_.Wait(thread, "the end of work that its call has left behind", false);
+  const std::uint64_t id = machine().WhenDone(std::move(ops), [this, thread, message](Time done) {
+    if (auto record = core_.threads_.find(thread); record != core_.threads_.end())
+      record->second.when_done = 0;
+    core_.hosts_.WakeAt(thread, done,
+                        [this, thread, message](Time now) { Handle(thread, message, now); });
+    machine().Stop();
+  });
+  core_.threads_.at(thread).when_done = id;
+}
+
+void Judged::Deliver(Thread thread, const wire::JudgeNext& message, Time at) {
+  Rank& rank = Of(thread.rank);
+  const std::optional<Step> told = std::exchange(rank.told, std::nullopt);
+  rank.phase = Phase::kServed;
+  const bool window = run_ && told && (told->what == Do::kRun || told->what == Do::kAnswer);
+  if (message.status != 0 || machine().StickyError(rank.process, rank.device) != Status::kSuccess) {
+    if (window) {
+      if (FirstFault() != nullptr) {
+        FinishByFault();
+      } else {
+        Finish(End::kForbidden, thread.rank, Printable(message.text));
+      }
+    } else {
+      Failed(thread.rank, message.status, message.text);
+    }
+    return core_.Reply<wire::JudgeNext>(thread, {});
+  }
+  if (told && told->what == Do::kCapture) {
+    if (!rank.graphs.contains(message.graph)) {
+      News(What::kTampered, thread.rank, "a graph that the node does not know was delivered");
+      return core_.Reply<wire::JudgeNext>(thread, {});
+    }
+    rank.delivered[told->case_index] = message.graph;
+  }
+  if (window) {
+    if (told->what == Do::kAnswer) {
+      if (thread.rank == 0) run_->reply.answer = message.answer;
+      if (run_->request.calls > 0) Close(thread.rank, 0, at);
+    } else if (rank.calls != run_->request.calls || rank.opened) {
+      News(What::kTampered, thread.rank, "a window was left before its calls were over");
+      return core_.Reply<wire::JudgeNext>(thread, {});
+    }
+  }
+  Advance(thread, at);
+}
+
+void Judged::Advance(Thread thread, Time at) {
+  Rank& rank = Of(thread.rank);
+  if (rank.step < steps_.size()) {
+    const Step step = steps_[rank.step++];
+    return Tell(rank, thread, step, 0);
+  }
+  rank.waiting = thread;
+  core_.hosts_.Wait(thread, "the other ranks", false);
+  const bool all = std::all_of(ranks_.begin(), ranks_.end(),
+                               [](const Rank& r) { return r.waiting.has_value(); });
+  if (all) Served(at);
+}
+
+// Every rank waits in JudgeNext.
+void Judged::Served(Time at) {
+  if (run_) return AllReturned();
+  ready_ = true;
+  News(What::kReady, -1, {});
+  if (plan_.window != wire::JudgeWindow::kGraph) return;
+  for (Rank& rank : ranks_) {
+    const Thread thread = *std::exchange(rank.waiting, std::nullopt);
+    core_.hosts_.WakeAt(thread, at,
+                        [this, thread](Time) { core_.Reply<wire::JudgeNext>(thread, {}); });
+  }
+}
+
+void Judged::Tell(Rank& rank, Thread thread, Step step, std::uint32_t calls) {
+  wire::JudgeNextReply reply;
+  reply.what = step.what;
+  reply.case_index = step.case_index;
+  reply.rank = static_cast<std::uint32_t>(thread.rank);
+  reply.world = plan_.world;
+  reply.calls = calls;
+  reply.host_threads = plan_.host_threads;
+  reply.args = rank.args[step.case_index];
+  for (const Pinned& pinned : rank.pinned)
+    if (pinned.case_index == step.case_index && !pinned.taken)
+      reply.pinned.push_back(pinned.memory.size);
+  rank.told = step;
+  rank.phase = step.what == Do::kSetup     ? Phase::kSetup
+               : step.what == Do::kCapture ? Phase::kCapture
+                                           : Phase::kWindow;
+  core_.Reply<wire::JudgeNext>(thread, reply);
+}
+
+bool Judged::TakePinned(std::int32_t rank, std::uint64_t size, node::PinnedMemory* memory) {
+  Rank& r = Of(rank);
+  if (!r.told) return false;
+  for (Pinned& pinned : r.pinned) {
+    if (pinned.taken || pinned.case_index != r.told->case_index) continue;
+    if (pinned.memory.size != size) return false;
+    pinned.taken = true;
+    *memory = pinned.memory;
+    return true;
+  }
+  return false;
+}
+
+// --- between ranks in setup --------------------------------------------------------------------
+
+void Judged::Handle(Thread thread, const wire::JudgeGather& message, Time at) {
+  core_.hosts_.Note(thread, Hosts::Activity::kActs);
+  auto& mine = gather_[static_cast<std::size_t>(thread.rank)];
+  if (mine || message.bytes.size() > kMaxGather)
+    return core_.Fail<wire::JudgeGather>(thread, Status::kInvalidValue);
+  mine.emplace(thread, message.bytes);
+  const auto there = std::count_if(gather_.begin(), gather_.end(),
+                                   [](const auto& entry) { return entry.has_value(); });
+  core_.hosts_.Wait(thread, fmt::format("Boot ({} of {} ranks are there)", there, gather_.size()),
+                    false);
+  if (there != static_cast<std::ptrdiff_t>(gather_.size())) return;
+  wire::JudgeGatherReply reply;
+  bool equal = true;
+  for (const auto& entry : gather_) {
+    equal &= entry->second.size() == message.bytes.size();
+    reply.bytes.insert(reply.bytes.end(), entry->second.begin(), entry->second.end());
+  }
+  if (!equal) reply = {};
+  for (auto& entry : gather_) {
+    const Thread other = entry->first;
+    entry.reset();
+    core_.hosts_.WakeAt(other, at, [this, other, reply, equal](Time) {
+      core_.Reply<wire::JudgeGather>(other, reply,
+                                     equal ? Status::kSuccess : Status::kInvalidValue);
+    });
+  }
+}
+
+void Judged::Handle(Thread thread, const wire::JudgeHostStep& message, Time at) {
+  core_.hosts_.Note(thread, Hosts::Activity::kIdles);
+  core_.hosts_.Wait(thread, "host code", false);
+  const Time cost = std::clamp<Time>(message.cost_ps, 0, node::Ms(1'000));
+  core_.hosts_.WakeAt(thread, at + cost,
+                      [this, thread](Time) { core_.Reply<wire::JudgeHostStep>(thread); });
+}
+
+}  // namespace allranks::server

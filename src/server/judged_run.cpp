@@ -1,0 +1,326 @@
+// The windows of a judged run: calls between two actions of the node in the ranks' streams, and
+// what is reported of them. judged.h has the theory.
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "server/core.h"
+#include "server/judged.h"
+
+namespace allranks::server {
+
+using node::Hosts;
+using node::Status;
+
+namespace {
+
+constexpr std::uint32_t kMaxCalls = 4'096;
+
+std::size_t At(std::uint32_t call, std::int32_t rank, std::size_t world) {
+  return call * world + static_cast<std::size_t>(rank);
+}
+
+bool Within(const wire::JudgeBytes& part, const std::vector<wire::JudgeTensor>& tensors,
+            std::size_t file) {
+  return part.tensor < tensors.size() && part.bytes <= tensors[part.tensor].bytes &&
+         part.place <= file && part.bytes <= file - part.place;
+}
+
+// What the links have carried since `before`.
+std::vector<wire::JudgeLink> Since(const std::vector<node::LinkRecord>& before,
+                                   const std::vector<node::LinkRecord>& after) {
+  using Key = std::tuple<std::string, std::string, std::string>;
+  std::map<Key, const node::DirectionRecord*> old;
+  for (const node::LinkRecord& link : before)
+    for (const node::DirectionRecord& way : link.directions)
+      old[{link.name, way.from, way.to}] = &way;
+  std::vector<wire::JudgeLink> carried;
+  for (const node::LinkRecord& link : after) {
+    for (const node::DirectionRecord& way : link.directions) {
+      wire::JudgeLink entry;
+      entry.name = link.name;
+      entry.kind = link.kind;
+      entry.from = way.from;
+      entry.to = way.to;
+      entry.bytes.assign(way.bytes.begin(), way.bytes.end());
+      entry.wire_bytes = way.wire_bytes;
+      if (const auto known = old.find({link.name, way.from, way.to}); known != old.end()) {
+        for (std::size_t m = 0; m < node::kMovers; ++m) entry.bytes[m] -= known->second->bytes[m];
+        entry.wire_bytes -= known->second->wire_bytes;
+      }
+      if (entry.wire_bytes != 0) carried.push_back(std::move(entry));
+    }
+  }
+  return carried;
+}
+
+}  // namespace
+
+bool Judged::Valid(const wire::JudgeRun& run) const {
+  if (run.case_index >= plan_.cases.size() || run.calls > kMaxCalls ||
+      run.by_rank.size() != run.calls * ranks_.size())
+    return false;
+  const auto& tensors = plan_.cases[run.case_index].tensors;
+  for (const wire::JudgeCall& call : run.by_rank) {
+    if (call.delay_ps < 0 || call.delay_ps > node::Ms(10'000)) return false;
+    for (const wire::JudgeBytes& part : call.draw)
+      if (!Within(part, tensors, options_.inputs.size())) return false;
+    for (const wire::JudgeBytes& part : call.keep)
+      if (!Within(part, tensors, options_.outputs.size())) return false;
+    for (const wire::JudgePoison& poison : call.poison)
+      if (poison.tensor >= tensors.size()) return false;
+  }
+  return true;
+}
+
+void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
+  if (plan_.window == wire::JudgeWindow::kGraph) CloseRanks();
+  Window& run = run_.emplace();
+  run.sequence = sequence;
+  run.request = std::move(request);
+  run.begin = std::max(machine().now(), core_.hosts_.now());
+  run.reply.opened_ps.assign(run.request.by_rank.size(), -1);
+  run.reply.closed_ps.assign(run.request.by_rank.size(), -1);
+  run.reply.changed.assign(run.request.by_rank.size(), 0);
+  run.closed.assign(run.request.calls, 0);
+  const node::Stats& stats = machine().stats();
+  run.links = stats.links;
+  run.moved = stats.movers;
+  run.instructions = stats.thread_instructions;
+  machine().CoolCaches();
+  machine().SetFuel(run.request.fuel);
+  const auto world = static_cast<std::int32_t>(ranks_.size());
+  for (std::int32_t r = 0; r < world; ++r) {
+    Rank& rank = Of(r);
+    rank.calls = 0;
+    rank.opened = false;
+    if (plan_.window == wire::JudgeWindow::kGraph) {
+      if (run.request.calls > 0 && !EnqueueGraph(r, 0, run.begin)) return;
+      continue;
+    }
+    const bool query = plan_.window == wire::JudgeWindow::kQuery;
+    if (query && run.request.calls > 0) Open(r, 0, run.begin);
+    const Thread thread = *std::exchange(rank.waiting, std::nullopt);
+    const Step step{query ? Do::kAnswer : Do::kRun, run.request.case_index};
+    core_.hosts_.WakeAt(thread, run.begin, [this, thread, step](Time) {
+      Tell(Of(thread.rank), thread, step, run_ ? run_->request.calls : 0);
+    });
+  }
+}
+
+// The ranks' connections; what they have made stays.
+void Judged::CloseRanks() {
+  if (std::exchange(sealed_, true)) return;
+  std::vector<Link*> links;
+  for (const auto& [link, session] : core_.sessions_) links.push_back(link);
+  for (Link* link : links) core_.Drop(link);
+  for (std::int32_t r = 0; r < static_cast<std::int32_t>(ranks_.size()); ++r)
+    if (core_.processes_.contains(r)) core_.hosts_.EndProcess(r);
+}
+
+// --- one call of one rank ----------------------------------------------------------------------
+
+bool Judged::EnqueueGraph(std::int32_t r, std::uint32_t call, Time at) {
+  const Rank& rank = Of(r);
+  const Time delay = run_->request.by_rank[At(call, r, ranks_.size())].delay_ps;
+  node::OpId op = 0;
+  Status status = machine().Act(
+      rank.process, rank.stream, delay, [this, r, call](Time now) { Open(r, call, now); }, at, &op);
+  if (status == Status::kSuccess)
+    status = machine().LaunchGraph(rank.process, rank.stream,
+                                   rank.delivered[run_->request.case_index], at, &op);
+  if (status == Status::kSuccess)
+    status = machine().Act(
+        rank.process, rank.stream, 0, [this, r, call](Time now) { Close(r, call, now); }, at, &op);
+  if (status == Status::kSuccess) return true;
+  run_->reply.status = static_cast<std::int32_t>(status);
+  Finish(End::kFault, r, "the captured graph cannot be launched: what it uses is gone");
+  return false;
+}
+
+void Judged::Open(std::int32_t r, std::uint32_t call, Time at) {
+  if (!run_) return;
+  const std::size_t index = At(call, r, ranks_.size());
+  run_->reply.opened_ps[index] = at - run_->begin;
+  const std::uint32_t which = run_->request.case_index;
+  const wire::JudgeCall& what = run_->request.by_rank[index];
+  const Rank& rank = Of(r);
+  for (const wire::JudgePoison& poison : what.poison) {
+    buffer_.resize(plan_.cases[which].tensors[poison.tensor].bytes);
+    for (std::size_t i = 0; i < buffer_.size(); i += sizeof poison.word)
+      std::memcpy(buffer_.data() + i, &poison.word,
+                  std::min(sizeof poison.word, buffer_.size() - i));
+    machine().Poke(rank.process, rank.tensors[which][poison.tensor], buffer_);
+  }
+  for (const wire::JudgeBytes& part : what.draw)
+    machine().Poke(rank.process, rank.tensors[which][part.tensor],
+                   options_.inputs.subspan(part.place, part.bytes));
+  // Calls stand back to back in the stream, two at a time: that is all a stream has to know.
+  if (plan_.window == wire::JudgeWindow::kGraph && !run_->request.drain &&
+      call + 1 < run_->request.calls)
+    EnqueueGraph(r, call + 1, at);
+}
+
+void Judged::Close(std::int32_t r, std::uint32_t call, Time at) {
+  if (!run_) return;
+  const std::size_t index = At(call, r, ranks_.size());
+  run_->reply.closed_ps[index] = at - run_->begin;
+  const std::uint32_t which = run_->request.case_index;
+  const wire::JudgeCall& what = run_->request.by_rank[index];
+  const Rank& rank = Of(r);
+  for (const wire::JudgeBytes& part : what.draw) {
+    buffer_.resize(part.bytes);
+    machine().Peek(rank.process, rank.tensors[which][part.tensor], buffer_);
+    if (!buffer_.empty() &&
+        std::memcmp(buffer_.data(), options_.inputs.data() + part.place, part.bytes) != 0)
+      run_->reply.changed[index] = 1;
+  }
+  for (const wire::JudgeBytes& part : what.keep)
+    machine().Peek(rank.process, rank.tensors[which][part.tensor],
+                   options_.outputs.subspan(part.place, part.bytes));
+  const bool all = ++run_->closed[call] == ranks_.size();
+  if (!all || !run_->request.drain || call + 1 >= run_->request.calls) return;
+  if (plan_.window == wire::JudgeWindow::kGraph) {
+    for (std::int32_t other = 0; other < static_cast<std::int32_t>(ranks_.size()); ++other)
+      if (!run_ || !EnqueueGraph(other, call + 1, at)) return;
+    return;
+  }
+  for (const auto& [thread, message] : std::exchange(run_->drained, {})) {
+    core_.hosts_.WakeAt(thread, at, [this, thread = thread, message = message](Time now) {
+      OpenInStream(thread, message, now);
+    });
+  }
+  machine().Stop();
+}
+
+// --- windows in which the ranks act ------------------------------------------------------------
+
+node::StreamId Judged::StreamOf(std::int32_t r, std::uint64_t stream) {
+  const Core::Process& process = core_.processes_.at(r);
+  const auto found = process.streams.find(stream);
+  return found != process.streams.end() && found->second == Of(r).device ? stream : 0;
+}
+
+void Judged::Handle(Thread thread, const wire::JudgeOpen& message, Time at) {
+  core_.hosts_.Note(thread, Hosts::Activity::kActs);
+  Rank& rank = Of(thread.rank);
+  if (!run_ || rank.phase != Phase::kWindow || rank.opened || message.call != rank.calls ||
+      message.call >= run_->request.calls || StreamOf(thread.rank, message.stream) == 0) {
+    News(What::kTampered, thread.rank, "a call was begun out of turn");
+    return core_.Fail<wire::JudgeOpen>(thread, Status::kNotPermitted);
+  }
+  rank.opened = true;
+  if (run_->request.drain && message.call > 0 && run_->closed[message.call - 1] != ranks_.size()) {
+    core_.hosts_.Wait(thread, "the other ranks' calls", false);
+    run_->drained.emplace_back(thread, message);
+    return;
+  }
+  OpenInStream(thread, message, at);
+}
+
+void Judged::OpenInStream(Thread thread, const wire::JudgeOpen& message, Time at) {
+  if (!run_) return core_.Fail<wire::JudgeOpen>(thread, Status::kNotPermitted);
+  const Rank& rank = Of(thread.rank);
+  const std::int32_t r = thread.rank;
+  const Time delay = run_->request.by_rank[At(message.call, r, ranks_.size())].delay_ps;
+  const bool host = plan_.window == wire::JudgeWindow::kHost;
+  // Host code looks at its memory without waiting for a stream: it begins when the call is open.
+  if (host) core_.hosts_.Wait(thread, "the beginning of a call", false);
+  node::OpId op = 0;
+  const Status status = machine().Act(
+      rank.process, message.stream, delay,
+      [this, thread, r, host, call = message.call](Time now) {
+        Open(r, call, now);
+        if (!host) return;
+        core_.hosts_.WakeAt(thread, now,
+                            [this, thread](Time) { core_.Reply<wire::JudgeOpen>(thread); });
+        machine().Stop();
+      },
+      at, &op);
+  if (!host || status != Status::kSuccess) core_.Fail<wire::JudgeOpen>(thread, status);
+}
+
+void Judged::Handle(Thread thread, const wire::JudgeClose& message, Time at) {
+  core_.hosts_.Note(thread, Hosts::Activity::kActs);
+  Rank& rank = Of(thread.rank);
+  if (!run_ || rank.phase != Phase::kWindow || !rank.opened || message.call != rank.calls ||
+      StreamOf(thread.rank, message.stream) == 0) {
+    News(What::kTampered, thread.rank, "a call was ended out of turn");
+    return core_.Fail<wire::JudgeClose>(thread, Status::kNotPermitted);
+  }
+  rank.opened = false;
+  ++rank.calls;
+  node::OpId op = 0;
+  core_.Fail<wire::JudgeClose>(
+      thread, machine().Act(
+                  rank.process, message.stream, 0,
+                  [this, r = thread.rank, call = message.call](Time now) { Close(r, call, now); },
+                  at, &op));
+}
+
+void Judged::AllReturned() {
+  if (FirstFault() != nullptr) return FinishByFault();
+  Finish(End::kDone, -1, {});
+}
+
+// --- the end -----------------------------------------------------------------------------------
+
+const node::Fault* Judged::FirstFault() const {
+  return faults_seen_ < core_.faults_.size() ? &core_.faults_[faults_seen_] : nullptr;
+}
+
+void Judged::FinishByFault() {
+  const node::Fault& fault = *FirstFault();
+  const auto of = core_.machine_ranks_.find(fault.process);
+  End end = End::kFault;
+  if (fault.status == Status::kNotSupported || fault.status == Status::kInvalidPtx)
+    end = End::kUnsupported;
+  if (fault.status == Status::kLaunchTimeout) end = End::kFuel;
+  run_->reply.status = static_cast<std::int32_t>(fault.status);
+  Finish(end, of == core_.machine_ranks_.end() ? -1 : of->second, fault.message);
+}
+
+void Judged::GraphsOver() {
+  if (FirstFault() != nullptr) return FinishByFault();
+  if (machine().Busy()) {
+    core_.deadlock_ = true;
+    return Deadlocked();
+  }
+  Finish(End::kDone, -1, {});
+}
+
+void Judged::Deadlocked() {
+  if (run_ && FirstFault() != nullptr) return FinishByFault();
+  if (broken_) return;  // told already
+  const RunReport report = core_.Report();
+  if (run_) {
+    run_->reply.json = DeadlockJson(report);
+    return Finish(End::kDeadlock, -1, DeadlockText(report));
+  }
+  broken_.emplace().end = End::kDeadlock;
+  if (FirstFault() != nullptr) return Failed(-1, 0, {});
+  News(What::kDeadlock, -1, DeadlockText(report));
+}
+
+void Judged::Finish(End end, std::int32_t rank, std::string text) {
+  Window run = std::move(*run_);
+  run_.reset();
+  run.reply.end = end;
+  run.reply.rank = rank;
+  run.reply.text = std::move(text);
+  const node::Stats& stats = machine().stats();
+  run.reply.links = Since(run.links, stats.links);
+  for (std::size_t m = 0; m < node::kMovers; ++m)
+    run.reply.moved.push_back(stats.movers[m].bytes - run.moved[m].bytes);
+  run.reply.thread_instructions = stats.thread_instructions - run.instructions;
+  machine().SetFuel(0);
+  // Nobody reads what kernels print.
+  for (const Rank& r : ranks_) machine().TakeText(r.process, wire::kMaxPayload);
+  if (end != End::kDone) broken_ = run.reply;
+  wire::ReplyHeader header;
+  options_.send(wire::Op::kJudgeRun, run.sequence, wire::EncodePayload(header, run.reply));
+}
+
+}  // namespace allranks::server

@@ -1,0 +1,71 @@
+// A small all-reduce by two ranks, for tests of judged runs: each pushes its input into the other's
+// scratch memory, raises a flag there and adds what it got. What else it does, by the parameter
+// `mode`, is what tests are about.
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+struct Args {
+  int rank, world;
+  std::int64_t n, mode;
+  const float* in;
+  float* out;
+  std::uint8_t* scratch;
+  std::uint8_t* scratch_peers[2];
+};
+
+enum Mode { kGood, kHostNode, kMemset, kWide, kSilent, kHang, kFault, kMalloc, kCopyOut };
+
+__device__ unsigned epoch_of_flag(const unsigned* flag) {
+  unsigned value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+  return value;
+}
+
+// Scratch: the epoch of this rank, the flag that the peer raises, then two buffers.
+__global__ void exchange(Args a) {
+  const int peer = 1 - a.rank;
+  auto* words = reinterpret_cast<unsigned*>(a.scratch);
+  const unsigned epoch = words[0] + 1;
+  const std::int64_t slot = (epoch & 1) * a.n;
+  auto* theirs = reinterpret_cast<float*>(a.scratch_peers[peer] + 64) + slot;
+  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) theirs[i] = a.in[i];
+  __syncthreads();
+  if (threadIdx.x == 0 && a.mode != kSilent) {
+    auto* flag = reinterpret_cast<unsigned*>(a.scratch_peers[peer]) + 1;
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(epoch) : "memory");
+  }
+  if (threadIdx.x == 0) {
+    while (epoch_of_flag(words + 1) < epoch) {
+    }
+    words[0] = epoch;
+  }
+  __syncthreads();
+  const auto* mine = reinterpret_cast<const float*>(a.scratch + 64) + slot;
+  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) a.out[i] = a.in[i] + mine[i];
+}
+
+__global__ void hang() {
+  for (volatile unsigned i = 0;; ++i) {
+  }
+}
+
+__global__ void fault(float* out) { out[1ll << 40] = 1; }
+
+extern "C" void launch(const Args& args, cudaStream_t stream) {
+  exchange<<<args.mode == kWide ? 33 : 1, 128, 0, stream>>>(args);
+  if (args.mode == kHostNode) cudaLaunchHostFunc(stream, [](void*) {}, nullptr);
+  if (args.mode == kMemset) cudaMemsetAsync(args.scratch, 0, 4, stream);
+  if (args.mode == kHang) hang<<<1, 1, 0, stream>>>();
+  if (args.mode == kFault && args.rank == 1) fault<<<1, 1, 0, stream>>>(args.out);
+  void* memory = nullptr;
+  if (args.mode == kMalloc) cudaMalloc(&memory, 16);
+  int word = 0;
+  if (args.mode == kCopyOut) cudaMemcpy(&word, args.scratch, sizeof word, cudaMemcpyDeviceToHost);
+}
+
+// Both ranks must have gone through here before either goes on.
+extern "C" std::size_t answer(const Args& args, void* out, std::size_t) {
+  *static_cast<int*>(out) = 7 + args.rank;
+  return sizeof(int);
+}

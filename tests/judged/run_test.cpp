@@ -1,0 +1,272 @@
+// Judged runs of tests/judged/candidate.cu: what a window reports, and what a rank cannot do.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/judged/session.h"
+
+namespace allranks {
+namespace {
+
+using End = wire::JudgeRunReply::End;
+using What = wire::JudgeNews::What;
+
+constexpr int kWorld = 2;
+constexpr std::int64_t kCount = 1'000;
+constexpr std::size_t kBytes = kCount * sizeof(float);
+constexpr std::uint32_t kPoison = 0xffc0dead;
+
+// As in candidate.cu.
+struct Args {
+  std::int32_t rank, world;
+  std::int64_t n, mode;
+  std::uint64_t in, out, scratch, scratch_peers[kWorld];
+};
+enum Mode { kGood, kHostNode, kMemset, kWide, kSilent, kHang, kFault, kMalloc, kCopyOut };
+enum Tensor { kIn, kOut, kScratch };
+
+wire::JudgePlan PlanOf(Mode mode, wire::JudgeWindow window = wire::JudgeWindow::kGraph) {
+  wire::JudgePlan plan;
+  plan.window = window;
+  plan.world = kWorld;
+  plan.rules.max_ctas = 32;
+  wire::JudgeCase& one = plan.cases.emplace_back();
+  Args args{};
+  args.world = kWorld;
+  args.n = kCount;
+  args.mode = mode;
+  one.args.resize(sizeof args);
+  std::memcpy(one.args.data(), &args, sizeof args);
+  one.tensors.resize(3);
+  one.tensors[kIn].bytes = one.tensors[kOut].bytes = kBytes;
+  one.tensors[kScratch].bytes = 64 + 2 * kBytes;
+  one.tensors[kScratch].peers = true;
+  using Field = wire::JudgeField;
+  one.fields = {{Field::What::kOwn, offsetof(Args, in), kIn, 0},
+                {Field::What::kOwn, offsetof(Args, out), kOut, 0},
+                {Field::What::kOwn, offsetof(Args, scratch), kScratch, 0},
+                {Field::What::kPeer, offsetof(Args, scratch_peers), kScratch, 0},
+                {Field::What::kPeer, offsetof(Args, scratch_peers) + 8, kScratch, 1}};
+  return plan;
+}
+
+float Value(std::uint32_t call, int rank, std::int64_t i) {
+  return static_cast<float>(call * 100'000 + static_cast<std::uint32_t>(rank) * 5'000) +
+         static_cast<float>(i);
+}
+
+// Inputs by call and rank, and where their outputs go.
+wire::JudgeRun RunOf(Session& session, std::uint32_t calls) {
+  wire::JudgeRun run;
+  run.calls = calls;
+  run.fuel = 10'000'000;
+  for (std::uint32_t call = 0; call < calls; ++call) {
+    for (int r = 0; r < kWorld; ++r) {
+      const std::uint64_t place = (call * kWorld + static_cast<std::uint32_t>(r)) * kBytes;
+      for (std::int64_t i = 0; i < kCount; ++i) {
+        const float value = Value(call, r, i);
+        std::memcpy(session.in.data() + place + static_cast<std::uint64_t>(i) * 4, &value, 4);
+      }
+      wire::JudgeCall& one = run.by_rank.emplace_back();
+      one.draw.push_back({kIn, place, kBytes});
+      one.poison.push_back({kOut, kPoison});
+      one.keep.push_back({kOut, place, kBytes});
+    }
+  }
+  return run;
+}
+
+void ExpectSums(const Session& session, std::uint32_t calls) {
+  for (std::uint32_t call = 0; call < calls; ++call) {
+    for (int r = 0; r < kWorld; ++r) {
+      for (std::int64_t i = 0; i < kCount; ++i) {
+        float value = 0;
+        const std::uint64_t place = (call * kWorld + static_cast<std::uint32_t>(r)) * kBytes;
+        std::memcpy(&value, session.out.data() + place + static_cast<std::uint64_t>(i) * 4, 4);
+        ASSERT_EQ(value, Value(call, 0, i) + Value(call, 1, i))
+            << "call " << call << ", rank " << r << ", element " << i;
+      }
+    }
+  }
+}
+
+void Prepare(Session& session, const wire::JudgePlan& plan) {
+  std::int32_t status = -1;
+  ASSERT_TRUE(session.Call(plan, &status).has_value());
+  ASSERT_EQ(status, 0);
+  session.StartRanks();
+}
+
+wire::JudgeRunReply Burst(Session& session, std::uint32_t calls, bool drain = false) {
+  wire::JudgeRun run = RunOf(session, calls);
+  run.drain = drain;
+  std::int32_t status = -1;
+  const auto reply = session.Call(run, &status);
+  EXPECT_TRUE(reply.has_value());
+  EXPECT_EQ(status, 0);
+  return reply.value_or(wire::JudgeRunReply{});
+}
+
+TEST(JudgedRun, ABurstOfKilledRanksIsRightAndTheSameEveryTime) {
+  std::vector<wire::JudgeRunReply> replies;
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    Session session(kWorld);
+    Prepare(session, PlanOf(kGood));
+    ASSERT_EQ(session.News().what, What::kReady);
+    session.KillRanks();
+    for (const std::uint32_t calls : {1u, 6u}) {
+      const wire::JudgeRunReply reply = Burst(session, calls);
+      EXPECT_EQ(reply.end, End::kDone) << reply.text;
+      ExpectSums(session, calls);
+      ASSERT_EQ(reply.opened_ps.size(), calls * kWorld);
+      for (std::size_t i = 0; i < reply.opened_ps.size(); ++i) {
+        EXPECT_LT(reply.opened_ps[i], reply.closed_ps[i]);
+        EXPECT_EQ(reply.changed[i], 0);
+        // Back to back: a call opens when the one before has closed on that rank.
+        if (i >= kWorld) {
+          EXPECT_EQ(reply.opened_ps[i], reply.closed_ps[i - kWorld]);
+        }
+      }
+      // Payload of every call, from each rank once, and flags.
+      ASSERT_EQ(reply.moved.size(), 5u);
+      EXPECT_GE(reply.moved[0], calls * kWorld * kBytes);
+      EXPECT_LT(reply.moved[0], 2 * calls * kWorld * kBytes);
+      EXPECT_FALSE(reply.links.empty());
+      replies.push_back(reply);
+    }
+    EXPECT_FALSE(session.HasNews());
+  }
+  for (const std::size_t i : {0u, 1u}) {
+    EXPECT_EQ(replies[i].opened_ps, replies[i + 2].opened_ps);
+    EXPECT_EQ(replies[i].closed_ps, replies[i + 2].closed_ps);
+    EXPECT_EQ(replies[i].thread_instructions, replies[i + 2].thread_instructions);
+  }
+}
+
+TEST(JudgedRun, RanksEndByThemselvesAndDelaysAndDrainsAreKept) {
+  Session session(kWorld);
+  Prepare(session, PlanOf(kGood));
+  ASSERT_EQ(session.News().what, What::kReady);
+  EXPECT_EQ(session.WaitFor(0), 0);
+  EXPECT_EQ(session.WaitFor(0), 0);
+  wire::JudgeRun run = RunOf(session, 3);
+  constexpr std::int64_t kDelay = 50'000'000;  // ps
+  run.by_rank[1 * kWorld + 1].delay_ps = kDelay;
+  const auto skewed = session.Call(run);
+  ASSERT_TRUE(skewed.has_value());
+  EXPECT_EQ(skewed->end, End::kDone) << skewed->text;
+  EXPECT_EQ(skewed->opened_ps[3], skewed->closed_ps[1] + kDelay);
+  EXPECT_GT(skewed->closed_ps[2], skewed->opened_ps[3]);  // rank 0 has waited for it
+  run.drain = true;
+  const auto drained = session.Call(run);
+  ASSERT_TRUE(drained.has_value());
+  EXPECT_EQ(drained->end, End::kDone) << drained->text;
+  for (std::size_t call = 1; call < 3; ++call)
+    for (std::size_t r = 0; r < kWorld; ++r)
+      for (std::size_t other = 0; other < kWorld; ++other)
+        EXPECT_GE(drained->opened_ps[call * kWorld + r],
+                  drained->closed_ps[(call - 1) * kWorld + other]);
+  ExpectSums(session, 3);
+}
+
+TEST(JudgedRun, WhatIsNotAllowedInAGraphIsNamed) {
+  const std::pair<Mode, const char*> forbidden[] = {
+      {kHostNode, "host function"}, {kMemset, "memset"},
+      {kWide, "33 x 1 x 1 CTAs"},   {kMalloc, "cudaMalloc is not allowed in the capture"},
+      {kCopyOut, "device to host"},
+  };
+  for (const auto& [mode, words] : forbidden) {
+    Session session(kWorld);
+    Prepare(session, PlanOf(mode));
+    const wire::JudgeNews news = session.News();
+    EXPECT_EQ(news.what, What::kForbidden) << news.text;
+    EXPECT_NE(news.text.find(words), std::string::npos) << news.text;
+  }
+}
+
+TEST(JudgedRun, RulesAllowWhatTheyName) {
+  Session session(kWorld);
+  wire::JudgePlan plan = PlanOf(kMemset);
+  plan.rules.copies = true;
+  plan.rules.max_ctas = 0;
+  Prepare(session, plan);
+  EXPECT_EQ(session.News().what, What::kReady);
+}
+
+TEST(JudgedRun, HowAWindowEnds) {
+  const std::pair<Mode, End> ends[] = {
+      {kSilent, End::kDeadlock}, {kHang, End::kFuel}, {kFault, End::kFault}};
+  for (const auto& [mode, end] : ends) {
+    Session session(kWorld);
+    Prepare(session, PlanOf(mode));
+    ASSERT_EQ(session.News().what, What::kReady);
+    const wire::JudgeRunReply reply = Burst(session, 2);
+    EXPECT_EQ(reply.end, end) << reply.text;
+    EXPECT_FALSE(reply.text.empty());
+    if (mode == kSilent) {
+      EXPECT_NE(reply.json.find("candidate.cu"), std::string::npos) << reply.json;
+    }
+    if (mode == kFault) {
+      EXPECT_EQ(reply.rank, 1);
+    }
+  }
+}
+
+TEST(JudgedRun, AnInputThatTheCandidateChangesIsSeen) {
+  Session session(kWorld);
+  wire::JudgePlan plan = PlanOf(kGood);
+  // The kernel writes its output where its input is.
+  plan.cases[0].fields[1].tensor = kIn;
+  Prepare(session, plan);
+  ASSERT_EQ(session.News().what, What::kReady);
+  const wire::JudgeRunReply reply = Burst(session, 1);
+  EXPECT_EQ(reply.end, End::kDone) << reply.text;
+  EXPECT_EQ(reply.changed, (std::vector<std::uint8_t>{1, 1}));
+}
+
+TEST(JudgedRun, ASecondClientIsTampering) {
+  Session session(kWorld);
+  Prepare(session, PlanOf(kGood));
+  ASSERT_EQ(session.News().what, What::kReady);
+  const wire::Fd stranger = session.Connect(1);
+  EXPECT_TRUE(wire::SendFrame(stranger.get(), wire::Op::kHello, 1,
+                              wire::EncodePayload(wire::RequestHeader{}, wire::Hello{})));
+  const wire::JudgeNews news = session.News();
+  EXPECT_EQ(news.what, What::kTampered);
+  EXPECT_EQ(news.rank, 1);
+  char byte = 0;
+  EXPECT_EQ(recv(stranger.get(), &byte, 1, 0), 0) << "the connection is not closed";
+  // The delivered work is not touched by that.
+  EXPECT_EQ(Burst(session, 2).end, End::kDone);
+  ExpectSums(session, 2);
+}
+
+TEST(JudgedRun, ARankThatEndsBeforeItHasDeliveredIsTold) {
+  Session session(kWorld);
+  std::int32_t status = -1;
+  ASSERT_TRUE(session.Call(PlanOf(kGood), &status).has_value());
+  for (int r = 0; r < kWorld; ++r) {
+    const wire::Fd rank = session.Connect(r);
+    EXPECT_TRUE(wire::SendFrame(rank.get(), wire::Op::kHello, 1,
+                                wire::EncodePayload(wire::RequestHeader{}, wire::Hello{})));
+  }
+  EXPECT_EQ(session.News().what, What::kLost);
+}
+
+TEST(JudgedRun, APlanThatCannotBeIsRefused) {
+  Session session(kWorld);
+  wire::JudgePlan plan = PlanOf(kGood);
+  plan.cases[0].fields[0].tensor = 9;
+  std::int32_t status = 0;
+  ASSERT_TRUE(session.Call(plan, &status).has_value());
+  EXPECT_NE(status, 0);
+  plan = PlanOf(kGood);
+  plan.cases[0].tensors[kOut].bytes = std::uint64_t{1} << 35;
+  ASSERT_TRUE(session.Call(plan, &status).has_value());
+  EXPECT_EQ(status, 2);
+}
+
+}  // namespace
+}  // namespace allranks
