@@ -5,8 +5,13 @@
 #include <rapidcheck.h>
 
 #include <cstring>
+#include <optional>
 #include <random>
+#include <set>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace allranks::wire {
 namespace {
@@ -69,115 +74,113 @@ class Filler {
   std::mt19937_64 random_;
 };
 
-template <class T>
-class Message : public testing::Test {};
-
-// Each request brings its reply.
-using Requests =
-    testing::Types<Hello, NewThread, ThreadExit, WaitThread, NewProcess, ProcessStarted, Exec,
-                   WaitProcess, WaitFd, Sleep, Yield, BarrierWait, WatchKey, UnwatchKey, WaitKey,
-                   WakeKey, HostPoll, BootstrapBarrier, Init, PutImage, DropImage, LoadModule,
-                   UnloadModule, GetKernel, GetGlobal, SetMaxDynamicShared, SetLimit, Occupancy,
-                   Alloc, Free, AllocPinned, FreePinned, Describe, IpcExport, IpcOpen, IpcClose,
-                   CanAccessPeer, EnablePeer, DisablePeer, MemInfo, StickyError, ResetDevice>;
-using MoreRequests =
-    testing::Types<CreateStream, DestroyStream, StreamQuery, StreamSync, CreateEvent, DestroyEvent,
-                   RecordEvent, WaitEvent, EventQuery, EventSync, EventElapsed, DeviceSync, Launch,
-                   Copy, CopyIn, CopyOut, Memset, CallHost, NextHostCall, StreamValues, PutGraph,
-                   UpdateGraph, DropGraph, LaunchGraph, ListKernels, SetVisible, ExportEvent,
-                   OpenEvent, Finish, Deadlock>;
-using MemoryRequests = testing::Types<DefaultPool, CreatePool, DestroyPool, GetPoolAttribute,
-                                      SetPoolAttribute, TrimPool, SetPoolAccess, GetPoolAccess,
-                                      AllocAsync, FreeAsync, RegisterHost, Prefetch>;
+// A message type as the properties below see it, so that they are compiled once and not per type.
+struct Kind {
+  std::string name;
+  Op op;
+  Blob (*filled)(std::uint64_t seed);  // encoded
+  // Decoded and encoded again; nothing if it was refused.
+  std::optional<Blob> (*again)(std::span<const std::byte> bytes);
+};
 
 template <class T>
-void RoundTrips() {
-  EXPECT_TRUE(rc::check([](std::uint64_t seed) {
-    T message;
-    Filler filler(seed);
-    message.Visit(filler);
-    const Blob bytes = Encode(message);
-    const auto decoded = Decode<T>(bytes);
-    RC_ASSERT(decoded.has_value());
-    RC_ASSERT(Encode(*decoded) == bytes);
-  }));
+Kind KindOf(std::string name, Op op) {
+  return {std::move(name), op,
+          [](std::uint64_t seed) {
+            T message;
+            Filler filler(seed);
+            message.Visit(filler);
+            return Encode(message);
+          },
+          [](std::span<const std::byte> bytes) -> std::optional<Blob> {
+            T message;
+            if (!DecodeFrom(bytes, &message) || !bytes.empty()) return std::nullopt;
+            return Encode(message);
+          }};
 }
 
-template <class T>
-void RefusesTruncation() {
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    T message;
-    Filler filler(seed);
-    message.Visit(filler);
-    Blob bytes = Encode(message);
-    for (std::size_t size = 0; size < bytes.size(); ++size) {
-      EXPECT_FALSE(Decode<T>(std::span(bytes).first(size)).has_value());
+// Each request brings its reply.
+template <class... Requests>
+void Add(std::vector<Kind>* kinds) {
+  (kinds->push_back(KindOf<Requests>(OpName(Requests::kOp), Requests::kOp)), ...);
+  (kinds->push_back(KindOf<typename Requests::Reply>(std::string(OpName(Requests::kOp)) + " reply",
+                                                     Requests::kOp)),
+   ...);
+}
+
+const std::vector<Kind>& Kinds() {
+  static const std::vector<Kind> all = [] {
+    std::vector<Kind> kinds;
+    Add<Hello, NewThread, ThreadExit, WaitThread, NewProcess, ProcessStarted, Exec, WaitProcess,
+        WaitFd, Sleep, Yield, BarrierWait, WatchKey, UnwatchKey, WaitKey, WakeKey, HostPoll,
+        BootstrapBarrier, Init, PutImage, DropImage, LoadModule, UnloadModule, GetKernel, GetGlobal,
+        SetMaxDynamicShared, SetLimit, Occupancy, Alloc, Free, AllocPinned, FreePinned, Describe,
+        IpcExport, IpcOpen, IpcClose, CanAccessPeer, EnablePeer, DisablePeer, MemInfo, StickyError,
+        ResetDevice>(&kinds);
+    Add<CreateStream, DestroyStream, StreamQuery, StreamSync, CreateEvent, DestroyEvent,
+        RecordEvent, WaitEvent, EventQuery, EventSync, EventElapsed, DeviceSync, Launch, Copy,
+        CopyIn, CopyOut, Memset, CallHost, NextHostCall, StreamValues, PutGraph, UpdateGraph,
+        DropGraph, LaunchGraph, ListKernels, SetVisible, ExportEvent, OpenEvent, Finish, Deadlock>(
+        &kinds);
+    Add<DefaultPool, CreatePool, DestroyPool, GetPoolAttribute, SetPoolAttribute, TrimPool,
+        SetPoolAccess, GetPoolAccess, AllocAsync, FreeAsync, RegisterHost, Prefetch>(&kinds);
+    Add<CreateMemory, ReleaseMemory, RetainMemory, MemoryInfo, ExportMemory, ImportMemory,
+        ReserveAddress, FreeAddress, MapMemory, UnmapMemory, SetMemoryAccess, GetMemoryAccess,
+        CreateMulticast, AddMulticastDevice, BindMulticast, UnbindMulticast, ExportPool, ImportPool,
+        ExportPointer, ImportPointer>(&kinds);
+    Add<JudgeNext, JudgeOpen, JudgeClose, JudgeGather, JudgeHostStep, JudgePlan, JudgeRun,
+        JudgeNews>(&kinds);
+    return kinds;
+  }();
+  return all;
+}
+
+TEST(Messages, AreAllHere) {
+  std::set<Op> here;
+  for (const Kind& kind : Kinds()) here.insert(kind.op);
+  for (int op = 1; op <= static_cast<int>(Op::kLast_); ++op) {
+    EXPECT_TRUE(here.contains(static_cast<Op>(op))) << OpName(static_cast<Op>(op));
+  }
+}
+
+TEST(Messages, RoundTrip) {
+  for (const Kind& kind : Kinds()) {
+    EXPECT_TRUE(rc::check(kind.name, [&](std::uint64_t seed) {
+      const Blob bytes = kind.filled(seed);
+      const auto again = kind.again(bytes);
+      RC_ASSERT(again.has_value());
+      RC_ASSERT(*again == bytes);
+    })) << kind.name;
+  }
+}
+
+TEST(Messages, RefuseTruncation) {
+  for (const Kind& kind : Kinds()) {
+    SCOPED_TRACE(kind.name);
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      Blob bytes = kind.filled(seed);
+      for (std::size_t size = 0; size < bytes.size(); ++size) {
+        EXPECT_FALSE(kind.again(std::span(bytes).first(size)).has_value());
+      }
+      bytes.push_back(std::byte{0});
+      EXPECT_FALSE(kind.again(bytes).has_value()) << "a byte too many";
     }
-    bytes.push_back(std::byte{0});
-    EXPECT_FALSE(Decode<T>(bytes).has_value()) << "a byte too many";
   }
 }
 
 // What decodes at all must be a message that encodes to the very same bytes.
-template <class T>
-void SurvivesGarbage() {
-  EXPECT_TRUE(rc::check([](std::uint64_t seed, const std::vector<std::uint8_t>& noise) {
-    T message;
-    Filler filler(seed);
-    message.Visit(filler);
-    Blob bytes = Encode(message);
-    for (std::size_t i = 0; i < noise.size() && !bytes.empty(); ++i) {
-      bytes[(seed >> (i % 32)) % bytes.size()] = static_cast<std::byte>(noise[i]);
-    }
-    const auto decoded = Decode<T>(bytes);
-    if (decoded.has_value()) RC_ASSERT(Encode(*decoded) == bytes);
-  }));
-}
-
-TYPED_TEST_SUITE(Message, Requests);
-TYPED_TEST(Message, RoundTrips) {
-  RoundTrips<TypeParam>();
-  RoundTrips<typename TypeParam::Reply>();
-}
-TYPED_TEST(Message, RefusesTruncation) {
-  RefusesTruncation<TypeParam>();
-  RefusesTruncation<typename TypeParam::Reply>();
-}
-TYPED_TEST(Message, SurvivesGarbage) {
-  SurvivesGarbage<TypeParam>();
-  SurvivesGarbage<typename TypeParam::Reply>();
-}
-
-template <class T>
-class Work : public testing::Test {};
-TYPED_TEST_SUITE(Work, MoreRequests);
-TYPED_TEST(Work, RoundTrips) {
-  RoundTrips<TypeParam>();
-  RoundTrips<typename TypeParam::Reply>();
-}
-TYPED_TEST(Work, RefusesTruncation) {
-  RefusesTruncation<TypeParam>();
-  RefusesTruncation<typename TypeParam::Reply>();
-}
-TYPED_TEST(Work, SurvivesGarbage) {
-  SurvivesGarbage<TypeParam>();
-  SurvivesGarbage<typename TypeParam::Reply>();
-}
-
-template <class T>
-class Memory : public testing::Test {};
-TYPED_TEST_SUITE(Memory, MemoryRequests);
-TYPED_TEST(Memory, RoundTrips) {
-  RoundTrips<TypeParam>();
-  RoundTrips<typename TypeParam::Reply>();
-}
-TYPED_TEST(Memory, RefusesTruncation) {
-  RefusesTruncation<TypeParam>();
-  RefusesTruncation<typename TypeParam::Reply>();
-}
-TYPED_TEST(Memory, SurvivesGarbage) {
-  SurvivesGarbage<TypeParam>();
-  SurvivesGarbage<typename TypeParam::Reply>();
+TEST(Messages, SurviveGarbage) {
+  for (const Kind& kind : Kinds()) {
+    EXPECT_TRUE(rc::check(kind.name, [&](std::uint64_t seed,
+                                         const std::vector<std::uint8_t>& noise) {
+      Blob bytes = kind.filled(seed);
+      for (std::size_t i = 0; i < noise.size() && !bytes.empty(); ++i) {
+        bytes[(seed >> (i % 32)) % bytes.size()] = static_cast<std::byte>(noise[i]);
+      }
+      const auto again = kind.again(bytes);
+      if (again.has_value()) RC_ASSERT(*again == bytes);
+    })) << kind.name;
+  }
 }
 
 // A change of these bytes is a new protocol version.
