@@ -21,8 +21,10 @@ constexpr int kTileThreads = 128;  // each of the four warps has 16 rows of C
 // Shared memory of a block for its tile; declare it as `__shared__ TileStage stage;`.
 struct TileStage {
   // Rows are longer than their 64 halves, so that rows of an 8 x 8 matrix lie in different banks.
-  alignas(16) std::uint16_t a[kTileRows][kTileDepth + 8];
-  alignas(16) std::uint16_t b[kTileCols][kTileDepth + 8];
+  struct Piece {
+    alignas(16) std::uint16_t a[kTileRows][kTileDepth + 8];
+    alignas(16) std::uint16_t b[kTileCols][kTileDepth + 8];
+  } pieces[2];
 };
 
 class TileProduct {
@@ -39,20 +41,22 @@ class TileProduct {
   // strides are halves from row to row. Addresses and strides are multiples of 16 bytes.
   __device__ void Add(const void* a, std::int64_t a_stride, const void* b, std::int64_t b_stride,
                       std::int64_t depth) {
-    // The next piece is on its way from global memory while this one is multiplied.
-    uint4 next_a[kLoadsA], next_b[kLoadsB];
-    Fetch(next_a, a, a_stride, 0);
-    Fetch(next_b, b, b_stride, 0);
-    for (std::int64_t k = 0; k < depth; k += kTileDepth) {
-      Meet();
-      Put(stage_.a, next_a);
-      Put(stage_.b, next_b);
-      Meet();
-      if (k + kTileDepth < depth) {
-        Fetch(next_a, a, a_stride, k + kTileDepth);
-        Fetch(next_b, b, b_stride, k + kTileDepth);
+    // Two pieces are on their way from global memory while one is multiplied.
+    Loads even, odd;
+    Fetch(even, a, a_stride, b, b_stride, 0);
+    if (kTileDepth < depth) Fetch(odd, a, a_stride, b, b_stride, kTileDepth);
+    for (std::int64_t k = 0; k < depth; k += 2 * kTileDepth) {
+      const TileStage::Piece& first = Put(even);
+      if (k + 2 * kTileDepth < depth) {
+        Fetch(even, a, a_stride, b, b_stride, k + 2 * kTileDepth);
       }
-      Multiply();
+      Multiply(first);
+      if (k + kTileDepth >= depth) break;
+      const TileStage::Piece& second = Put(odd);
+      if (k + 3 * kTileDepth < depth) {
+        Fetch(odd, a, a_stride, b, b_stride, k + 3 * kTileDepth);
+      }
+      Multiply(second);
     }
   }
 
@@ -70,29 +74,47 @@ class TileProduct {
   static __device__ void Meet() { asm volatile("barrier.sync 1, 128;" ::: "memory"); }
 
  private:
-  // Runs of eight halves per thread.
-  static constexpr int kLoadsA = kTileRows * kTileDepth / 8 / kTileThreads;
-  static constexpr int kLoadsB = kTileCols * kTileDepth / 8 / kTileThreads;
+  // A thread's share of a piece, in runs of eight halves.
+  struct Loads {
+    uint4 a[kTileRows * kTileDepth / 8 / kTileThreads];
+    uint4 b[kTileCols * kTileDepth / 8 / kTileThreads];
+  };
+
+  static __device__ void Fetch(Loads& to, const void* a, std::int64_t a_stride, const void* b,
+                               std::int64_t b_stride, std::int64_t k) {
+    FetchRows(to.a, static_cast<const std::uint16_t*>(a) + k, a_stride);
+    FetchRows(to.b, static_cast<const std::uint16_t*>(b) + k, b_stride);
+  }
 
   // Thread t has every 128th run.
   template <int kLoads>
-  static __device__ void Fetch(uint4 (&to)[kLoads], const void* from, std::int64_t stride,
-                               std::int64_t k) {
+  static __device__ void FetchRows(uint4 (&to)[kLoads], const std::uint16_t* from,
+                                   std::int64_t stride) {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       const int n = i * kTileThreads + static_cast<int>(threadIdx.x), row = n / 8, run = n % 8;
-      to[i] = *reinterpret_cast<const uint4*>(static_cast<const std::uint16_t*>(from) +
-                                              row * stride + k + run * 8);
+      to[i] = *reinterpret_cast<const uint4*>(from + row * stride + run * 8);
     }
   }
 
   template <int kLoads>
-  static __device__ void Put(std::uint16_t (*to)[kTileDepth + 8], const uint4 (&from)[kLoads]) {
+  static __device__ void PutRows(std::uint16_t (*to)[kTileDepth + 8], const uint4 (&from)[kLoads]) {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       const int n = i * kTileThreads + static_cast<int>(threadIdx.x), row = n / 8, run = n % 8;
       *reinterpret_cast<uint4*>(&to[row][run * 8]) = from[i];
     }
+  }
+
+  // The two pieces of shared memory take turns, across calls of Add, too: who writes one of them
+  // has met the others after they had multiplied it.
+  __device__ const TileStage::Piece& Put(const Loads& loads) {
+    TileStage::Piece& piece = stage_.pieces[turn_];
+    turn_ ^= 1;
+    PutRows(piece.a, loads.a);
+    PutRows(piece.b, loads.b);
+    Meet();
+    return piece;
   }
 
   static __device__ void LoadFour(std::uint32_t (&to)[4], const std::uint16_t* row) {
@@ -102,18 +124,25 @@ class TileProduct {
                  : "memory");
   }
 
-  __device__ void Multiply() {
+  // All fragments are fetched before the first product, so that their latencies overlap.
+  __device__ void Multiply(const TileStage::Piece& piece) {
+    constexpr int kSteps = kTileDepth / 16, kPairs = kTileCols / 16;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    std::uint32_t a[kSteps][4], b[kSteps][kPairs][4];  // b: two fragments of 8 columns each
 #pragma unroll
-    for (int k = 0; k < kTileDepth; k += 16) {
-      std::uint32_t a[4];
-      LoadFour(a, &stage_.a[warp * 16 + lane % 16][k + lane / 16 * 8]);
+    for (int k = 0; k < kSteps; ++k) {
+      LoadFour(a[k], &piece.a[warp * 16 + lane % 16][k * 16 + lane / 16 * 8]);
 #pragma unroll
-      for (int j = 0; j < kTileCols / 8; j += 2) {
-        std::uint32_t b[4];  // two fragments of 8 columns
-        LoadFour(b, &stage_.b[j * 8 + lane / 16 * 8 + lane % 8][k + lane / 8 % 2 * 8]);
-        Mma(sums_[j], a, b[0], b[1]);
-        Mma(sums_[j + 1], a, b[2], b[3]);
+      for (int j = 0; j < kPairs; ++j) {
+        LoadFour(b[k][j], &piece.b[j * 16 + lane / 16 * 8 + lane % 8][k * 16 + lane / 8 % 2 * 8]);
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+#pragma unroll
+      for (int j = 0; j < kPairs; ++j) {
+        Mma(sums_[2 * j], a[k], b[k][j][0], b[k][j][1]);
+        Mma(sums_[2 * j + 1], a[k], b[k][j][2], b[k][j][3]);
       }
     }
   }
@@ -128,6 +157,7 @@ class TileProduct {
   }
 
   TileStage& stage_;
+  int turn_ = 0;
   float sums_[kTileCols / 8][4];
 };
 

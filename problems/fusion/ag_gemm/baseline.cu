@@ -10,8 +10,8 @@ __device__ inline const Half* A(const Args& args) { return reinterpret_cast<cons
 // >>> edit
 // One kernel gathers, the next one multiplies: nothing overlaps.
 struct Board {
-  std::uint32_t calls[16];      // own: calls that each block has made
-  std::uint32_t ready[8 * 16];  // by rank and block: the last call whose share has come
+  std::uint32_t calls[32];      // own: calls that each block has made
+  std::uint32_t ready[8 * 32];  // by rank and block: the last call whose share has come
 };
 
 __global__ void Gather(Args args) {
@@ -35,9 +35,9 @@ __global__ void Gather(Args args) {
   // The next kernel starts when all blocks have seen all shares.
   for (int peer = threadIdx.x; peer < args.world; peer += blockDim.x) {
     Board* theirs = reinterpret_cast<Board*>(args.scratch_peers[peer]);
-    volatile std::uint32_t* flag = &theirs->ready[args.rank * 16 + blockIdx.x];
+    volatile std::uint32_t* flag = &theirs->ready[args.rank * 32 + blockIdx.x];
     *flag = call;
-    volatile std::uint32_t* seen = &mine->ready[peer * 16 + blockIdx.x];
+    volatile std::uint32_t* seen = &mine->ready[peer * 32 + blockIdx.x];
     while (*seen < call) {
     }
     __threadfence_system();
@@ -58,7 +58,7 @@ __global__ void Multiply(Args args) {
 }
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
-  Gather<<<16, 256, 0, stream>>>(args);
-  Multiply<<<16, 128, 0, stream>>>(args);
+  Gather<<<32, 256, 0, stream>>>(args);
+  Multiply<<<32, 128, 0, stream>>>(args);
 }
 // <<< edit

@@ -18,7 +18,7 @@ __device__ inline const Half* A(const Args& args) { return reinterpret_cast<cons
 // any answer: a tile of call k + 2 is pushed when our call k + 1 has ended, hence after all peers'
 // tiles of call k + 1 have come, which each of them sent when its call k had ended.
 constexpr int kThreads = 2 * allranks::kTileThreads;
-constexpr int kBlocks = 16;
+constexpr int kBlocks = 32;
 
 struct Board {
   std::uint32_t calls[kBlocks];         // own: calls that each block has made
@@ -41,30 +41,49 @@ __device__ inline Half* Gathered(const Args& args, std::uint8_t* scratch, std::u
   return reinterpret_cast<Half*>(scratch + 8192) + (copy + tile) * TileHalves(args);
 }
 
-__device__ inline void MoversMeet() { asm volatile("barrier.sync 2, 128;" ::: "memory"); }
+// The i-th tile that this rank pushes, in the order in which peers need them: which of its tiles,
+// and to whom.
+struct Parcel {
+  std::int64_t t;
+  int peer;
+};
 
+__device__ inline Parcel ParcelAt(const Args& args, std::int64_t i) {
+  const int distance = 1 + static_cast<int>(i / args.tiles);
+  return {i % args.tiles, (args.rank + args.world - distance) % args.world};
+}
+
+// A block's tiles go out at once and share one fence: it takes longer than a tile.
 __device__ void Push(const Args& args, std::uint32_t call) {
+  constexpr int kMovers = kThreads - allranks::kTileThreads, kAtOnce = 8;
   const int thread = threadIdx.x - allranks::kTileThreads;
-  const std::int64_t runs = TileHalves(args) / 8;
-  for (std::int64_t i = args.tiles + blockIdx.x; i < args.world * args.tiles; i += gridDim.x) {
-    const std::int64_t t = i % args.tiles, tile = args.rank * args.tiles + t;
-    const int peer = (args.rank + args.world - static_cast<int>(i / args.tiles)) % args.world;
-    const auto* from = reinterpret_cast<const uint4*>(A(args) + t * TileHalves(args));
-    auto* to = reinterpret_cast<uint4*>(Gathered(args, args.scratch_peers[peer], call, tile));
-    // A tile is a multiple of 512 runs: four loads are on their way at a time.
-    for (std::int64_t n = thread; n < runs; n += 4 * allranks::kTileThreads) {
-      uint4 data[4];
+  const std::int64_t runs = TileHalves(args) / 8, count = (args.world - 1) * args.tiles;
+  const std::int64_t first_tile = args.rank * args.tiles;
+  for (std::int64_t i = blockIdx.x; i < count; i += gridDim.x) {
+    const Parcel parcel = ParcelAt(args, i);
+    const auto* from = reinterpret_cast<const uint4*>(A(args) + parcel.t * TileHalves(args));
+    auto* to = reinterpret_cast<uint4*>(
+        Gathered(args, args.scratch_peers[parcel.peer], call, first_tile + parcel.t));
+    for (std::int64_t n = thread; n < runs; n += kAtOnce * kMovers) {
+      uint4 data[kAtOnce];
 #pragma unroll
-      for (int u = 0; u < 4; ++u) data[u] = from[n + u * allranks::kTileThreads];
+      for (int u = 0; u < kAtOnce; ++u) {
+        if (n + u * kMovers < runs) data[u] = from[n + u * kMovers];
+      }
 #pragma unroll
-      for (int u = 0; u < 4; ++u) to[n + u * allranks::kTileThreads] = data[u];
+      for (int u = 0; u < kAtOnce; ++u) {
+        if (n + u * kMovers < runs) to[n + u * kMovers] = data[u];
+      }
     }
-    MoversMeet();  //@pushed
-    if (thread == 0) {
-      std::uint32_t* flag = &BoardOf(args.scratch_peers[peer])->ready[tile];
-      asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(call)
-                   : "memory");  //@publish
-    }
+  }
+  asm volatile("barrier.sync 2, %0;" ::"n"(kMovers) : "memory");  //@pushed
+  if (thread != 0) return;
+  asm volatile("fence.acq_rel.sys;" ::: "memory");  //@fence
+  for (std::int64_t i = blockIdx.x; i < count; i += gridDim.x) {
+    const Parcel parcel = ParcelAt(args, i);
+    std::uint32_t* flag = &BoardOf(args.scratch_peers[parcel.peer])->ready[first_tile + parcel.t];
+    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(call)
+                 : "memory");  //@publish
   }
 }
 

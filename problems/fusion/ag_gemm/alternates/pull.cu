@@ -12,7 +12,7 @@ __device__ inline const Half* A(const Args& args) { return reinterpret_cast<cons
 // multiply straight from there, across the link. Two copies by turns; no answers are needed,
 // because a rank that says "call k + 1" has read everything of call k.
 struct Board {
-  std::uint32_t calls[16];      // own: calls that each block has made
+  std::uint32_t calls[32];      // own: calls that each block has made
   std::uint32_t ready[8 * 64];  // by tile of A: the last call whose tile can be read
 };
 
@@ -66,6 +66,6 @@ __global__ void __launch_bounds__(128) PullMultiply(Args args) {
 }
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
-  PullMultiply<<<16, 128, 0, stream>>>(args);
+  PullMultiply<<<32, 128, 0, stream>>>(args);
 }
 // <<< edit

@@ -12,7 +12,7 @@ __device__ inline const Half* A(const Args& args) { return reinterpret_cast<cons
 // left. Whoever multiplies a tile is told by the same flag that lets the forwarding half send it
 // on.
 struct Board {
-  std::uint32_t calls[16];      // own: calls that each block has made
+  std::uint32_t calls[32];      // own: calls that each block has made
   std::uint32_t ready[8 * 64];  // by tile of A: the last call whose tile has come
 };
 
@@ -87,6 +87,6 @@ __global__ void __launch_bounds__(256) RingMultiply(Args args) {
 }
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
-  RingMultiply<<<16, 256, 0, stream>>>(args);
+  RingMultiply<<<32, 256, 0, stream>>>(args);
 }
 // <<< edit

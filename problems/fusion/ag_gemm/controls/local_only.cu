@@ -12,5 +12,5 @@ __global__ void Alone(Args args) {
 }
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
-  Alone<<<16, 128, 0, stream>>>(args);
+  Alone<<<32, 128, 0, stream>>>(args);
 }

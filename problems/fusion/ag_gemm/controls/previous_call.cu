@@ -18,5 +18,5 @@ __global__ void Late(Args args) {
 }
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
-  Late<<<16, 128, 0, stream>>>(args);
+  Late<<<32, 128, 0, stream>>>(args);
 }
