@@ -66,14 +66,14 @@ __device__ void StoreAll(uint4* all, uint4 v) {
 }
 
 // Vector i, of whose elements only those below n exist.
-__device__ uint4 Load(const std::uint16_t* in, std::int64_t n, std::int64_t i) {
+__device__ uint4 Load(const std::uint16_t* in, int n, int i) {
   if (8 * i + 8 <= n) return reinterpret_cast<const uint4*>(in)[i];  //@tail_load
   std::uint32_t word[4] = {};
   for (int k = 0; 8 * i + k < n; ++k) word[k / 2] |= std::uint32_t(in[8 * i + k]) << 16 * (k % 2);
   return {word[0], word[1], word[2], word[3]};
 }
 
-__device__ void Store(std::uint16_t* out, std::int64_t n, std::int64_t i, uint4 v) {
+__device__ void Store(std::uint16_t* out, int n, int i, uint4 v) {
   if (8 * i + 8 <= n) {  //@tail_store
     reinterpret_cast<uint4*>(out)[i] = v;
     return;
@@ -85,39 +85,38 @@ __device__ void Store(std::uint16_t* out, std::int64_t n, std::int64_t i, uint4 
 __global__ void __launch_bounds__(kMaxThreads) AllReduce(Args args) {
   Control* mine = reinterpret_cast<Control*>(args.scratch);
   const std::uint32_t call = mine->calls[blockIdx.x] + 1;  //@epoch
-  const std::int64_t vectors = (args.n + 7) / 8;
-  const std::int64_t slice = (vectors + args.world - 1) / args.world;  // the last ones may be shorter
-  const std::int64_t first = blockIdx.x * blockDim.x + threadIdx.x;
-  const std::int64_t stride = gridDim.x * blockDim.x;
-  const std::int64_t inputs = sizeof(Control), sums = inputs + vectors * sizeof(uint4);
+  const int n = static_cast<int>(args.n), vectors = (n + 7) / 8;
+  const int slice = (vectors + args.world - 1) / args.world;  // the last ones may be shorter or empty
+  const int first = blockIdx.x * blockDim.x + threadIdx.x, stride = gridDim.x * blockDim.x;
+  const std::size_t inputs = sizeof(Control), sums = inputs + vectors * sizeof(uint4);
 
   uint4* staged = reinterpret_cast<uint4*>(args.scratch + inputs);
   const std::uint16_t* in = reinterpret_cast<const std::uint16_t*>(args.in);
-  for (std::int64_t i = first; i < slice; i += stride) {
-    for (std::int64_t at = i; at < vectors; at += slice) staged[at] = Load(in, args.n, at);  //@stage
+  for (int i = first; i < slice; i += stride) {
+    for (int at = i; at < vectors; at += slice) staged[at] = Load(in, n, at);  //@stage
   }
   Meet(args, 2 * call - 1);  //@first
 
   const uint4* all_inputs = reinterpret_cast<const uint4*>(args.scratch_multicast + inputs);
   uint4* all_sums = reinterpret_cast<uint4*>(args.scratch_multicast + sums);
-  for (std::int64_t i = first; i < slice; i += stride) {
-    const std::int64_t at = args.rank * slice + i;
+  for (int i = first; i < slice; i += stride) {
+    const int at = args.rank * slice + i;
     if (at < vectors) StoreAll(&all_sums[at], LoadReduce(&all_inputs[at]));  //@reduce
   }
   Meet(args, 2 * call);  //@second
 
   const uint4* summed = reinterpret_cast<const uint4*>(args.scratch + sums);
   std::uint16_t* out = reinterpret_cast<std::uint16_t*>(args.out);
-  for (std::int64_t i = first; i < slice; i += stride) {
-    for (std::int64_t at = i; at < vectors; at += slice) Store(out, args.n, at, summed[at]);
+  for (int i = first; i < slice; i += stride) {
+    for (int at = i; at < vectors; at += slice) Store(out, n, at, summed[at]);
   }
   if (threadIdx.x == 0) mine->calls[blockIdx.x] = call;  //@advance
 }
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
-  const std::int64_t vectors = (args.n + 7) / 8, slice = (vectors + args.world - 1) / args.world;
-  const int threads = slice <= kMaxBlocks * 128 ? 128 : kMaxThreads;
-  const std::int64_t blocks = (slice + threads - 1) / threads;
+  const int slice = static_cast<int>(((args.n + 7) / 8 + args.world - 1) / args.world);
+  const int threads = slice > 256 * kMaxBlocks ? kMaxThreads : slice > 128 * kMaxBlocks ? 256 : 128;
+  const int blocks = (slice + threads - 1) / threads;
   AllReduce<<<blocks < kMaxBlocks ? blocks : kMaxBlocks, threads, 0, stream>>>(args);
 }
 // <<< edit

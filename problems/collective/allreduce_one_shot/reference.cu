@@ -34,7 +34,7 @@ __device__ std::uint32_t LoadAcquireSys(const std::uint32_t* flag) {
 }
 
 // Elements 4 * i to 4 * i + 3, of which the last vector may have fewer.
-__device__ float4 Load(const float* in, std::int64_t n, std::int64_t i) {
+__device__ float4 Load(const float* in, int n, int i) {
   if (4 * i + 4 <= n) return reinterpret_cast<const float4*>(in)[i];  //@tail_load
   float4 v = {0, 0, 0, 0};
   v.x = in[4 * i];
@@ -43,7 +43,7 @@ __device__ float4 Load(const float* in, std::int64_t n, std::int64_t i) {
   return v;
 }
 
-__device__ void Store(float* out, std::int64_t n, std::int64_t i, float4 v) {
+__device__ void Store(float* out, int n, int i, float4 v) {
   if (4 * i + 4 <= n) {  //@tail_store
     reinterpret_cast<float4*>(out)[i] = v;
     return;
@@ -57,14 +57,13 @@ __global__ void __launch_bounds__(kMaxThreads) AllReduce(Args args) {
   Control* mine = reinterpret_cast<Control*>(args.scratch);
   const std::uint32_t call = mine->calls[blockIdx.x] + 1;  //@epoch
 
-  const std::int64_t vectors = (args.n + 3) / 4;
-  const std::int64_t first = blockIdx.x * blockDim.x + threadIdx.x;
-  const std::int64_t stride = gridDim.x * blockDim.x;
-  const std::int64_t buffer = sizeof(Control) + (call & 1) * vectors * sizeof(float4);
+  const int n = static_cast<int>(args.n), vectors = (n + 3) / 4;
+  const int first = blockIdx.x * blockDim.x + threadIdx.x, stride = gridDim.x * blockDim.x;
+  const std::size_t buffer = sizeof(Control) + (call & 1) * vectors * sizeof(float4);
 
   float4* staging = reinterpret_cast<float4*>(args.scratch + buffer);
-  for (std::int64_t i = first; i < vectors; i += stride) {  //@stage
-    staging[i] = Load(args.in, args.n, i);
+  for (int i = first; i < vectors; i += stride) {  //@stage
+    staging[i] = Load(args.in, n, i);
   }
   __syncthreads();  //@before_publish
 
@@ -78,7 +77,7 @@ __global__ void __launch_bounds__(kMaxThreads) AllReduce(Args args) {
   }
   __syncthreads();  //@after_wait
 
-  for (std::int64_t i = first; i < vectors; i += stride) {
+  for (int i = first; i < vectors; i += stride) {
     float4 v[kMaxRanks];
 #pragma unroll
     for (int r = 0; r < kMaxRanks; ++r) {  // all on their way before the first is needed
@@ -90,15 +89,15 @@ __global__ void __launch_bounds__(kMaxThreads) AllReduce(Args args) {
       if (r >= args.world) break;  //@ranks
       sum = {sum.x + v[r].x, sum.y + v[r].y, sum.z + v[r].z, sum.w + v[r].w};
     }
-    Store(args.out, args.n, i, sum);
+    Store(args.out, n, i, sum);
   }
   if (threadIdx.x == 0) mine->calls[blockIdx.x] = call;  //@advance
 }
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
-  const std::int64_t vectors = (args.n + 3) / 4;
-  const int threads = vectors < kMaxBlocks * kMaxThreads / 4 ? kMaxThreads / 4 : kMaxThreads;
-  const std::int64_t blocks = (vectors + threads - 1) / threads;
+  const int vectors = static_cast<int>((args.n + 3) / 4);
+  const int threads = vectors > 128 * kMaxBlocks ? kMaxThreads : 128;  // as many SMs as granted
+  const int blocks = (vectors + threads - 1) / threads;
   AllReduce<<<blocks < kMaxBlocks ? blocks : kMaxBlocks, threads, 0, stream>>>(args);
 }
 // <<< edit

@@ -35,7 +35,7 @@ __device__ std::uint32_t LoadAcquireSys(const std::uint32_t* flag) {
 }
 
 // Elements 4 * i to 4 * i + 3, of which the last vector may have fewer.
-__device__ float4 Load(const float* in, std::int64_t n, std::int64_t i) {
+__device__ float4 Load(const float* in, int n, int i) {
   if (4 * i + 4 <= n) return reinterpret_cast<const float4*>(in)[i];  //@tail_load
   float4 v = {0, 0, 0, 0};
   v.x = in[4 * i];
@@ -44,7 +44,7 @@ __device__ float4 Load(const float* in, std::int64_t n, std::int64_t i) {
   return v;
 }
 
-__device__ void Store(float* out, std::int64_t n, std::int64_t i, float4 v) {
+__device__ void Store(float* out, int n, int i, float4 v) {
   if (4 * i + 4 <= n) {  //@tail_store
     reinterpret_cast<float4*>(out)[i] = v;
     return;
@@ -54,26 +54,38 @@ __device__ void Store(float* out, std::int64_t n, std::int64_t i, float4 v) {
   if (4 * i + 2 < n) out[4 * i + 2] = v.z;  //@last
 }
 
+// The rank `step` places behind this one: everyone begins with another.
+__device__ int Turn(const Args& args, int step) {
+  const int r = args.rank + step;
+  return r < args.world ? r : r - args.world;  //@turn
+}
+
 __global__ void __launch_bounds__(kMaxThreads) AllReduce(Args args) {
   Control* mine = reinterpret_cast<Control*>(args.scratch);
   const std::uint32_t call = mine->calls[blockIdx.x] + 1;  //@epoch
-  const std::int64_t vectors = (args.n + 3) / 4;
-  const std::int64_t slice = (vectors + args.world - 1) / args.world;  // the last ones may be shorter
-  const std::int64_t first = blockIdx.x * blockDim.x + threadIdx.x;
-  const std::int64_t stride = gridDim.x * blockDim.x;
+  const int n = static_cast<int>(args.n), world = args.world, vectors = (n + 3) / 4;
+  const int slice = (vectors + world - 1) / world;  // the last ones may be shorter or empty
+  const int first = blockIdx.x * blockDim.x + threadIdx.x, stride = gridDim.x * blockDim.x;
 
-  for (std::int64_t i = first; i < slice; i += stride) {
-    for (int step = 1; step < args.world; ++step) {  // everyone begins with another peer
-      const int owner = (args.rank + step) % args.world;
-      float4* slots = reinterpret_cast<float4*>(args.scratch_peers[owner] + sizeof(Control));
-      const std::int64_t at = owner * slice + i;
-      if (at < vectors) slots[args.rank * slice + i] = Load(args.in, args.n, at);  //@scatter
+  for (int i = first; i < slice; i += stride) {
+    float4 v[kMaxRanks];
+#pragma unroll
+    for (int step = 1; step < kMaxRanks; ++step) {  // all on their way before the first is needed
+      const int at = Turn(args, step) * slice + i;
+      if (step < world && at < vectors) v[step] = Load(args.in, n, at);
+    }
+#pragma unroll
+    for (int step = 1; step < kMaxRanks; ++step) {
+      const int owner = Turn(args, step);
+      if (step >= world || owner * slice + i >= vectors) continue;  //@scatter
+      reinterpret_cast<float4*>(args.scratch_peers[owner] + sizeof(Control))[args.rank * slice + i] =
+          v[step];
     }
   }
   __syncthreads();  //@before_first
   // One thread per peer: tells it, and waits for it in this rank's own memory.
-  Control* peer = reinterpret_cast<Control*>(args.scratch_peers[threadIdx.x % args.world]);
-  if (threadIdx.x < args.world) {
+  Control* peer = reinterpret_cast<Control*>(args.scratch_peers[threadIdx.x % world]);
+  if (threadIdx.x < world) {
     StoreReleaseSys(&peer->scattered[blockIdx.x][args.rank], call);  //@tell_first
     const std::uint32_t* flag = &mine->scattered[blockIdx.x][threadIdx.x];
     while (std::int32_t(LoadAcquireSys(flag) - call) < 0) {  //@wait_first
@@ -82,26 +94,26 @@ __global__ void __launch_bounds__(kMaxThreads) AllReduce(Args args) {
   __syncthreads();  //@after_first
 
   const float4* slots = reinterpret_cast<const float4*>(args.scratch + sizeof(Control));
-  for (std::int64_t i = first; i < slice; i += stride) {
-    const std::int64_t at = args.rank * slice + i;
+  for (int i = first; i < slice; i += stride) {
+    const int at = args.rank * slice + i;
     if (at >= vectors) break;
     float4 v[kMaxRanks];
 #pragma unroll
     for (int r = 0; r < kMaxRanks; ++r) {  // all on their way before the first is needed
-      if (r >= args.world) continue;
-      v[r] = r == args.rank ? Load(args.in, args.n, at) : slots[r * slice + i];  //@own
+      if (r >= world) continue;
+      v[r] = r == args.rank ? Load(args.in, n, at) : slots[r * slice + i];  //@own
     }
     float4 sum = v[0];
 #pragma unroll
     for (int r = 1; r < kMaxRanks; ++r) {
-      if (r < args.world) sum = {sum.x + v[r].x, sum.y + v[r].y, sum.z + v[r].z, sum.w + v[r].w};  //@ranks
+      if (r < world) sum = {sum.x + v[r].x, sum.y + v[r].y, sum.z + v[r].z, sum.w + v[r].w};  //@ranks
     }
-    for (int step = 0; step < args.world; ++step) {  //@gather
-      Store(args.out_peers[(args.rank + step) % args.world], args.n, at, sum);
+    for (int step = 0; step < world; ++step) {  //@gather
+      Store(args.out_peers[Turn(args, step)], n, at, sum);
     }
   }
   __syncthreads();  //@before_second
-  if (threadIdx.x < args.world) {
+  if (threadIdx.x < world) {
     StoreReleaseSys(&peer->gathered[blockIdx.x][args.rank], call);  //@tell_second
     const std::uint32_t* flag = &mine->gathered[blockIdx.x][threadIdx.x];
     while (std::int32_t(LoadAcquireSys(flag) - call) < 0) {  //@wait_second
@@ -111,9 +123,9 @@ __global__ void __launch_bounds__(kMaxThreads) AllReduce(Args args) {
 }
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
-  const std::int64_t vectors = (args.n + 3) / 4, slice = (vectors + args.world - 1) / args.world;
-  const int threads = slice <= kMaxBlocks * 128 ? 128 : kMaxThreads;
-  const std::int64_t blocks = (slice + threads - 1) / threads;
+  const int slice = static_cast<int>(((args.n + 3) / 4 + args.world - 1) / args.world);
+  const int threads = slice > 256 * kMaxBlocks ? kMaxThreads : slice > 128 * kMaxBlocks ? 256 : 128;
+  const int blocks = (slice + threads - 1) / threads;
   AllReduce<<<blocks < kMaxBlocks ? blocks : kMaxBlocks, threads, 0, stream>>>(args);
 }
 // <<< edit

@@ -5,9 +5,9 @@
 // >>> edit
 // By pulling: every rank stages its input in its own memory; the owner of a slice reads it from all
 // of them, adds up and keeps the sums; everybody reads the sums from their owners. `out` of peers is
-// never touched. The inputs are staged once: a rank leaves call k after all owners have told of
-// their sums, so they have read. The sums need two buffers: a fast peer's next sums come while this
-// rank may still read the ones before.
+// never touched. Everything exists once: a rank leaves call k after all owners have told of their
+// sums, so they have read the inputs; and it writes the sums of call k + 1 after everybody has come
+// to it, so has read those of call k.
 
 constexpr int kMaxBlocks = 64, kThreads = 512;
 
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreads) AllReduce(Args args) {
   const std::uint32_t call = mine->calls[blockIdx.x] + 1;
   const std::int64_t vectors = (args.n + 3) / 4, slice = (vectors + args.world - 1) / args.world;
   const std::int64_t staged = sizeof(Control);
-  const std::int64_t sums = staged + (vectors + (call & 1) * slice) * sizeof(float4);
+  const std::int64_t sums = staged + vectors * sizeof(float4);
   const std::int64_t first = blockIdx.x * kThreads + threadIdx.x, stride = gridDim.x * kThreads;
 
   for (std::int64_t i = first; i < slice; i += stride) {
