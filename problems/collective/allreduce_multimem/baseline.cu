@@ -3,9 +3,9 @@
 #include "problem.h"
 
 // >>> edit
-// Without the switch's help, in one shot, step by step: a kernel copies `in` to where peers can read
-// it, one block meets all peers, a kernel reads everything, and all meet again before the copy may
-// be overwritten.
+// Without the switch's help, in one shot, step by step: a kernel copies `in` to where peers can
+// read it, one block meets all peers, a kernel reads everything, and all meet again before the copy
+// may be overwritten.
 
 struct Control {
   std::uint32_t meetings;            // that this rank has completed
@@ -26,7 +26,8 @@ __global__ void Meet(Args args) {
   __syncthreads();
   if (threadIdx.x < args.world) {
     Control* peer = reinterpret_cast<Control*>(args.scratch_peers[threadIdx.x]);
-    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(&peer->reached[args.rank]), "r"(meeting)
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(&peer->reached[args.rank]),
+                 "r"(meeting)
                  : "memory");
     std::uint32_t reached;
     do {
@@ -46,7 +47,8 @@ __global__ void Sum(Args args) {
   for (std::int64_t i = first; i < args.n; i += kBlocks * kThreads) {
     float sum = 0;
     for (int r = 0; r < args.world; ++r) {
-      const std::uint32_t x = reinterpret_cast<const std::uint16_t*>(args.scratch_peers[r] + kData)[i];
+      const std::uint32_t x =
+          reinterpret_cast<const std::uint16_t*>(args.scratch_peers[r] + kData)[i];
       sum += __uint_as_float(x << 16);
     }
     const std::uint32_t bits = __float_as_uint(sum);

@@ -5,15 +5,16 @@
 // >>> edit
 // Every rank stages its input in its part of the multicast memory. Of each slice one rank lets the
 // switch add up all ranks' parts (multimem.ld_reduce) and spread the sum to all of them
-// (multimem.st); everybody then copies the sums to `out`. A vector is sixteen bytes, eight elements;
-// block b of every rank has the same vectors of each slice, so it meets the blocks b only.
+// (multimem.st); everybody then copies the sums to `out`. A vector is sixteen bytes, eight
+// elements; block b of every rank has the same vectors of each slice, so it meets the blocks b
+// only.
 //
 // Staged inputs and sums exist once. The second meeting says that all have read the inputs, so the
 // next call may overwrite them. Sums of the next call come after its first meeting, to which this
 // rank comes only when it has copied these.
 //
-// A meeting adds one to a counter on all devices at once; each waits for its own. Counters are never
-// reset: meeting m is complete at world * m, and nobody can come to meeting m + 1 before.
+// A meeting adds one to a counter on all devices at once; each waits for its own. Counters are
+// never reset: meeting m is complete at world * m, and nobody can come to meeting m + 1 before.
 //
 // The same memory is used by its own address and by the multicast address; fence.proxy.alias stands
 // between the two.
@@ -33,19 +34,23 @@ __device__ void FenceAliases() { asm volatile("fence.proxy.alias;" ::: "memory")
 __device__ void Meet(const Args& args, std::uint32_t meeting) {
   const std::uint32_t* mine = &reinterpret_cast<Control*>(args.scratch)->arrived[blockIdx.x];
   std::uint32_t* all = &reinterpret_cast<Control*>(args.scratch_multicast)->arrived[blockIdx.x];
-  FenceAliases();  //@alias_before
+  FenceAliases();   //@alias_before
   __syncthreads();  //@before_arrive
   if (threadIdx.x == 0) {
-    asm volatile("multimem.red.release.sys.global.add.u32 [%0], 1;" ::"l"(all) : "memory");  //@arrive
+    asm volatile("multimem.red.release.sys.global.add.u32 [%0], 1;" ::"l"(all)
+                 : "memory");  //@arrive
     FenceAliases();
     const std::uint32_t complete = args.world * meeting;  //@complete
     std::uint32_t arrived;
     do {
-      asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(arrived) : "l"(mine) : "memory");  //@observe
+      asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
+                   : "=r"(arrived)
+                   : "l"(mine)
+                   : "memory");  //@observe
     } while (std::int32_t(arrived - complete) < 0);  //@wait
   }
   __syncthreads();  //@after_wait
-  FenceAliases();  //@alias_after
+  FenceAliases();   //@alias_after
 }
 
 // The sum over all ranks, added up in fp32 and rounded once.
@@ -86,7 +91,7 @@ __global__ void __launch_bounds__(kMaxThreads) AllReduce(Args args) {
   Control* mine = reinterpret_cast<Control*>(args.scratch);
   const std::uint32_t call = mine->calls[blockIdx.x] + 1;  //@epoch
   const int n = static_cast<int>(args.n), vectors = (n + 7) / 8;
-  const int slice = (vectors + args.world - 1) / args.world;  // the last ones may be shorter or empty
+  const int slice = (vectors + args.world - 1) / args.world;  // the last one may be shorter
   const int first = blockIdx.x * blockDim.x + threadIdx.x, stride = gridDim.x * blockDim.x;
   const std::size_t inputs = sizeof(Control), sums = inputs + vectors * sizeof(uint4);
 
@@ -116,7 +121,8 @@ __global__ void __launch_bounds__(kMaxThreads) AllReduce(Args args) {
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   const int slice = static_cast<int>(((args.n + 7) / 8 + args.world - 1) / args.world);
   const int threads = slice > 256 * kMaxBlocks ? kMaxThreads : slice > 128 * kMaxBlocks ? 256 : 128;
-  const int blocks = (slice + threads - 1) / threads;
-  AllReduce<<<blocks < kMaxBlocks ? blocks : kMaxBlocks, threads, 0, stream>>>(args);
+  const int needed = (slice + threads - 1) / threads;
+  const int blocks = needed < kMaxBlocks ? needed : kMaxBlocks;
+  AllReduce<<<blocks, threads, 0, stream>>>(args);
 }
 // <<< edit

@@ -3,8 +3,8 @@
 #include "problem.h"
 
 // >>> edit
-// Step by step: a kernel copies `in` to where peers can read it, one block meets all peers, a kernel
-// reads everything, and all meet again before the copy may be overwritten.
+// Step by step: a kernel copies `in` to where peers can read it, one block meets all peers, a
+// kernel reads everything, and all meet again before the copy may be overwritten.
 
 struct Control {
   std::uint32_t meetings;            // that this rank has completed
@@ -24,7 +24,8 @@ __global__ void Meet(Args args) {
   __syncthreads();
   if (threadIdx.x < args.world) {
     Control* peer = reinterpret_cast<Control*>(args.scratch_peers[threadIdx.x]);
-    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(&peer->reached[args.rank]), "r"(meeting)
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(&peer->reached[args.rank]),
+                 "r"(meeting)
                  : "memory");
     std::uint32_t reached;
     do {

@@ -7,9 +7,9 @@
 // buffer in its own memory, tells block b of every peer so, waits until all of them have said the
 // same, and adds up what they staged, in the order of ranks.
 //
-// There are two staging buffers, used in turn. A peer may still read call k's buffer while this rank
-// is in call k + 1. But this rank leaves the wait of call k + 1 only after that peer has entered
-// call k + 1, too; so the writes of call k + 2 find nobody reading.
+// There are two staging buffers, used in turn. A peer may still read call k's buffer while this
+// rank is in call k + 1. But this rank leaves the wait of call k + 1 only after that peer has
+// entered call k + 1, too; so the writes of call k + 2 find nobody reading.
 //
 // A flag holds the last call that its sender has staged. A fast peer may already have moved it on
 // to the next call, so the wait is for "at least".
@@ -24,12 +24,16 @@ struct Control {
 };
 
 __device__ void StoreReleaseSys(std::uint32_t* flag, std::uint32_t value) {
-  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");  //@publish
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value)
+               : "memory");  //@publish
 }
 
 __device__ std::uint32_t LoadAcquireSys(const std::uint32_t* flag) {
   std::uint32_t value;
-  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");  //@observe
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
+               : "=r"(value)
+               : "l"(flag)
+               : "memory");  //@observe
   return value;
 }
 
@@ -81,7 +85,8 @@ __global__ void __launch_bounds__(kMaxThreads) AllReduce(Args args) {
     float4 v[kMaxRanks];
 #pragma unroll
     for (int r = 0; r < kMaxRanks; ++r) {  // all on their way before the first is needed
-      if (r < args.world) v[r] = reinterpret_cast<float4*>(args.scratch_peers[r] + buffer)[i];  //@pull
+      if (r >= args.world) break;
+      v[r] = reinterpret_cast<float4*>(args.scratch_peers[r] + buffer)[i];
     }
     float4 sum = v[0];
 #pragma unroll
@@ -97,7 +102,8 @@ __global__ void __launch_bounds__(kMaxThreads) AllReduce(Args args) {
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   const int vectors = static_cast<int>((args.n + 3) / 4);
   const int threads = vectors > 128 * kMaxBlocks ? kMaxThreads : 128;  // as many SMs as granted
-  const int blocks = (vectors + threads - 1) / threads;
-  AllReduce<<<blocks < kMaxBlocks ? blocks : kMaxBlocks, threads, 0, stream>>>(args);
+  const int needed = (vectors + threads - 1) / threads;
+  const int blocks = needed < kMaxBlocks ? needed : kMaxBlocks;
+  AllReduce<<<blocks, threads, 0, stream>>>(args);
 }
 // <<< edit

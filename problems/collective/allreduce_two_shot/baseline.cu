@@ -24,7 +24,8 @@ __global__ void Meet(Args args) {
   __syncthreads();
   if (threadIdx.x < args.world) {
     Control* peer = reinterpret_cast<Control*>(args.scratch_peers[threadIdx.x]);
-    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(&peer->reached[args.rank]), "r"(meeting)
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(&peer->reached[args.rank]),
+                 "r"(meeting)
                  : "memory");
     std::uint32_t reached;
     do {

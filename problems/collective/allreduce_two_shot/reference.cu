@@ -4,13 +4,13 @@
 
 // >>> edit
 // By pushing. The vectors of four elements are cut into one slice per rank. Shot one: every rank
-// writes its part of slice p into a slot at rank p. Shot two: rank p adds up the slots of its slice,
-// in the order of ranks, and writes the sums into everybody's `out`. Block b of every rank has the
-// same vectors of each slice, so it needs to hear of the blocks b only.
+// writes its part of slice p into a slot at rank p. Shot two: rank p adds up the slots of its
+// slice, in the order of ranks, and writes the sums into everybody's `out`. Block b of every rank
+// has the same vectors of each slice, so it needs to hear of the blocks b only.
 //
-// Who may write when. A peer's `out` is open once that peer has told of its first shot: it is inside
-// the call, and cannot leave before it has heard of our second. Slots exist once: a rank leaves call
-// k after it has heard of the owner's second shot, when the owner has read them.
+// Who may write when. A peer's `out` is open once that peer has told of its first shot: it is
+// inside the call, and cannot leave before it has heard of our second. Slots exist once: a rank
+// leaves call k after it has heard of the owner's second shot, when the owner has read them.
 //
 // Flags hold the last call in which their sender got so far. They only grow.
 
@@ -19,18 +19,22 @@ constexpr int kMaxThreads = 512;
 
 // The beginning of every rank's scratch.
 struct Control {
-  std::uint32_t calls[kMaxBlocks];                // that this block has completed
+  std::uint32_t calls[kMaxBlocks];                 // that this block has completed
   std::uint32_t scattered[kMaxBlocks][kMaxRanks];  // by peer: the last call whose shot one is here
   std::uint32_t gathered[kMaxBlocks][kMaxRanks];   // the same of shot two
 };
 
 __device__ void StoreReleaseSys(std::uint32_t* flag, std::uint32_t value) {
-  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");  //@publish
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value)
+               : "memory");  //@publish
 }
 
 __device__ std::uint32_t LoadAcquireSys(const std::uint32_t* flag) {
   std::uint32_t value;
-  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");  //@observe
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
+               : "=r"(value)
+               : "l"(flag)
+               : "memory");  //@observe
   return value;
 }
 
@@ -78,8 +82,8 @@ __global__ void __launch_bounds__(kMaxThreads) AllReduce(Args args) {
     for (int step = 1; step < kMaxRanks; ++step) {
       const int owner = Turn(args, step);
       if (step >= world || owner * slice + i >= vectors) continue;  //@scatter
-      reinterpret_cast<float4*>(args.scratch_peers[owner] + sizeof(Control))[args.rank * slice + i] =
-          v[step];
+      float4* slots = reinterpret_cast<float4*>(args.scratch_peers[owner] + sizeof(Control));
+      slots[args.rank * slice + i] = v[step];
     }
   }
   __syncthreads();  //@before_first
@@ -106,7 +110,8 @@ __global__ void __launch_bounds__(kMaxThreads) AllReduce(Args args) {
     float4 sum = v[0];
 #pragma unroll
     for (int r = 1; r < kMaxRanks; ++r) {
-      if (r < world) sum = {sum.x + v[r].x, sum.y + v[r].y, sum.z + v[r].z, sum.w + v[r].w};  //@ranks
+      if (r >= world) break;  //@ranks
+      sum = {sum.x + v[r].x, sum.y + v[r].y, sum.z + v[r].z, sum.w + v[r].w};
     }
     for (int step = 0; step < world; ++step) {  //@gather
       Store(args.out_peers[Turn(args, step)], n, at, sum);
@@ -125,7 +130,8 @@ __global__ void __launch_bounds__(kMaxThreads) AllReduce(Args args) {
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   const int slice = static_cast<int>(((args.n + 3) / 4 + args.world - 1) / args.world);
   const int threads = slice > 256 * kMaxBlocks ? kMaxThreads : slice > 128 * kMaxBlocks ? 256 : 128;
-  const int blocks = (slice + threads - 1) / threads;
-  AllReduce<<<blocks < kMaxBlocks ? blocks : kMaxBlocks, threads, 0, stream>>>(args);
+  const int needed = (slice + threads - 1) / threads;
+  const int blocks = needed < kMaxBlocks ? needed : kMaxBlocks;
+  AllReduce<<<blocks, threads, 0, stream>>>(args);
 }
 // <<< edit

@@ -3,9 +3,9 @@
 #include "problem.h"
 
 // >>> edit
-// The switch only spreads: every rank writes its input into a slot of its own on all devices at once
-// (multimem.st), and adds up the slots by itself, in fp32. Two sets of slots in turn, because there
-// is one meeting per call.
+// The switch only spreads: every rank writes its input into a slot of its own on all devices at
+// once (multimem.st), and adds up the slots by itself, in fp32. Two sets of slots in turn, because
+// there is one meeting per call.
 
 constexpr int kMaxBlocks = 64, kThreads = 256;
 
@@ -41,10 +41,10 @@ __global__ void __launch_bounds__(kThreads) AllReduce(Args args) {
     } else if (2 * i < args.n) {
       pair = in[2 * i];
     }
-    asm volatile("multimem.st.relaxed.sys.global.u32 [%0], %1;" ::"l"(everywhere +
-                                                                      args.rank * pairs + i),
-                 "r"(pair)
-                 : "memory");
+    asm volatile(
+        "multimem.st.relaxed.sys.global.u32 [%0], %1;" ::"l"(everywhere + args.rank * pairs + i),
+        "r"(pair)
+        : "memory");
   }
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -85,7 +85,8 @@ __global__ void __launch_bounds__(kThreads) AllReduce(Args args) {
 }
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
-  const std::int64_t blocks = ((args.n + 7) / 8 * 4 + kThreads - 1) / kThreads;
-  AllReduce<<<blocks < kMaxBlocks ? blocks : kMaxBlocks, kThreads, 0, stream>>>(args);
+  const std::int64_t needed = ((args.n + 7) / 8 * 4 + kThreads - 1) / kThreads;
+  const int blocks = needed < kMaxBlocks ? needed : kMaxBlocks;
+  AllReduce<<<blocks, kThreads, 0, stream>>>(args);
 }
 // <<< edit

@@ -69,7 +69,8 @@ __global__ void __launch_bounds__(kThreads) AllReduce(Args args) {
 }
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
-  const std::int64_t blocks = ((args.n + 7) / 8 + kThreads - 1) / kThreads;
-  AllReduce<<<blocks < kMaxBlocks ? blocks : kMaxBlocks, kThreads, 0, stream>>>(args);
+  const std::int64_t needed = ((args.n + 7) / 8 + kThreads - 1) / kThreads;
+  const int blocks = needed < kMaxBlocks ? needed : kMaxBlocks;
+  AllReduce<<<blocks, kThreads, 0, stream>>>(args);
 }
 // <<< edit

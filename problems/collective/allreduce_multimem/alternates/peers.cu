@@ -3,10 +3,10 @@
 #include "problem.h"
 
 // >>> edit
-// Two shots without the switch's help: inputs are pushed to the owner of each slice through ordinary
-// peer addresses, the owner adds up in fp32 and pushes the sums to everybody's scratch. Flags per
-// block and peer. The sums exist once: a peer's next ones come after this rank has entered the next
-// call.
+// Two shots without the switch's help: inputs are pushed to the owner of each slice through
+// ordinary peer addresses, the owner adds up in fp32 and pushes the sums to everybody's scratch.
+// Flags per block and peer. The sums exist once: a peer's next ones come after this rank has
+// entered the next call.
 
 constexpr int kMaxBlocks = 64, kThreads = 256;
 
@@ -27,9 +27,9 @@ __device__ void Meet(const Args& args, std::uint32_t step) {
   if (threadIdx.x < args.world) {
     Control* mine = reinterpret_cast<Control*>(args.scratch);
     Control* peer = reinterpret_cast<Control*>(args.scratch_peers[threadIdx.x]);
-    asm volatile(
-        "st.release.sys.global.u32 [%0], %1;" ::"l"(&peer->steps[blockIdx.x][args.rank]), "r"(step)
-        : "memory");
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(&peer->steps[blockIdx.x][args.rank]),
+                 "r"(step)
+                 : "memory");
     std::uint32_t reached;
     do {
       asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
@@ -62,7 +62,8 @@ __global__ void __launch_bounds__(kThreads) AllReduce(Args args) {
   for (std::int64_t i = first; i < slice && args.rank * slice + i < pairs; i += stride) {
     float low = 0, high = 0;
     for (int r = 0; r < args.world; ++r) {
-      const std::uint32_t pair = reinterpret_cast<std::uint32_t*>(args.scratch + slots)[r * slice + i];
+      const std::uint32_t pair =
+          reinterpret_cast<std::uint32_t*>(args.scratch + slots)[r * slice + i];
       low += Low(pair);
       high += High(pair);
     }
@@ -88,7 +89,8 @@ __global__ void __launch_bounds__(kThreads) AllReduce(Args args) {
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   const std::int64_t pairs = (args.n + 1) / 2, slice = (pairs + args.world - 1) / args.world;
-  const std::int64_t blocks = (slice + kThreads - 1) / kThreads;
-  AllReduce<<<blocks < kMaxBlocks ? blocks : kMaxBlocks, kThreads, 0, stream>>>(args);
+  const std::int64_t needed = (slice + kThreads - 1) / kThreads;
+  const int blocks = needed < kMaxBlocks ? needed : kMaxBlocks;
+  AllReduce<<<blocks, kThreads, 0, stream>>>(args);
 }
 // <<< edit

@@ -1,8 +1,11 @@
 // verdict: wrong_result
 __global__ void Zero(Args args) {
   std::uint16_t* out = reinterpret_cast<std::uint16_t*>(args.out);
-  for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < args.n; i += gridDim.x * blockDim.x) {
+  for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < args.n;
+       i += gridDim.x * blockDim.x) {
     out[i] = 0;
   }
 }
-extern "C" void launch(const Args& args, cudaStream_t stream) { Zero<<<16, 256, 0, stream>>>(args); }
+extern "C" void launch(const Args& args, cudaStream_t stream) {
+  Zero<<<16, 256, 0, stream>>>(args);
+}

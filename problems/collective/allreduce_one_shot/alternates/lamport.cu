@@ -3,10 +3,10 @@
 #include "problem.h"
 
 // >>> edit
-// Without flags and without extra bytes: a word of zero bits means "not there yet", so +0 travels as
-// -0. Three sets of slots in turn: call k reads set k, and clears the set of call k - 1, which this
-// rank has used up and into which no peer writes before call k + 2. A peer gets there only after it
-// has this rank's words of call k + 1, so after the clearing.
+// Without flags and without extra bytes: a word of zero bits means "not there yet", so +0 travels
+// as -0. Three sets of slots in turn: call k reads set k, and clears the set of call k - 1, which
+// this rank has used up and into which no peer writes before call k + 2. A peer gets there only
+// after it has this rank's words of call k + 1, so after the clearing.
 
 constexpr int kMaxBlocks = 64, kThreads = 256, kData = 1024;
 
@@ -70,7 +70,8 @@ __global__ void __launch_bounds__(kThreads) AllReduce(Args args) {
 }
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
-  const std::int64_t blocks = ((args.n + 3) / 4 + kThreads - 1) / kThreads;
-  AllReduce<<<blocks < kMaxBlocks ? blocks : kMaxBlocks, kThreads, 0, stream>>>(args);
+  const std::int64_t needed = ((args.n + 3) / 4 + kThreads - 1) / kThreads;
+  const int blocks = needed < kMaxBlocks ? needed : kMaxBlocks;
+  AllReduce<<<blocks, kThreads, 0, stream>>>(args);
 }
 // <<< edit

@@ -3,10 +3,10 @@
 #include "problem.h"
 
 // >>> edit
-// No flags beside the data: each element travels as eight bytes, value and number of the call, which
-// arrive together or not at all. So neither a fence nor a barrier is needed, at the price of twice
-// the bytes. Two sets of slots, as with flags: a peer's call k + 2 needs this rank's words of call
-// k + 1, which this rank sends after it has read all of call k.
+// No flags beside the data: each element travels as eight bytes, value and number of the call,
+// which arrive together or not at all. So neither a fence nor a barrier is needed, at the price of
+// twice the bytes. Two sets of slots, as with flags: a peer's call k + 2 needs this rank's words of
+// call k + 1, which this rank sends after it has read all of call k.
 
 constexpr int kMaxBlocks = 64, kThreads = 256, kData = 1024;
 
@@ -69,7 +69,8 @@ __global__ void __launch_bounds__(kThreads) AllReduce(Args args) {
 }
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
-  const std::int64_t blocks = ((args.n + 1) / 2 + kThreads - 1) / kThreads;
-  AllReduce<<<blocks < kMaxBlocks ? blocks : kMaxBlocks, kThreads, 0, stream>>>(args);
+  const std::int64_t needed = ((args.n + 1) / 2 + kThreads - 1) / kThreads;
+  const int blocks = needed < kMaxBlocks ? needed : kMaxBlocks;
+  AllReduce<<<blocks, kThreads, 0, stream>>>(args);
 }
 // <<< edit

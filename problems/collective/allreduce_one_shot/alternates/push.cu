@@ -4,8 +4,8 @@
 
 // >>> edit
 // By pushing: every rank writes its input into a slot of its own at every peer, then adds up the
-// slots in its own memory. Two sets of slots: a peer pushes call k + 2 only after this rank has told
-// it of call k + 1, that is after this rank has added up call k.
+// slots in its own memory. Two sets of slots: a peer pushes call k + 2 only after this rank has
+// told it of call k + 1, that is after this rank has added up call k.
 
 constexpr int kMaxBlocks = 64, kThreads = 256;
 
@@ -39,9 +39,9 @@ __global__ void __launch_bounds__(kThreads) AllReduce(Args args) {
   __syncthreads();
   if (threadIdx.x < args.world) {
     Control* peer = reinterpret_cast<Control*>(args.scratch_peers[threadIdx.x]);
-    asm volatile(
-        "st.release.sys.global.u32 [%0], %1;" ::"l"(&peer->pushed[blockIdx.x][args.rank]), "r"(call)
-        : "memory");
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(&peer->pushed[blockIdx.x][args.rank]),
+                 "r"(call)
+                 : "memory");
     std::uint32_t pushed;
     do {
       asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
@@ -70,7 +70,8 @@ __global__ void __launch_bounds__(kThreads) AllReduce(Args args) {
 }
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
-  const std::int64_t blocks = ((args.n + 3) / 4 + kThreads - 1) / kThreads;
-  AllReduce<<<blocks < kMaxBlocks ? blocks : kMaxBlocks, kThreads, 0, stream>>>(args);
+  const std::int64_t needed = ((args.n + 3) / 4 + kThreads - 1) / kThreads;
+  const int blocks = needed < kMaxBlocks ? needed : kMaxBlocks;
+  AllReduce<<<blocks, kThreads, 0, stream>>>(args);
 }
 // <<< edit

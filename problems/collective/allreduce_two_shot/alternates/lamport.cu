@@ -70,8 +70,8 @@ __global__ void __launch_bounds__(kThreads) AllReduce(Args args) {
   for (std::int64_t i = first; i < slice && args.rank * slice + i < vectors; i += stride) {
     float4 sum = {0, 0, 0, 0};
     for (int r = 0; r < args.world; ++r) {
-      const float4 v = r == args.rank ? Input(args, args.rank * slice + i)
-                                      : Receive(&mine[r * slice + i]);
+      const float4 v =
+          r == args.rank ? Input(args, args.rank * slice + i) : Receive(&mine[r * slice + i]);
       sum = {sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w};
     }
     sum = {Present(sum.x), Present(sum.y), Present(sum.z), Present(sum.w)};
@@ -98,7 +98,8 @@ __global__ void __launch_bounds__(kThreads) AllReduce(Args args) {
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   const std::int64_t vectors = (args.n + 3) / 4, slice = (vectors + args.world - 1) / args.world;
-  const std::int64_t blocks = (slice + kThreads - 1) / kThreads;
-  AllReduce<<<blocks < kMaxBlocks ? blocks : kMaxBlocks, kThreads, 0, stream>>>(args);
+  const std::int64_t needed = (slice + kThreads - 1) / kThreads;
+  const int blocks = needed < kMaxBlocks ? needed : kMaxBlocks;
+  AllReduce<<<blocks, kThreads, 0, stream>>>(args);
 }
 // <<< edit

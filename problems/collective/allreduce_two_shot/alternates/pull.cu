@@ -4,10 +4,10 @@
 
 // >>> edit
 // By pulling: every rank stages its input in its own memory; the owner of a slice reads it from all
-// of them, adds up and keeps the sums; everybody reads the sums from their owners. `out` of peers is
-// never touched. Everything exists once: a rank leaves call k after all owners have told of their
-// sums, so they have read the inputs; and it writes the sums of call k + 1 after everybody has come
-// to it, so has read those of call k.
+// of them, adds up and keeps the sums; everybody reads the sums from their owners. `out` of peers
+// is never touched. Everything exists once: a rank leaves call k after all owners have told of
+// their sums, so they have read the inputs; and it writes the sums of call k + 1 after everybody
+// has come to it, so has read those of call k.
 
 constexpr int kMaxBlocks = 64, kThreads = 512;
 
@@ -21,9 +21,9 @@ __device__ void Meet(const Args& args, std::uint32_t step) {
   if (threadIdx.x < args.world) {
     Control* mine = reinterpret_cast<Control*>(args.scratch);
     Control* peer = reinterpret_cast<Control*>(args.scratch_peers[threadIdx.x]);
-    asm volatile(
-        "st.release.sys.global.u32 [%0], %1;" ::"l"(&peer->steps[blockIdx.x][args.rank]), "r"(step)
-        : "memory");
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(&peer->steps[blockIdx.x][args.rank]),
+                 "r"(step)
+                 : "memory");
     std::uint32_t reached;
     do {
       asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
@@ -98,7 +98,8 @@ __global__ void __launch_bounds__(kThreads) AllReduce(Args args) {
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   const std::int64_t vectors = (args.n + 3) / 4, slice = (vectors + args.world - 1) / args.world;
-  const std::int64_t blocks = (slice + kThreads - 1) / kThreads;
-  AllReduce<<<blocks < kMaxBlocks ? blocks : kMaxBlocks, kThreads, 0, stream>>>(args);
+  const std::int64_t needed = (slice + kThreads - 1) / kThreads;
+  const int blocks = needed < kMaxBlocks ? needed : kMaxBlocks;
+  AllReduce<<<blocks, kThreads, 0, stream>>>(args);
 }
 // <<< edit
