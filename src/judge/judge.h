@@ -24,6 +24,7 @@ struct Tools {
   std::string include;   // folder with allranks/*.h
   std::string cuda;      // the CUDA toolkit: CUDA/bin/nvcc
   std::string cache;     // built candidates and oracles by content hash; empty: nothing is kept
+  int rank_wall_ms = 60'000;  // wall time that a rank has to set up and capture
 };
 
 struct Request {
@@ -34,6 +35,7 @@ struct Request {
   std::string only_case;      // empty: all of them
   std::string trace;          // file for a trace of the last session; empty: none
   bool drain = false;         // a test mode: every call begins when all ranks are at rest
+  bool keep_going = false;    // wrong results do not end it: how many calls are wrong is counted
   bool visible_only = false;  // neither timed nor drawn cases
 };
 

@@ -1,0 +1,24 @@
+// `allranks judge`: one candidate, or two against each other, on one problem.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace allranks::cli {
+
+struct JudgeOptions {
+  std::string problem;  // a slug, or a folder
+  std::string solution;
+  std::vector<std::string> compare;
+  std::string profile = "h100x8";
+  std::string only_case, seed, problems_dir, trace, cache;
+  bool json = false, drain = false, no_cache = false, keep_going = false, visible = false;
+  double rank_wall_s = 60;
+};
+
+inline constexpr int kExitPass = 0;
+inline constexpr int kExitNoPass = 1;
+
+int Judge(const JudgeOptions& options);
+
+}  // namespace allranks::cli

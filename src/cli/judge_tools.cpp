@@ -1,0 +1,78 @@
+#include "cli/judge_tools.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "base/check.h"
+#include "cli/places.h"
+
+namespace allranks::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string CacheFolder() {
+  if (const std::string own = Environment("ALLRANKS_CACHE"); !own.empty()) return own;
+  if (const std::string xdg = Environment("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/allranks";
+  if (const std::string home = Environment("HOME"); !home.empty()) return home + "/.cache/allranks";
+  return "";
+}
+
+// The toolkit is the folder above the nvcc that a shell would start.
+std::string CudaFolder() {
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
+    if (const std::string given = Environment(name); !given.empty()) return given;
+  std::error_code error;
+  std::string path = Environment("PATH");
+  path += ":/usr/local/cuda/bin";
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find(':', at), path.size());
+    const fs::path nvcc = fs::path(path.substr(at, end - at)) / "nvcc";
+    if (fs::exists(nvcc, error)) {
+      const fs::path real = fs::canonical(nvcc, error);
+      if (!error) return real.parent_path().parent_path().string();
+    }
+    at = end + 1;
+  }
+  return "";
+}
+
+}  // namespace
+
+Result<judge::Tools> FindTools(bool cache) {
+  judge::Tools tools;
+  tools.allranks = OwnPath();
+  Result<std::string> shim = FindShim();
+  if (!shim) return Fail(shim.error());
+  tools.shim = *shim;
+  std::error_code error;
+  const fs::path installed = fs::path(OwnPath()).parent_path().parent_path() / "include";
+  tools.include = fs::exists(installed / "allranks", error) ? installed.string()
+                                                            : std::string(ALLRANKS_INCLUDE_DIR);
+  tools.cuda = CudaFolder();
+  if (tools.cuda.empty())
+    return Fail(
+        "no nvcc: install the CUDA toolkit and put its bin folder on PATH, or set CUDA_HOME");
+  if (cache) tools.cache = CacheFolder();
+  return tools;
+}
+
+std::string RandomSeed() {
+  std::uint64_t number = 0;
+  CHECK(getrandom(&number, sizeof number, 0) == sizeof number);
+  return fmt::format("{:016x}", number);
+}
+
+}  // namespace allranks::cli

@@ -1,0 +1,192 @@
+#include "judge/build.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "judge/sandbox.h"
+#include "judge/scratch.h"
+#include "problem/args.h"
+
+namespace allranks::judge {
+namespace {
+
+constexpr std::size_t kMaxLog = 16 << 10;
+
+// Template, constexpr and macro bombs end here; an honest candidate takes 1 to 5 s and 300 MB.
+SandboxLimits CompilerLimits() {
+  SandboxLimits limits;
+  limits.memory_bytes = 3ull << 30;
+  limits.file_bytes = 256ull << 20;
+  limits.processes = 64;
+  limits.cpu = std::chrono::seconds(60);
+  limits.wall = std::chrono::seconds(180);
+  limits.output_bytes = 1 << 20;
+  return limits;
+}
+
+std::string Bounded(std::string text) {
+  if (text.size() <= kMaxLog) return text;
+  const std::size_t half = kMaxLog / 2;
+  return text.substr(0, half) +
+         fmt::format("\n... {} bytes left out ...\n", text.size() - kMaxLog) +
+         text.substr(text.size() - half);
+}
+
+std::string FirstError(const std::string& log) {
+  std::size_t at = 0;
+  std::string first;
+  while (at < log.size()) {
+    const std::size_t end = std::min(log.find('\n', at), log.size());
+    const std::string line = log.substr(at, end - at);
+    if (first.empty() && !line.empty()) first = line;
+    if (line.find("error") != std::string::npos ||
+        line.find("undefined reference") != std::string::npos)
+      return line;
+    at = end + 1;
+  }
+  return first.empty() ? "the compiler failed and said nothing" : first;
+}
+
+std::string Joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+const char* ReasonOf(const SandboxEnd& end) {
+  switch (end.why) {
+    case SandboxEnd::Why::kMemory:
+      return "the compiler used more memory than it may";
+    case SandboxEnd::Why::kProcesses:
+      return "the compiler started more processes than it may";
+    case SandboxEnd::Why::kCpu:
+      return "the compiler used more CPU time than it may";
+    case SandboxEnd::Why::kWall:
+      return "the compiler took more time than it may";
+    case SandboxEnd::Why::kOutput:
+      return "the compiler printed more than it may";
+    case SandboxEnd::Why::kFiles:
+      return "the compiler wrote more files than it may";
+    case SandboxEnd::Why::kSignal:
+      return "the compiler was ended by a signal";
+    default:
+      return nullptr;
+  }
+}
+
+// A missing entry point is an error of the linker, and so is a second main().
+std::string EntryPoints(const problem::Problem& problem) {
+  std::vector<std::string> names = problem.calls;
+  if (problem.setup) names.push_back("setup");
+  if (problem.window == problem::Window::kHost) names.push_back("host");
+  if (problem.window == problem::Window::kQuery) names = {"answer"};
+  std::string text;
+  for (const std::string& name : names) text += " -Wl,--require-defined=" + name;
+  return text;
+}
+
+Build Internal(std::string text) {
+  Build build;
+  build.verdict = Verdict::kInternalError;
+  build.text = std::move(text);
+  return build;
+}
+
+}  // namespace
+
+std::vector<std::string> CompilerFlags(const problem::Problem& problem,
+                                       const node::Profile& profile) {
+  const int sm = profile.device.compute_major * 10 + profile.device.compute_minor;
+  std::vector<std::string> flags = {
+      "-std=c++17", "-O3", "-lineinfo",
+      fmt::format("-gencode=arch=compute_{0},code=[sm_{0},compute_{0}]", sm)};
+  if (problem.window == problem::Window::kHost) {
+    // Its accesses to shared memory are seen and its work is charged: shim/driver/instrumented.cpp.
+    flags.insert(flags.end(),
+                 {"-Xcompiler", "-fsanitize=thread", "-Xcompiler", "-fsanitize-coverage=trace-pc"});
+  }
+  return flags;
+}
+
+Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
+                     const node::Profile& profile, const std::string& source,
+                     const std::string& folder) {
+  const std::string header = problem::RenderHeader(problem);
+  const std::string driver = tools.shim + "/liballranks_driver.a";
+  const Result<std::string> driver_hash = HashOfFile(driver);
+  if (!driver_hash) return Internal(driver_hash.error().message);
+  const Result<std::string> runtime_hash = HashOfFile(tools.shim + "/libcudart.so.13");
+  if (!runtime_hash) return Internal(runtime_hash.error().message);
+  const std::string flags = Joined(CompilerFlags(problem, profile));
+  struct stat nvcc{};
+  if (stat((tools.cuda + "/bin/nvcc").c_str(), &nvcc) != 0) {
+    return Internal(
+        fmt::format("no nvcc in {}/bin: install the CUDA toolkit or set CUDA_HOME", tools.cuda));
+  }
+  const std::string hash =
+      HashOf({"build 1", source, header, *driver_hash, *runtime_hash, flags, tools.cuda,
+              std::to_string(nvcc.st_mtim.tv_sec), std::to_string(nvcc.st_size)});
+  const Cache cache(tools.cache);
+  Build build;
+  build.program = cache.Find("candidates", hash);
+  if (!build.program.empty()) {
+    build.cached = true;
+    return build;
+  }
+
+  SandboxSpec spec;
+  spec.name = "compiler";
+  spec.filter = SandboxSpec::Filter::kCompiler;
+  spec.limits = CompilerLimits();
+  spec.files = {{"/tmp/candidate.cu", source}, {"/tmp/problem.h", header}};
+  spec.collect = {"/tmp/rank"};
+  spec.binds = {{tools.include, "/allranks/include", false}, {tools.shim, "/allranks/shim", false}};
+  if (!tools.cuda.starts_with("/usr/")) spec.binds.push_back({tools.cuda, tools.cuda, false});
+  spec.environment = {"PATH=" + tools.cuda + "/bin:/usr/bin:/bin", "TMPDIR=/tmp", "LC_ALL=C"};
+  // The linker is called by g++ itself: nvcc would link device code once more.
+  spec.command = {
+      "/bin/sh", "-c",
+      fmt::format("nvcc {} -I/tmp -I/allranks/include -c candidate.cu -o candidate.o && "
+                  "g++ -o rank candidate.o -Wl,--whole-archive /allranks/shim/liballranks_driver.a "
+                  "-Wl,--no-whole-archive -rdynamic{} -L/allranks/shim -l:libcudart.so.13 "
+                  "-l:libcuda.so.1 -l:liballranks_host.so -lpthread -ldl",
+                  flags, EntryPoints(problem))};
+  Result<std::unique_ptr<Sandbox>> sandbox = Sandbox::Start(spec);
+  if (!sandbox) return Internal(sandbox.error().message);
+  const SandboxEnd& end = (*sandbox)->Wait();
+  build.cpu_seconds = end.cpu_seconds;
+  build.log = Bounded(end.err + end.out);
+  if (end.why == SandboxEnd::Why::kSandbox) return Internal(end.text);
+  if (const char* reason = ReasonOf(end); reason != nullptr || end.code != 0) {
+    build.verdict = Verdict::kCompileError;
+    build.text = reason != nullptr ? reason : FirstError(build.log);
+    return build;
+  }
+  if (end.collected.size() != 1 || !end.collected[0]) {
+    build.verdict = Verdict::kCompileError;
+    build.text = "the build left no program";
+    return build;
+  }
+  const std::string made = folder + "/rank";
+  {
+    std::ofstream file(made, std::ios::binary);
+    file << *end.collected[0];
+    file.close();
+    if (!file || chmod(made.c_str(), 0755) != 0)
+      return Internal(fmt::format("cannot write {}: {}", made, std::strerror(errno)));
+  }
+  build.program = made;
+  if (!cache.enabled()) return build;
+  Result<std::string> kept = cache.Put("candidates", hash, made);
+  if (!kept) return Internal(kept.error().message);
+  build.program = *kept;
+  return build;
+}
+
+}  // namespace allranks::judge

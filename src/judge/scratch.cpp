@@ -1,0 +1,178 @@
+#include "judge/scratch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "judge/sandbox.h"
+
+namespace allranks::judge {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kPrefix = "allranks-judge-";
+constexpr uid_t kNobody = 65534;
+
+fs::path Base() {
+  std::error_code error;
+  const fs::path base = fs::temp_directory_path(error);
+  return error ? fs::path("/tmp") : base;
+}
+
+// When a process began, in the kernel's ticks: with the pid it names a process for good.
+std::string StartOf(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::size_t end = text.rfind(')');  // the name may contain anything
+  if (end == std::string::npos) return "";
+  std::size_t at = end + 1;
+  for (int field = 3; field < 22; ++field) {
+    at = text.find(' ', at + 1);
+    if (at == std::string::npos) return "";
+  }
+  const std::size_t stop = text.find(' ', at + 1);
+  return text.substr(at + 1, stop - at - 1);
+}
+
+struct Digest {
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(),
+                                                                  EVP_MD_CTX_free};
+  Digest() { CHECK(EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1); }
+  void Add(const void* data, std::size_t size) {
+    CHECK(EVP_DigestUpdate(context.get(), data, size) == 1);
+  }
+  std::string Hex() {
+    unsigned char bytes[EVP_MAX_MD_SIZE];
+    unsigned int size = 0;
+    CHECK(EVP_DigestFinal_ex(context.get(), bytes, &size) == 1);
+    std::string text;
+    for (unsigned int i = 0; i < size; ++i) text += fmt::format("{:02x}", bytes[i]);
+    return text;
+  }
+};
+
+}  // namespace
+
+Result<Scratch> Scratch::Make() {
+  std::string pattern =
+      (Base() / fmt::format("{}{}-{}-XXXXXX", kPrefix, getpid(), StartOf(getpid()))).string();
+  if (mkdtemp(pattern.data()) == nullptr)
+    return Fail("cannot make a temporary folder {}: {}", pattern, std::strerror(errno));
+  Scratch made;
+  made.path_ = pattern;
+  if (const Status handed = HandOver(pattern); !handed) return Fail(handed.error());
+  return made;
+}
+
+Scratch::Scratch(Scratch&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+Scratch& Scratch::operator=(Scratch&& other) noexcept {
+  std::swap(path_, other.path_);
+  return *this;
+}
+Scratch::~Scratch() {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove_all(path_, ignored);
+}
+
+Result<std::string> Scratch::Folder(const std::string& name) const {
+  const std::string path = path_ + "/" + name;
+  if (mkdir(path.c_str(), 0700) != 0)
+    return Fail("cannot make the folder {}: {}", path, std::strerror(errno));
+  if (const Status handed = HandOver(path); !handed) return Fail(handed.error());
+  return path;
+}
+
+Status Scratch::Write(const std::string& name, std::string_view text) const {
+  const std::string path = path_ + "/" + name;
+  std::ofstream file(path, std::ios::binary);
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  file.close();
+  if (!file) return Fail("cannot write {}: {}", path, std::strerror(errno));
+  return HandOver(path);
+}
+
+void SweepScratch() {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(Base(), error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kPrefix)) continue;
+    pid_t pid = 0;
+    const char* begin = name.data() + kPrefix.size();
+    const auto [end, bad] = std::from_chars(begin, name.data() + name.size(), pid);
+    if (bad != std::errc() || *end != '-') continue;
+    const std::string rest(end + 1);
+    if (rest.substr(0, rest.find('-')) == StartOf(pid)) continue;  // it lives
+    std::error_code ignored;
+    fs::remove_all(entry.path(), ignored);
+  }
+}
+
+Status HandOver(const std::string& path) {
+  if (!Means().drops_user) return Ok();
+  if (chown(path.c_str(), kNobody, kNobody) != 0)
+    return Fail("cannot give {} to the sandboxes' user: {}", path, std::strerror(errno));
+  return Ok();
+}
+
+std::string HashOf(std::initializer_list<std::string_view> parts) {
+  Digest digest;
+  for (const std::string_view part : parts) {
+    const std::uint64_t size = part.size();
+    digest.Add(&size, sizeof size);
+    digest.Add(part.data(), part.size());
+  }
+  return digest.Hex();
+}
+
+Result<std::string> HashOfFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Fail("cannot read {}: {}", path, std::strerror(errno));
+  Digest digest;
+  std::vector<char> buffer(1 << 16);
+  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || file.gcount() > 0)
+    digest.Add(buffer.data(), static_cast<std::size_t>(file.gcount()));
+  return digest.Hex();
+}
+
+std::string Cache::Find(const std::string& kind, const std::string& hash) const {
+  if (!enabled()) return "";
+  const fs::path path = fs::path(folder_) / kind / hash;
+  std::error_code error;
+  return fs::is_regular_file(path, error) ? path.string() : "";
+}
+
+Result<std::string> Cache::Put(const std::string& kind, const std::string& hash,
+                               const std::string& file) const {
+  const fs::path folder = fs::path(folder_) / kind;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  const fs::path path = folder / hash;
+  const fs::path part = folder / fmt::format("{}.{}.{}", hash, getpid(), gettid());
+  if (!error) fs::copy_file(file, part, fs::copy_options::overwrite_existing, error);
+  if (!error)
+    fs::permissions(part,
+                    fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
+                        fs::perms::others_read | fs::perms::others_exec,
+                    error);
+  if (!error) fs::rename(part, path, error);
+  if (error) return Fail("cannot write to the cache {}: {}", folder_, error.message());
+  return path.string();
+}
+
+}  // namespace allranks::judge

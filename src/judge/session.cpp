@@ -1,0 +1,414 @@
+#include "judge/session.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "judge/scratch.h"
+
+namespace allranks::judge {
+
+namespace {
+
+namespace fs = std::filesystem;
+using wire::Fd;
+
+constexpr int kIllegalAddress = 700;  // CUresult
+constexpr int kMisaligned = 716;
+constexpr int kInvalidAddressSpace = 717;
+constexpr int kTracePatienceMs = 120'000;
+
+// A rank only sets up and captures; its real work is the node's.
+SandboxLimits RankLimits(const Tools& tools) {
+  SandboxLimits limits;
+  limits.memory_bytes = 1ull << 30;
+  limits.file_bytes = 0;
+  limits.processes = 32;
+  limits.cpu = std::chrono::seconds(10);
+  limits.wall = std::chrono::milliseconds(tools.rank_wall_ms);
+  limits.output_bytes = 64 << 10;
+  return limits;
+}
+
+// The node is ours; its bounds catch what fuel does not.
+SandboxLimits NodeLimits() {
+  SandboxLimits limits;
+  limits.memory_bytes = 12ull << 30;
+  limits.file_bytes = 0;
+  limits.processes = 16;
+  limits.descriptors = 4096;
+  limits.cpu = std::chrono::minutes(10);
+  limits.wall = std::chrono::minutes(60);
+  limits.output_bytes = 1 << 20;
+  return limits;
+}
+
+Result<Fd> Listen(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path)
+    return Fail("the path of a socket is too long: {} (set TMPDIR to a shorter folder)", path);
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int on = 1;
+  if (fd.get() < 0 || setsockopt(fd.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 ||
+      bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      listen(fd.get(), 64) != 0)
+    return Fail("cannot listen at {}: {}", path, std::strerror(errno));
+  if (chmod(path.c_str(), 0666) != 0)  // its folder keeps others out
+    return Fail("cannot open {} to ranks: {}", path, std::strerror(errno));
+  return fd;
+}
+
+Outcome Internal(std::string text) { return {Verdict::kInternalError, std::move(text), ""}; }
+
+Verdict OfFault(int status) {
+  return status == kIllegalAddress || status == kMisaligned || status == kInvalidAddressSpace
+             ? Verdict::kMemoryError
+             : Verdict::kCrash;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options,
+                                                const wire::JudgePlan& plan) {
+  std::unique_ptr<Session> session(new Session);
+  Result<MemoryFile> inputs = MemoryFile::Make("inputs", options.input_bytes, true);
+  if (!inputs) return Fail(inputs.error());
+  session->inputs_ = std::move(*inputs);
+  Result<MemoryFile> outputs = MemoryFile::Make("outputs", options.output_bytes, false);
+  if (!outputs) return Fail(outputs.error());
+  session->outputs_ = std::move(*outputs);
+  for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
+    const std::string folder = fmt::format("{}/{}", options.folder, rank);
+    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+      return Fail("cannot make the folder {}: {}", folder, std::strerror(errno));
+    if (const Status handed = HandOver(folder); !handed) return Fail(handed.error());
+    const std::string path = folder + "/socket";
+    fs::remove(path);
+    Result<Fd> listening = Listen(path);
+    if (!listening) return Fail(listening.error());
+    session->listening_.push_back(std::move(*listening));
+  }
+  if (const Status started = session->StartNode(options, plan); !started)
+    return Fail(started.error());
+  if (const Status started = session->StartRanks(options, plan); !started)
+    return Fail(started.error());
+  session->listening_.clear();  // from here on only the node has them
+  return session;
+}
+
+Status Session::StartNode(const SessionOptions& options, const wire::JudgePlan& plan) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return Fail("socketpair: {}", std::strerror(errno));
+  control_ = Fd(ends[0]);
+  const Fd theirs(ends[1]);
+  const fs::path profile = fs::absolute(options.profile);
+  SandboxSpec spec;
+  spec.name = "node";
+  spec.filter = SandboxSpec::Filter::kNode;
+  spec.limits = NodeLimits();
+  spec.no_address_randomization = true;
+  // A profile may extend another one beside it.
+  spec.binds = {{options.tools->allranks, "/allranks/bin/allranks", false},
+                {profile.parent_path().string(), "/allranks/profiles", false}};
+  spec.command = {"/allranks/bin/allranks",
+                  "node",
+                  "--control",
+                  std::to_string(theirs.get()),
+                  "--profile",
+                  "/allranks/profiles/" + profile.filename().string(),
+                  "--devices",
+                  std::to_string(plan.world),
+                  "--judge-inputs",
+                  std::to_string(inputs_->fd()),
+                  "--judge-outputs",
+                  std::to_string(outputs_->fd()),
+                  "--secret",
+                  options.secret};
+  spec.descriptors = {theirs.get(), inputs_->fd(), outputs_->fd()};
+  for (const Fd& listening : listening_) {
+    spec.command.insert(spec.command.end(), {"--judge-listen", std::to_string(listening.get())});
+    spec.descriptors.push_back(listening.get());
+  }
+  traced_ = options.trace_fd >= 0;
+  if (traced_) {
+    spec.command.insert(spec.command.end(), {"--trace-fd", std::to_string(options.trace_fd)});
+    spec.descriptors.push_back(options.trace_fd);
+  }
+  Result<std::unique_ptr<Sandbox>> node = Sandbox::Start(spec);
+  if (!node) return Fail(node.error());
+  node_ = std::move(*node);
+  if (!wire::SendFrame(control_.get(), wire::JudgePlan::kOp, ++sequence_,
+                       wire::EncodePayload(wire::RequestHeader{}, plan)))
+    return Fail("{}", NodeEnded().text);
+  return Ok();
+}
+
+Status Session::StartRanks(const SessionOptions& options, const wire::JudgePlan& plan) {
+  for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
+    SandboxSpec spec;
+    spec.name = fmt::format("rank {}", rank);
+    spec.limits = RankLimits(*options.tools);
+    spec.no_address_randomization = true;
+    spec.binds = {{options.program, "/allranks/rank", false},
+                  {options.tools->shim, "/allranks/shim", false},
+                  {fmt::format("{}/{}", options.folder, rank), "/node", false}};
+    spec.environment = {"ALLRANKS_SOCKET=/node/socket", "LD_LIBRARY_PATH=/allranks/shim",
+                        "LD_PRELOAD=/allranks/shim/liballranks_host.so"};
+    spec.command = {"/allranks/rank"};
+    spec.command.insert(spec.command.end(), options.calls.begin(), options.calls.end());
+    Result<std::unique_ptr<Sandbox>> started = Sandbox::Start(spec);
+    if (!started) return Fail(started.error());
+    ranks_.push_back(std::move(*started));
+  }
+  return Ok();
+}
+
+Session::~Session() { End(); }
+
+void Session::EndRanks() {
+  for (const auto& rank : ranks_) rank->Kill();
+  for (const auto& rank : ranks_) rank_seconds_ += rank->Wait().cpu_seconds;
+  ranks_.clear();
+}
+
+void Session::End() {
+  EndRanks();
+  if (node_ == nullptr) return;
+  if (traced_ && wire::SendFrame(control_.get(), wire::Op::kFinish, ++sequence_,
+                                 wire::EncodePayload(wire::RequestHeader{}, wire::Finish{}))) {
+    pollfd wait{control_.get(), POLLIN, 0};
+    poll(&wait, 1, kTracePatienceMs);
+  }
+  control_ = Fd();
+  node_->Kill();
+  node_seconds_ += node_->Wait().cpu_seconds;
+  node_.reset();
+}
+
+std::optional<wire::Frame> Session::Next(Outcome* outcome) {
+  for (;;) {
+    wire::Frame frame;
+    switch (reader_.Read(control_.get(), 0, &frame)) {
+      case wire::FrameReader::State::kFrame:
+        return frame;
+      case wire::FrameReader::State::kMore:
+        break;
+      case wire::FrameReader::State::kClosed:
+      case wire::FrameReader::State::kBad:
+        *outcome = NodeEnded();
+        return std::nullopt;
+    }
+    std::vector<pollfd> polls = {{control_.get(), POLLIN, 0}};
+    auto patience = std::chrono::milliseconds(60'000);
+    const auto watch = [&](const Sandbox& sandbox) {
+      for (const int fd : sandbox.descriptors()) polls.push_back({fd, POLLIN, 0});
+      patience = std::min(patience, sandbox.Patience());
+    };
+    watch(*node_);
+    for (const auto& rank : ranks_) watch(*rank);
+    if (poll(polls.data(), polls.size(), static_cast<int>(patience.count())) < 0 &&
+        errno != EINTR) {
+      *outcome = Internal(fmt::format("poll: {}", std::strerror(errno)));
+      return std::nullopt;
+    }
+    if (polls[0].revents != 0) continue;  // the node's word on a rank comes before its end
+    if (node_->Poll()) {
+      *outcome = NodeEnded();
+      return std::nullopt;
+    }
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      if (!ranks_[rank]->Poll() || delivered_) continue;
+      // An end by itself is told by the node, too, and with more knowledge.
+      const SandboxEnd::Why why = ranks_[rank]->end().why;
+      if (why == SandboxEnd::Why::kExit || why == SandboxEnd::Why::kSignal) continue;
+      *outcome = RankEnded(rank);
+      return std::nullopt;
+    }
+  }
+}
+
+Outcome Session::NodeEnded() {
+  node_->Kill();
+  const SandboxEnd& end = node_->Wait();
+  std::string how = end.text;
+  switch (end.why) {
+    case SandboxEnd::Why::kExit:
+      how = fmt::format("ended with code {}", end.code);
+      break;
+    case SandboxEnd::Why::kSignal:
+      how = fmt::format("was ended by signal {}", end.code);
+      break;
+    case SandboxEnd::Why::kMemory:
+      how = "used more memory than it may";
+      break;
+    case SandboxEnd::Why::kCpu:
+      how = "used more CPU time than it may";
+      break;
+    case SandboxEnd::Why::kWall:
+      how = "took more time than it may";
+      break;
+    case SandboxEnd::Why::kKilled:
+      how = "closed its connection";
+      break;
+    default:
+      break;
+  }
+  return {Verdict::kInternalError, "the node " + how, end.err};
+}
+
+Outcome Session::RankEnded(std::size_t rank) {
+  const SandboxEnd& end = ranks_[rank]->Wait();
+  Outcome outcome{Verdict::kCrash, "", end.err};
+  switch (end.why) {
+    case SandboxEnd::Why::kExit:
+      outcome.text =
+          fmt::format("rank {} ended by itself, with code {}, before its calls had been captured",
+                      rank, end.code);
+      break;
+    case SandboxEnd::Why::kSignal:
+      outcome.text =
+          fmt::format("rank {} was ended by signal {} ({})", rank, end.code, strsignal(end.code));
+      break;
+    case SandboxEnd::Why::kMemory:
+      outcome.text = fmt::format("rank {} used more host memory than it may", rank);
+      break;
+    case SandboxEnd::Why::kProcesses:
+      outcome.text = fmt::format("rank {} started more threads or processes than it may", rank);
+      break;
+    case SandboxEnd::Why::kFiles:
+      outcome.text = fmt::format("rank {} wrote more files than it may", rank);
+      break;
+    case SandboxEnd::Why::kOutput:
+      outcome.text = fmt::format("rank {} printed more than it may", rank);
+      break;
+    case SandboxEnd::Why::kCpu:
+      outcome = {Verdict::kTimeout, fmt::format("rank {} used up its CPU time on the host", rank),
+                 end.err};
+      break;
+    case SandboxEnd::Why::kWall:
+      outcome = {Verdict::kTimeout,
+                 fmt::format("rank {} waited on the host for something that never came", rank),
+                 end.err};
+      break;
+    case SandboxEnd::Why::kKilled:
+      return Internal(fmt::format("rank {} was killed by the judge too early", rank));
+    case SandboxEnd::Why::kSandbox:
+      return Internal(end.text);
+  }
+  return outcome;
+}
+
+Outcome Session::Told(const wire::JudgeNews& news) {
+  using What = wire::JudgeNews::What;
+  const std::string text =
+      news.rank < 0 ? news.text : fmt::format("rank {}: {}", news.rank, news.text);
+  switch (news.what) {
+    case What::kReady:
+      return {};
+    case What::kForbidden:
+      return {Verdict::kForbiddenApi, text, ""};
+    case What::kRefused:
+      return {Verdict::kCrash, text, ""};
+    case What::kFault:
+      return {Verdict::kMemoryError, text, ""};
+    case What::kDeadlock:
+      return {Verdict::kDeadlock, text, ""};
+    case What::kUnsupported:
+      return {Verdict::kUnsupported, text, ""};
+    case What::kTampered:
+      return {Verdict::kTampering, text, ""};
+    case What::kLost: {
+      const auto rank = static_cast<std::size_t>(news.rank);
+      if (news.rank < 0 || rank >= ranks_.size()) return Internal("the node lost an unknown rank");
+      // Its connection may be all that it closed.
+      ranks_[rank]->Poll();
+      for (int i = 0; i < 50 && !ranks_[rank]->Poll(); ++i) poll(nullptr, 0, 10);
+      if (ranks_[rank]->Poll()) return RankEnded(rank);
+      return {Verdict::kCrash, fmt::format("rank {} closed its connection to the node", rank), ""};
+    }
+  }
+  return Internal("news that is not known");
+}
+
+Outcome Session::Capture() {
+  for (;;) {
+    Outcome outcome;
+    const std::optional<wire::Frame> frame = Next(&outcome);
+    if (!frame) return outcome;
+    std::span<const std::byte> bytes = frame->payload;
+    if (frame->op == wire::Op::kJudgePlan) {
+      wire::ReplyHeader header;
+      if (!wire::DecodeFrom(bytes, &header)) return Internal("the node's answer is malformed");
+      if (header.status != 0)
+        return Internal(
+            fmt::format("the node refused the plan (status {}): {}", header.status, header.err));
+    } else if (frame->op == wire::Op::kJudgeNews) {
+      wire::JudgeNews news;
+      if (!wire::DecodeFrom(bytes, &news)) return Internal("the node's news are malformed");
+      delivered_ = news.what == wire::JudgeNews::What::kReady;
+      return Told(news);
+    }
+  }
+}
+
+Outcome Session::Run(const wire::JudgeRun& run, wire::JudgeRunReply* reply) {
+  if (!wire::SendFrame(control_.get(), wire::JudgeRun::kOp, ++sequence_,
+                       wire::EncodePayload(wire::RequestHeader{}, run)))
+    return NodeEnded();
+  delivered_ = ranks_.empty();
+  for (;;) {
+    Outcome outcome;
+    const std::optional<wire::Frame> frame = Next(&outcome);
+    if (!frame) return outcome;
+    std::span<const std::byte> bytes = frame->payload;
+    if (frame->op == wire::Op::kJudgeNews) {
+      wire::JudgeNews news;
+      if (!wire::DecodeFrom(bytes, &news)) return Internal("the node's news are malformed");
+      if (news.what != wire::JudgeNews::What::kReady) return Told(news);
+      continue;
+    }
+    if (frame->op != wire::Op::kJudgeRun || frame->sequence != sequence_) continue;
+    wire::ReplyHeader header;
+    if (!wire::DecodeFrom(bytes, &header) || !wire::DecodeFrom(bytes, reply))
+      return Internal("the node's answer is malformed");
+    if (header.status != 0)
+      return Internal(
+          fmt::format("the node refused to run (status {}): {}", header.status, header.err));
+    const std::string text =
+        reply->rank < 0 ? reply->text : fmt::format("rank {}: {}", reply->rank, reply->text);
+    using End = wire::JudgeRunReply::End;
+    switch (reply->end) {
+      case End::kDone:
+        return {};
+      case End::kDeadlock:
+        return {Verdict::kDeadlock, text, reply->json};
+      case End::kFault:
+        return {OfFault(reply->status), text, ""};
+      case End::kFuel:
+        return {Verdict::kTimeout, text, ""};
+      case End::kForbidden:
+        return {Verdict::kForbiddenApi, text, ""};
+      case End::kUnsupported:
+        return {Verdict::kUnsupported, text, ""};
+      case End::kLost: {
+        const auto rank = static_cast<std::size_t>(reply->rank);
+        if (reply->rank >= 0 && rank < ranks_.size()) return RankEnded(rank);
+        return {Verdict::kCrash, text, ""};
+      }
+    }
+  }
+}
+
+}  // namespace allranks::judge

@@ -1,0 +1,222 @@
+// One window of a case: inputs are drawn, the node runs the calls, every output of every call and
+// rank is compared, and what links carried is held against the floors. Part of Trial.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "judge/trial.h"
+
+namespace allranks::judge {
+
+using problem::Case;
+
+namespace {
+
+constexpr int kSeeds = Trial::kSeeds;
+constexpr std::uint32_t kIsolatedCall = 1'000'000;  // its number, for drawing
+// A kernel may use so many times the instructions that the reference uses for its whole share.
+constexpr std::uint64_t kFuelFactor = 64;
+constexpr std::uint64_t kLeastFuel = 20'000'000;
+constexpr std::uint64_t kDefaultFuel = 5'000'000'000;
+
+}  // namespace
+
+std::uint64_t Trial::FuelOf(const CaseResult& result) const {
+  if (!lock_) return kDefaultFuel;
+  const problem::LockEntry* entry = lock_->Find(profile_->name, result.what.name);
+  // A drawn case has no entry; the costliest of the known ones bounds it.
+  const std::uint64_t whole = entry != nullptr ? entry->reference.thread_instructions
+                                               : lock_->MostInstructions(profile_->name);
+  if (whole == 0) return kDefaultFuel;
+  const auto shares = static_cast<std::uint64_t>(problem_.burst * result.what.world);
+  return std::max(kLeastFuel, whole / shares * kFuelFactor);
+}
+
+bool Trial::Failed(CaseResult& result, Verdict verdict, std::string text, std::string log) {
+  result.verdict = verdict;
+  result.text = fmt::format("{}: {}", result.what.name, text);
+  return End(verdict, result.text, std::move(log));
+}
+
+bool Trial::RunCase(Session& session, std::uint32_t place, CaseResult& result) {
+  const bool timed = result.what.kind == Case::Kind::kTimed;
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    Seen alone, burst;
+    if (timed && !RunWindow(session, place, result, seed, 1, false, &alone)) return false;
+    if (!RunWindow(session, place, result, seed, static_cast<std::uint32_t>(problem_.burst),
+                   result.what.skew, &burst))
+      return false;
+    result.isolated_ns = std::max(result.isolated_ns, alone.ns);
+    if (burst.ns > result.call_ns) {
+      result.call_ns = burst.ns;
+      result.roofline_ns = burst.roofline_ns;
+      result.bytes = burst.ingress;
+    }
+    if (seed == 0) {
+      result.moved = burst.moved;
+      result.thread_instructions = burst.thread_instructions;
+    }
+  }
+  result.ran = true;
+  return true;
+}
+
+bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result, int seed,
+                      std::uint32_t calls, bool skew, Seen* seen) {
+  const Case& one = result.what;
+  const auto world = static_cast<std::uint32_t>(one.world);
+  const Placement placement = Place(problem_, one, calls);
+  const Drawer& drawer = drawers_[static_cast<std::size_t>(seed)];
+  // The isolated call has inputs of its own.
+  const std::uint32_t first = calls == 1 ? kIsolatedCall : 0;
+  wire::JudgeRun run;
+  run.case_index = place;
+  run.drain = request_.drain;
+  run.fuel = FuelOf(result);
+  run.calls = calls;
+  std::vector<CallView> views(calls);
+  for (std::uint32_t call = 0; call < calls; ++call) {
+    CallView& view = views[call];
+    view.poison = drawer.PoisonWord(one.name, first + call);
+    view.random = drawer.OracleRandom(one.name, first + call);
+    for (std::uint32_t rank = 0; rank < world; ++rank) {
+      wire::JudgeCall& made = run.by_rank.emplace_back();
+      auto& tensors = view.by_rank.emplace_back(problem_.tensors.size());
+      if (skew) made.delay_ps = drawer.DelayPs(one.name, first + call, static_cast<int>(rank));
+      const std::size_t at = call * world + rank;
+      for (const Placement::Item& item : placement.in[at]) {
+        const std::span<std::byte> bytes = session.inputs().subspan(item.place, item.bytes);
+        if (const Status drawn = drawer.Fill(problem_, one, item.tensor, first + call,
+                                             static_cast<int>(rank), bytes);
+            !drawn)
+          return Failed(result, Verdict::kInternalError, drawn.error().message);
+        tensors[item.tensor] = bytes;
+        made.draw.push_back({item.tensor, item.place, item.bytes});
+      }
+      for (const Placement::Item& item : placement.out[at]) {
+        tensors[item.tensor] = session.outputs().subspan(item.place, item.bytes);
+        made.poison.push_back({item.tensor, view.poison});
+        made.keep.push_back({item.tensor, item.place, item.bytes});
+      }
+    }
+  }
+  wire::JudgeRunReply reply;
+  const Outcome outcome = session.Run(run, &reply);
+  if (outcome.verdict != Verdict::kPass)
+    return Failed(result, outcome.verdict, outcome.text, outcome.log);
+  if (problem_.window == problem::Window::kQuery && !placement.out[0].empty()) {
+    // The answer is rank 0's first output; what it leaves out stays poison.
+    const Placement::Item& item = placement.out[0][0];
+    const std::span<std::byte> bytes =
+        session.outputs_for_answers().subspan(item.place, item.bytes);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = i < reply.answer.size()
+                     ? reply.answer[i]
+                     : static_cast<std::byte>(views[0].poison >> (i % 4 * 8) & 0xff);
+  }
+  const std::size_t count = std::size_t{calls} * world;
+  if (reply.opened_ps.size() != count || reply.closed_ps.size() != count ||
+      reply.changed.size() != count)
+    return Failed(result, Verdict::kInternalError, "the node's report on a run is incomplete");
+  if (!CheckOutputs(result, seed, views, reply)) return false;
+
+  // What each rank had to do in all calls of the window.
+  std::vector<FloorValues> floors(world);
+  for (const CallView& view : views) {
+    const Result<std::vector<FloorValues>> one_call = oracle_->Floors(problem_, one, view);
+    if (!one_call) return Failed(result, Verdict::kInternalError, one_call.error().message);
+    for (std::uint32_t rank = 0; rank < world; ++rank) {
+      floors[rank].ingress += (*one_call)[rank].ingress;
+      floors[rank].egress += (*one_call)[rank].egress;
+      floors[rank].busiest += (*one_call)[rank].busiest;
+      floors[rank].hbm += (*one_call)[rank].hbm;
+      floors[rank].flops += (*one_call)[rank].flops;
+      floors[rank].hops += (*one_call)[rank].hops;
+    }
+  }
+  if (!CheckTraffic(result, floors, reply)) return false;
+  double least_ns = 0;
+  for (FloorValues values : floors) {
+    for (double* value : {&values.ingress, &values.egress, &values.busiest, &values.hbm,
+                          &values.flops, &values.hops})
+      *value /= calls;
+    seen->roofline_ns =
+        std::max(seen->roofline_ns, RooflineNs(*profile_, problem_, one.world, values));
+    least_ns = std::max(least_ns,
+                        LeastNs(*profile_, problem_, one.world, values, static_cast<int>(calls)));
+    seen->ingress = std::max(seen->ingress, values.ingress);
+  }
+  const auto last = *std::max_element(reply.closed_ps.begin(), reply.closed_ps.end());
+  const auto begin = *std::min_element(reply.opened_ps.begin(), reply.opened_ps.end());
+  seen->ns = static_cast<double>(last - begin) / 1e3 / calls;
+  seen->moved = reply.moved;
+  seen->thread_instructions = reply.thread_instructions;
+  if (seen->ns < least_ns * (1 - 1e-9)) {
+    return Failed(result, Verdict::kImpossible,
+                  fmt::format("{:.0f} ns per call, but no algorithm needs less than {:.0f} ns",
+                              seen->ns, least_ns));
+  }
+  return true;
+}
+
+bool Trial::CheckOutputs(CaseResult& result, int seed, const std::vector<CallView>& views,
+                         const wire::JudgeRunReply& reply) {
+  const auto world = static_cast<std::size_t>(result.what.world);
+  std::string first_text;
+  for (std::size_t call = 0; call < views.size(); ++call) {
+    for (std::size_t rank = 0; rank < world; ++rank) {
+      const std::size_t at = call * world + rank;
+      if (reply.closed_ps[at] < 0 || reply.opened_ps[at] < 0)
+        return Failed(result, Verdict::kWrongResult,
+                      fmt::format("rank {} did not end call {}", rank, call));
+      if (reply.changed[at] != 0)
+        return Failed(result, Verdict::kMemoryError,
+                      fmt::format("an input of rank {} was overwritten in call {}", rank, call));
+    }
+    const Verified verified = oracle_->Verify(problem_, result.what, views[call]);
+    if (!verified.failure.empty()) return Failed(result, Verdict::kInternalError, verified.failure);
+    ++result.calls;
+    if (verified.wrong == 0) continue;
+    ++result.wrong_calls;
+    if (first_text.empty())
+      first_text = fmt::format("seed {}, call {}: {}", seed, call, verified.text);
+  }
+  if (first_text.empty()) return true;
+  const bool first = judgement_.verdict == Verdict::kPass;
+  if (!request_.keep_going) return Failed(result, Verdict::kWrongResult, first_text);
+  if (first) Failed(result, Verdict::kWrongResult, first_text);
+  result.verdict = Verdict::kWrongResult;
+  return true;
+}
+
+bool Trial::CheckTraffic(CaseResult& result, const std::vector<FloorValues>& floors,
+                         const wire::JudgeRunReply& reply) {
+  std::map<std::string, double> in, out;  // bytes by vertex
+  for (const wire::JudgeLink& link : reply.links) {
+    double bytes = 0;
+    for (const std::uint64_t moved : link.bytes) bytes += static_cast<double>(moved);
+    if (bytes == 0) continue;
+    if (std::find(problem_.links.begin(), problem_.links.end(), link.kind) == problem_.links.end())
+      return Failed(
+          result, Verdict::kForbiddenApi,
+          fmt::format("{} bytes went over {} from {} to {}; this problem allows {} only", bytes,
+                      link.kind, link.from, link.to, fmt::join(problem_.links, ", ")));
+    in[link.to] += bytes;
+    out[link.from] += bytes;
+  }
+  for (std::size_t rank = 0; rank < floors.size(); ++rank) {
+    const std::string vertex = fmt::format("gpu{}", rank);
+    const bool starved = in[vertex] < floors[rank].ingress;
+    if (!starved && out[vertex] >= floors[rank].egress) continue;
+    return Failed(result, Verdict::kNoCommunication,
+                  fmt::format("{} bytes {} rank {}; any algorithm needs {}",
+                              starved ? in[vertex] : out[vertex], starved ? "reached" : "left",
+                              rank, starved ? floors[rank].ingress : floors[rank].egress));
+  }
+  return true;
+}
+
+}  // namespace allranks::judge

@@ -1,0 +1,56 @@
+// Memory files keep their size, and nobody but the judge can write inputs.
+#include "judge/exchange.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "judge/scratch.h"
+
+namespace allranks::judge {
+namespace {
+
+TEST(MemoryFileTest, InputsCannotBeWrittenByWhoeverGetsTheDescriptor) {
+  const Result<MemoryFile> file = MemoryFile::Make("inputs", 4096, true);
+  ASSERT_TRUE(file) << file.error().message;
+  file->bytes()[0] = std::byte{7};
+  EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd(), 0), MAP_FAILED);
+  EXPECT_LT(pwrite(file->fd(), "x", 1, 0), 0);
+  void* read = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file->fd(), 0);
+  ASSERT_NE(read, MAP_FAILED);
+  EXPECT_EQ(*static_cast<const std::byte*>(read), std::byte{7});
+  munmap(read, 4096);
+}
+
+TEST(MemoryFileTest, NeitherFileCanShrinkUnderTheJudge) {
+  for (const bool sealed : {false, true}) {
+    const Result<MemoryFile> file = MemoryFile::Make("file", 8192, sealed);
+    ASSERT_TRUE(file) << file.error().message;
+    EXPECT_NE(ftruncate(file->fd(), 0), 0);
+    EXPECT_NE(fcntl(file->fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+  }
+}
+
+TEST(HashTest, PartsAreToldApart) {
+  EXPECT_EQ(HashOf({"a", "b"}), HashOf({"a", "b"}));
+  EXPECT_NE(HashOf({"a", "b"}), HashOf({"ab"}));
+  EXPECT_NE(HashOf({"a", "b"}), HashOf({"ab", ""}));
+  EXPECT_EQ(HashOf({}), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+TEST(ScratchTest, IsGoneWithItsOwner) {
+  std::string path;
+  {
+    Result<Scratch> scratch = Scratch::Make();
+    ASSERT_TRUE(scratch) << scratch.error().message;
+    path = scratch->path();
+    EXPECT_TRUE(scratch->Write("file", "text"));
+    SweepScratch();  // this process lives: its folder stays
+    EXPECT_EQ(access((path + "/file").c_str(), F_OK), 0);
+  }
+  EXPECT_NE(access(path.c_str(), F_OK), 0);
+}
+
+}  // namespace
+}  // namespace allranks::judge

@@ -1,0 +1,5 @@
+#include "problem.h"
+
+// >>> edit
+extern "C" std::size_t answer(const Args&, void*, std::size_t) { return 0; }
+// <<< edit

@@ -1,0 +1,270 @@
+// What is claimed of judging, shown: `judging exact` (the same candidate and seed give the same
+// JSON, alone, beside load and side by side), `judging cost` (CPU seconds against the bare
+// compiler), `judging drain` (calls back to back find what draining hides). Each runs the
+// `allranks` command as a user would, and fails if the claim does not hold.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+const fs::path kProblems = fs::path(ALLRANKS_SOURCE_DIR) / "problems";
+
+struct Running {
+  pid_t pid = -1;
+  std::string out;  // file
+};
+
+struct Finished {
+  int code = -1;
+  std::string text;
+};
+
+std::string ReadAll(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Running Start(const std::vector<std::string>& command, const fs::path& folder, int number) {
+  Running running;
+  running.out = (folder / fmt::format("{}.out", number)).string();
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  running.pid = fork();
+  CHECK(running.pid >= 0);
+  if (running.pid == 0) {
+    const int out = open(running.out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    dup2(out, STDOUT_FILENO);
+    execvp(argv[0], argv.data());
+    _exit(127);
+  }
+  return running;
+}
+
+Finished End(const Running& running) {
+  int status = 0;
+  waitpid(running.pid, &status, 0);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), ReadAll(running.out)};
+}
+
+std::vector<fs::path> Problems() {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::recursive_directory_iterator(kProblems))
+    if (entry.path().filename() == "problem.toml") found.push_back(entry.path().parent_path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<std::string> JudgeCommand(const fs::path& problem, const fs::path& solution,
+                                      std::vector<std::string> options = {}) {
+  std::vector<std::string> command = {ALLRANKS_COMMAND,  "judge",  problem.string(), "--solution",
+                                      solution.string(), "--seed", "judging",        "--json"};
+  command.insert(command.end(), options.begin(), options.end());
+  return command;
+}
+
+Json Parse(const Finished& finished) {
+  Json json = Json::parse(finished.text, nullptr, false);
+  if (json.is_discarded()) {
+    fmt::print(stderr, "no JSON (exit {}): {}\n", finished.code, finished.text);
+    std::exit(1);
+  }
+  return json;
+}
+
+// All that must repeat.
+std::string Essence(const Finished& finished) {
+  Json json = Parse(finished);
+  json.erase("cost");
+  return json.dump();
+}
+
+// Processes that keep the cores busy while this lives.
+class Load {
+ public:
+  explicit Load(int count) {
+    for (int i = 0; i < count; ++i) {
+      const pid_t pid = fork();
+      CHECK(pid >= 0);
+      if (pid == 0) {
+        alarm(600);
+        for (volatile std::uint64_t spin = 0;;) spin = spin + 1;
+      }
+      pids_.push_back(pid);
+    }
+  }
+  ~Load() {
+    for (const pid_t pid : pids_) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+  }
+  Load(const Load&) = delete;
+  Load& operator=(const Load&) = delete;
+
+ private:
+  std::vector<pid_t> pids_;
+};
+
+int Exact(const fs::path& folder, int runs, int beside, const std::string& slug,
+          const std::vector<std::string>& options) {
+  fs::path problem;
+  for (const fs::path& one : Problems())
+    if (one.filename() == slug) problem = one;
+  if (problem.empty()) {
+    fmt::print(stderr, "no problem {}\n", slug);
+    return 2;
+  }
+  int failures = 0;
+  const auto command = JudgeCommand(problem, problem / "reference.cu", options);
+  const std::string first = Essence(End(Start(command, folder, 0)));
+  for (const bool loaded : {false, true}) {
+    const Load load(loaded ? 3 : 0);
+    int different = 0;
+    for (int run = 0; run < runs; ++run)
+      different += Essence(End(Start(command, folder, 0))) == first ? 0 : 1;
+    fmt::print("{}: {} of {} runs {} differ from the first\n", slug, different, runs,
+               loaded ? "beside three busy processes" : "alone");
+    failures += different;
+  }
+  // Different candidates side by side: good ones and bad ones, over all problems.
+  std::vector<std::vector<std::string>> commands;
+  for (const fs::path& one : Problems()) {
+    commands.push_back(JudgeCommand(one, one / "reference.cu", options));
+    for (const auto& entry : fs::directory_iterator(one / "controls")) {
+      commands.push_back(JudgeCommand(one, entry.path(), options));
+      break;
+    }
+  }
+  std::vector<std::string> alone;
+  for (int i = 0; i < beside; ++i) {
+    const auto at = static_cast<std::size_t>(i) % commands.size();
+    alone.push_back(Essence(End(Start(commands[at], folder, i))));
+  }
+  std::vector<Running> running;
+  for (int i = 0; i < beside; ++i)
+    running.push_back(Start(commands[static_cast<std::size_t>(i) % commands.size()], folder, i));
+  int different = 0;
+  std::map<std::string, int> verdicts;
+  for (std::size_t i = 0; i < running.size(); ++i) {
+    const Finished finished = End(running[i]);
+    ++verdicts[Parse(finished)["verdict"].get<std::string>()];
+    different += Essence(finished) == alone[i] ? 0 : 1;
+  }
+  fmt::print("{} judgements side by side: {} differ from those alone (", beside, different);
+  for (const auto& [verdict, count] : verdicts) fmt::print(" {} {}", count, verdict);
+  fmt::print(" )\n");
+  return failures + different == 0 ? 0 : 1;
+}
+
+double ChildSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// The bare command that compiles a candidate; its CPU seconds.
+double Compile(const fs::path& problem, const fs::path& folder) {
+  const fs::path work = folder / "bare";
+  fs::create_directories(work);
+  const Finished header =
+      End(Start({ALLRANKS_COMMAND, "problems", "show", problem.string(), "--header"}, folder, 0));
+  std::ofstream(work / "problem.h") << header.text;
+  fs::copy_file(problem / "reference.cu", work / "candidate.cu",
+                fs::copy_options::overwrite_existing);
+  const double before = ChildSeconds();
+  const Finished compiled = End(Start(
+      {"nvcc", "-std=c++17", "-O3", "-lineinfo", "-gencode=arch=compute_90,code=[sm_90,compute_90]",
+       "-I", work.string(), "-I", std::string(ALLRANKS_SOURCE_DIR) + "/include", "-c",
+       (work / "candidate.cu").string(), "-o", (work / "candidate.o").string()},
+      folder, 0));
+  CHECK(compiled.code == 0, "nvcc failed");
+  return ChildSeconds() - before;
+}
+
+int CostOf(const fs::path& folder, int repeat, double limit) {
+  fmt::print("{:<24} {:>7} {:>8} {:>7} {:>9} {:>7} {:>7} {:>7}\n", "problem", "nvcc s", "judged s",
+             "ratio", "compiler", "ranks", "node", "judge");
+  std::vector<double> all;
+  double one_shot = 0;
+  for (const fs::path& problem : Problems()) {
+    double bare = 1e9;
+    Json best;
+    for (int run = 0; run < repeat; ++run) {
+      bare = std::min(bare, Compile(problem, folder));
+      const Finished finished =
+          End(Start(JudgeCommand(problem, problem / "reference.cu", {"--no-cache"}), folder, 0));
+      const Json cost = Parse(finished)["cost"];
+      all.push_back(cost["cpu_s"].get<double>());
+      if (best.is_null() || cost["cpu_s"] < best["cpu_s"]) best = cost;
+    }
+    const double cpu = best["cpu_s"].get<double>();
+    const std::string slug = problem.filename().string();
+    if (slug == "allreduce_one_shot") one_shot = cpu / bare;
+    fmt::print("{:<24} {:>7.2f} {:>8.2f} {:>7.2f} {:>9.2f} {:>7.2f} {:>7.2f} {:>7.2f}\n", slug,
+               bare, cpu, cpu / bare, best["compile_cpu_s"].get<double>(),
+               best["ranks_cpu_s"].get<double>(), best["node_cpu_s"].get<double>(),
+               best["judge_cpu_s"].get<double>());
+  }
+  std::sort(all.begin(), all.end());
+  const auto at = [&](double part) {
+    return all[std::min(all.size() - 1,
+                        static_cast<std::size_t>(part * static_cast<double>(all.size())))];
+  };
+  fmt::print("CPU seconds of a judgement, {} of them: p50 {:.2f}, p99 {:.2f}\n", all.size(),
+             at(0.5), at(0.99));
+  fmt::print("allreduce_one_shot: {:.2f} times the bare compiler (at most {})\n", one_shot, limit);
+  return one_shot > 0 && one_shot <= limit ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Shows what is claimed of judging.", "judging");
+  app.require_subcommand(1);
+  int runs = 20, beside = 16, repeat = 5;
+  double limit = 2;
+  std::string slug = "allreduce_one_shot";
+  std::vector<std::string> options;
+  CLI::App* exact = app.add_subcommand("exact", "The same candidate and seed give the same JSON");
+  exact->add_option("--runs", runs, "How often, alone and again beside load");
+  exact->add_option("--beside", beside, "Judgements side by side");
+  exact->add_option("--problem", slug);
+  exact->add_option("--option", options, "Passed on to `allranks judge`");
+  CLI::App* cost = app.add_subcommand("cost", "CPU seconds against the bare compiler");
+  cost->add_option("--repeat", repeat, "Judgements of each problem; the best counts");
+  cost->add_option("--limit", limit, "Most times the compiler for allreduce_one_shot");
+  CLI11_PARSE(app, argc, argv);
+
+  std::string pattern = (fs::temp_directory_path() / "judging-XXXXXX").string();
+  CHECK(mkdtemp(pattern.data()) != nullptr);
+  const fs::path folder = pattern;
+  const int code =
+      exact->parsed() ? Exact(folder, runs, beside, slug, options) : CostOf(folder, repeat, limit);
+  fs::remove_all(folder);
+  return code;
+}
