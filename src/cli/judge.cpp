@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <memory>
 
 #include "cli/exec.h"
 #include "cli/judge_tools.h"
 #include "cli/places.h"
+#include "cli/usage.h"
 #include "judge/report.h"
 #include "problem/source.h"
 
@@ -24,12 +26,61 @@ int ExitCodeOf(const judge::Judgement& judgement) {
   return judgement.verdict == judge::Verdict::kInternalError ? kExitInternal : kExitNoPass;
 }
 
+constexpr char kHelp[] =
+    R"(The candidate is compiled by nvcc and run on a virtual node, all of it in sandboxes, on inputs
+that are drawn after its host code has ended. Every element of every call of every rank is compared.
+Times are modelled. docs/judge.md says what is measured and what the JSON contains.
+
+Exit codes: 0 pass; 1 any other verdict; 2 wrong usage; 70 our own failure.
+
+Environment:
+  ALLRANKS_PROBLEMS  a folder to look for problems in first
+  ALLRANKS_CACHE     where what was built is kept, else XDG_CACHE_HOME/allranks)";
+
 }  // namespace
 
-int Judge(const JudgeOptions& options) {
+JudgeCommand::JudgeCommand(CLI::App* app) {
+  command_ = app->add_subcommand("judge", "Judge a candidate's solution of a problem");
+  command_->footer(kHelp);
+  command_->formatter(std::make_shared<UsageFormatter>(
+      "judge PROBLEM --solution FILE [OPTIONS] | judge PROBLEM --compare A B [OPTIONS]"));
+  const auto option = [&](const char* name, auto& value, const char* text, const char* what) {
+    return command_->add_option(name, value, what)->option_text(text);
+  };
+  command_->add_option("PROBLEM", options_.problem, "Its slug, or the path of its folder")
+      ->required();
+  option("--solution", options_.solution, "FILE",
+         "The candidate: a whole file, or only the edit region");
+  option("--compare", options_.compare, "A B", "Two candidates, case by case")->expected(2);
+  option("--profile", options_.profile, "PROFILE [h100x8]",
+         "The simulated hardware: the name of a profile, or a path");
+  option("--case", options_.only_case, "NAME", "Only this case");
+  command_->add_flag("--visible", options_.visible, "Only visible cases, as a model is shown");
+  option("--seed", options_.seed, "TEXT [random]",
+         "What inputs are drawn from; the same text gives the same judgement");
+  option("--problems-dir", options_.problems_dir, "DIR",
+         "Where problems are looked for, instead of our own");
+  command_->add_flag("--json", options_.json, "Print JSON, one line per candidate");
+  option("--trace", options_.trace, "FILE",
+         "Write what happened when in the largest world to FILE, for ui.perfetto.dev");
+  command_->add_flag("--no-cache", options_.no_cache,
+                     "Compile anew and keep nothing of what was built");
+  command_->add_flag("--keep-going", options_.keep_going,
+                     "Go on after wrong results: every case runs, wrong calls are counted");
+  command_->add_flag("--drain", options_.drain,
+                     "A test mode: each call begins when all ranks are at rest");
+  option("--rank-seconds", options_.rank_wall_s, "SECONDS [60]",
+         "Wall time that a rank has to set up and capture")
+      ->check(CLI::Range(1.0, 3600.0));
+}
+
+int JudgeCommand::Run() const {
+  const JudgeOptions& options = options_;
   if (options.solution.empty() == options.compare.empty())
     return Usage("give the candidate with --solution FILE, or two with --compare A B");
-  Result<problem::Problem> problem = FindProblem(options.problem, options.problems_dir);
+  const Result<std::string> folder = FindProblem(options.problem, options.problems_dir);
+  if (!folder) return Usage(folder.error().message);
+  Result<problem::Problem> problem = problem::Load(*folder);
   if (!problem) return Usage(problem.error().message);
   Result<std::string> profile = FindProfile(options.profile);
   if (!profile) return Usage(profile.error().message);

@@ -1,6 +1,7 @@
 // `allranks judge`: one candidate, or two against each other, on one problem.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,17 @@ struct JudgeOptions {
 inline constexpr int kExitPass = 0;
 inline constexpr int kExitNoPass = 1;
 
-int Judge(const JudgeOptions& options);
+// The command with its options; tells itself to `app`.
+class JudgeCommand {
+ public:
+  explicit JudgeCommand(CLI::App* app);
+  bool parsed() const { return command_->parsed(); }
+  std::string help() const { return command_->help(); }
+  int Run() const;  // an exit code
+
+ private:
+  JudgeOptions options_;
+  CLI::App* command_;
+};
 
 }  // namespace allranks::cli

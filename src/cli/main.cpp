@@ -12,14 +12,17 @@
 #include "cli/api.h"
 #include "cli/exec.h"
 #include "cli/judge.h"
+#include "cli/problems.h"
 #include "cli/profile.h"
 #include "cli/ptx.h"
 #include "cli/ranks.h"
+#include "cli/usage.h"
 #include "server/node_process.h"
 
 namespace {
 
 using allranks::cli::ExecOptions;
+using allranks::cli::UsageFormatter;
 
 constexpr const char* kExecHelp =
     R"(Runs PROGRAM on a virtual node: its CUDA calls go to simulated devices instead of real ones.
@@ -127,25 +130,6 @@ diff   the keys in which two profiles differ, with both values; of lists of wire
 
 Exit codes: 0; 2 wrong usage, or a profile that is missing or wrong.)";
 
-// CLI11 knows nothing of what follows `--`, and names a subcommand without the command.
-constexpr char kJudgeHelp[] =
-    "The candidate is compiled by nvcc and run on a virtual node, all of it in sandboxes, on "
-    "inputs\n"
-    "drawn after its host code has ended. Every element of every call of every rank is compared.\n"
-    "Times are modelled; docs/judge.md says what is measured, and what the JSON contains.\n"
-    "Exit code: 0 pass, 1 any other verdict, 2 a mistake in the command, 70 our own failure.\n";
-
-class UsageFormatter : public CLI::Formatter {
- public:
-  explicit UsageFormatter(std::string usage) : usage_(std::move(usage)) {}
-  std::string make_usage(const CLI::App*, std::string) const override {
-    return "Usage: allranks " + usage_ + "\n";
-  }
-
- private:
-  std::string usage_;
-};
-
 struct Commands {
   CLI::App app{"AllRanks: a virtual multi-GPU node for CUDA programs.", "allranks"};
   CLI::App* exec = nullptr;
@@ -155,7 +139,6 @@ struct Commands {
   CLI::App* profile_list = nullptr;
   CLI::App* profile_show = nullptr;
   CLI::App* profile_diff = nullptr;
-  CLI::App* judge = nullptr;
   CLI::App* node = nullptr;
   CLI::App* ranks = nullptr;
   CLI::App* docs = nullptr;
@@ -164,9 +147,10 @@ struct Commands {
   allranks::cli::ApiOptions api_options;
   std::string profile_a, profile_b;
   bool constants = false;
-  allranks::cli::JudgeOptions judge_options;
   allranks::server::NodeOptions node_options;
   allranks::cli::RankOptions rank_options;
+  std::unique_ptr<allranks::cli::ProblemsCommand> problems;
+  std::unique_ptr<allranks::cli::JudgeCommand> judge;
 
   Commands() {
     app.set_version_flag("--version", std::string("allranks ") + ALLRANKS_VERSION,
@@ -243,49 +227,8 @@ struct Commands {
     profile_diff->add_option("A", profile_a, "Name or path")->required();
     profile_diff->add_option("B", profile_b, "Name or path")->required();
 
-    judge = app.add_subcommand("judge", "Judge a candidate's solution of a problem");
-    judge->footer(kJudgeHelp);
-    judge->formatter(std::make_shared<UsageFormatter>(
-        "judge PROBLEM --solution FILE [OPTIONS] | judge PROBLEM --compare A B [OPTIONS]"));
-    judge->add_option("PROBLEM", judge_options.problem, "Its slug, or the path of its folder")
-        ->required();
-    judge
-        ->add_option("--solution", judge_options.solution,
-                     "The candidate: a whole file, or only the edit region")
-        ->option_text("FILE");
-    judge->add_option("--compare", judge_options.compare, "Two candidates, case by case")
-        ->option_text("A B")
-        ->expected(2);
-    judge
-        ->add_option("--profile", judge_options.profile,
-                     "The simulated hardware: the name of a profile, or a path")
-        ->option_text("PROFILE [h100x8]");
-    judge->add_option("--case", judge_options.only_case, "Only this case")->option_text("NAME");
-    judge->add_flag("--visible", judge_options.visible, "Only visible cases, as a model is shown");
-    judge
-        ->add_option("--seed", judge_options.seed,
-                     "What inputs are drawn from; the same text gives the same judgement")
-        ->option_text("TEXT [random]");
-    judge
-        ->add_option("--problems-dir", judge_options.problems_dir,
-                     "Where problems are looked for, instead of our own")
-        ->option_text("DIR");
-    judge->add_flag("--json", judge_options.json, "Print JSON, one line per candidate");
-    judge
-        ->add_option("--trace", judge_options.trace,
-                     "Write what happened when in the largest world to FILE, for ui.perfetto.dev")
-        ->option_text("FILE");
-    judge->add_flag("--no-cache", judge_options.no_cache,
-                    "Compile anew and keep nothing of what was built");
-    judge->add_flag("--keep-going", judge_options.keep_going,
-                    "Go on after wrong results: every case runs, wrong calls are counted");
-    judge->add_flag("--drain", judge_options.drain,
-                    "A test mode: each call begins when all ranks are at rest");
-    judge
-        ->add_option("--rank-seconds", judge_options.rank_wall_s,
-                     "Wall time that a rank has to set up and capture")
-        ->option_text("SECONDS [60]")
-        ->check(CLI::Range(1.0, 3600.0));
+    judge = std::make_unique<allranks::cli::JudgeCommand>(&app);
+    problems = std::make_unique<allranks::cli::ProblemsCommand>(&app);
 
     node = app.add_subcommand("node")->group("");
     node->add_option("--listen", node_options.listen_fd);
@@ -321,9 +264,10 @@ void PrintDocs() {
       "## allranks ptx --help\n\n```text\n{}```\n\n"
       "## allranks api --help\n\n```text\n{}```\n\n"
       "## allranks profile --help\n\n```text\n{}```\n\n"
-      "## allranks judge --help\n\n```text\n{}```\n",
+      "## allranks judge --help\n\n```text\n{}```\n\n"
+      "## allranks problems --help\n\n```text\n{}```\n",
       commands.app.help(), commands.exec->help(), commands.ptx->help(), commands.api->help(),
-      commands.profile->help(), commands.judge->help());
+      commands.profile->help(), commands.judge->help(), commands.problems->help());
 }
 
 }  // namespace
@@ -368,7 +312,8 @@ int main(int argc, char** argv) {
     return allranks::cli::ProfileShow(commands.profile_a, commands.constants);
   if (commands.profile_diff->parsed())
     return allranks::cli::ProfileDiff(commands.profile_a, commands.profile_b);
-  if (commands.judge->parsed()) return allranks::cli::Judge(commands.judge_options);
+  if (commands.judge->parsed()) return commands.judge->Run();
+  if (commands.problems->parsed()) return commands.problems->Run();
   if (commands.node->parsed()) return allranks::server::RunNode(commands.node_options);
   if (commands.ranks->parsed()) {
     commands.rank_options.command = commands.exec_options.command;

@@ -1,10 +1,13 @@
-// Looks for profiles and for the shim.
+// Looks for profiles, problems and the shim.
 #include "cli/places.h"
 
 #include <unistd.h>
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
+
+#include "problem/problem.h"
+#include "problem/reader.h"
 
 namespace allranks::cli {
 
@@ -38,6 +41,37 @@ Result<std::string> FindProfile(const std::string& name) {
     tried += "\n  " + path.string();
   }
   return Fail("no profile named '{}'; looked for{}", name, tried);
+}
+
+std::vector<std::string> ProblemFolders(const std::string& own) {
+  if (!own.empty()) return {own};
+  std::vector<std::string> folders;
+  if (const char* named = std::getenv("ALLRANKS_PROBLEMS"); named != nullptr && *named != '\0')
+    folders.emplace_back(named);
+  folders.push_back(fs::path(OwnPath()).parent_path().parent_path() / "share/allranks/problems");
+  folders.emplace_back(ALLRANKS_PROBLEM_DIR);
+  return folders;
+}
+
+Result<std::string> FindProblem(const std::string& name, const std::string& own) {
+  std::error_code error;
+  const auto is_problem = [&](const fs::path& folder) {
+    return fs::is_regular_file(folder / "problem.toml", error);
+  };
+  std::string tried;
+  std::vector<std::string> known;
+  for (const fs::path root : ProblemFolders(own)) {
+    if (name.find('/') != std::string::npos && is_problem(root / name))
+      return (root / name).string();
+    for (const fs::path& folder : problem::Find(root)) {
+      if (folder.filename() == name) return folder.string();
+      known.push_back(folder.filename().string());
+    }
+    tried += "\n  " + root.string();
+  }
+  if (name.find('/') != std::string::npos && is_problem(name)) return fs::absolute(name).string();
+  return Fail("no problem named '{}'{}; looked in{}", name, problem::DidYouMean(name, known),
+              tried);
 }
 
 Result<std::string> FindShim() {

@@ -18,6 +18,11 @@ std::vector<std::string> ProfileFolders();
 // The file of a profile given by name or by path. The message lists where it was looked for.
 Result<std::string> FindProfile(const std::string& name);
 
+// Where problems are looked for by name: `own` alone, if it is not empty.
+std::vector<std::string> ProblemFolders(const std::string& own);
+// The folder of a problem given by its slug, by category/slug, or by path.
+Result<std::string> FindProblem(const std::string& name, const std::string& own);
+
 // The folder with liballranks_host.so, libcuda.so.1 and libcudart.so.13.
 Result<std::string> FindShim();
 

@@ -1,0 +1,238 @@
+// The options of `allranks problems`, and its parts list and show.
+#include "cli/problems.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/exec.h"
+#include "cli/places.h"
+#include "cli/usage.h"
+#include "problem/args.h"
+#include "problem/problem.h"
+#include "problem/source.h"
+
+namespace allranks::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using problem::Problem;
+using problem::Tensor;
+
+constexpr const char* kHelp =
+    R"(A problem is a folder CATEGORY/SLUG with a problem.toml; docs/problems.md leads through one.
+
+list   slug, category, level, window, timed cases, mutants, title
+show   rules, what a solution gets, tensors and floors by case, mutants.
+       With --header the problem.h that a solution includes, with --template the file to complete
+new    writes a folder CATEGORY/SLUG: a complete small problem to change into another one
+
+SLUG may also be the path of a folder, with a / in it.
+
+Exit codes: 0; 2 wrong usage, or a problem that is missing or wrong.
+
+Environment:
+  ALLRANKS_PROBLEMS  a folder to look for problems in first
+
+The JSON of list has the members version, problems[] (slug, category, level, library, family, title,
+  split, window, folder, timed, visible, drawn, mutants) and errors[])";
+
+const char* NameOf(problem::Window window) {
+  switch (window) {
+    case problem::Window::kGraph:
+      return "graph";
+    case problem::Window::kStream:
+      return "stream";
+    case problem::Window::kHost:
+      return "host";
+    case problem::Window::kQuery:
+      return "query";
+  }
+  return "";
+}
+
+const char* NameOf(problem::Split split) {
+  switch (split) {
+    case problem::Split::kPublic:
+      return "public";
+    case problem::Split::kSealed:
+      return "sealed";
+    case problem::Split::kPrivate:
+      return "private";
+  }
+  return "";
+}
+
+std::size_t CasesOf(const Problem& problem, problem::Case::Kind kind) {
+  return static_cast<std::size_t>(
+      std::count_if(problem.cases.begin(), problem.cases.end(),
+                    [&](const problem::Case& one) { return one.kind == kind; }));
+}
+
+std::string Joined(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words) all += (all.empty() ? "" : " ") + word;
+  return all;
+}
+
+// "in", "out", "symmetric"
+const char* NameOf(Tensor::Dir dir) {
+  return dir == Tensor::Dir::kIn ? "in" : dir == Tensor::Dir::kOut ? "out" : "symmetric";
+}
+
+void PrintTensor(const Tensor& tensor) {
+  std::string shape;
+  for (const problem::Expression& extent : tensor.shape) shape += "[" + extent.text() + "]";
+  if (tensor.dir == Tensor::Dir::kSymmetric) shape = "[" + tensor.bytes.text() + "]";
+  std::string notes;
+  if (tensor.peers) notes += " peers";
+  if (tensor.multicast) notes += " multicast";
+  if (tensor.host) notes += " host";
+  if (tensor.changes) notes += " changes";
+  fmt::print("  {:<10} {:<9} {:<5} {}{}{}\n", tensor.name, NameOf(tensor.dir),
+             problem::NameOf(tensor.type), shape, notes.empty() ? "" : " :", notes);
+}
+
+void PrintCases(const Problem& problem) {
+  fmt::print("cases\n");
+  for (const problem::Case& one : problem.cases) {
+    std::string sizes;
+    for (const Tensor& tensor : problem.tensors)
+      sizes += fmt::format(" {} {} B", tensor.name, problem::BytesOf(problem, tensor, one));
+    const auto ingress = problem.floor.ingress.Evaluate(problem::ValuesOf(problem, one));
+    fmt::print("  {:<28}{}; at least {} B must reach a rank\n", one.name, sizes,
+               ingress.value_or(0));
+  }
+  const problem::DrawnCases& drawn = problem.drawn;
+  if (drawn.count == 0) return;
+  std::string ranges = fmt::format(" world {}..{}", drawn.world_low, drawn.world_high);
+  for (std::size_t i = 0; i < problem.params.size(); ++i)
+    ranges += fmt::format(" {} {}..{}", problem.params[i], drawn.low[i], drawn.high[i]);
+  fmt::print("  {} drawn in secret:{}{}\n", drawn.count, ranges, drawn.skew ? ", skewed" : "");
+}
+
+}  // namespace
+
+ProblemsCommand::ProblemsCommand(CLI::App* app) {
+  command_ = app->add_subcommand("problems", "List, show and make problems");
+  command_->footer(kHelp);
+  command_->formatter(
+      std::make_shared<UsageFormatter>("problems list [--category C] [--json] | show "
+                                       "[--header|--template] SLUG | new CATEGORY/SLUG"));
+  command_->require_subcommand(1);
+  const auto add_folder = [this](CLI::App* part) {
+    part->add_option("--problems-dir", options_.folder,
+                     "Where problems are, instead of AllRanks' own")
+        ->option_text("FOLDER");
+  };
+  list_ = command_->add_subcommand("list", "Which problems there are");
+  list_->add_option("--category", options_.category, "Only those of a category")
+      ->check(CLI::IsMember(problem::Categories()));
+  list_->add_flag("--json", options_.json, "Print them as JSON");
+  add_folder(list_);
+  show_ = command_->add_subcommand("show", "One problem");
+  show_->add_option("SLUG", options_.name, "Name or folder")->required();
+  show_->add_flag("--header", options_.header, "Print its problem.h instead");
+  show_->add_flag("--template", options_.template_text, "Print its template instead");
+  add_folder(show_);
+  new_ = command_->add_subcommand("new", "Make a folder for a new problem");
+  new_->add_option("CATEGORY/SLUG", options_.name, "Which one")->required();
+  add_folder(new_);
+}
+
+int ProblemsCommand::Run() const {
+  if (list_->parsed()) return ProblemsList(options_);
+  if (show_->parsed()) return ProblemsShow(options_);
+  return ProblemsNew(options_);
+}
+
+int ProblemsList(const ProblemsOptions& options) {
+  nlohmann::json all = {
+      {"version", 1}, {"problems", nlohmann::json::array()}, {"errors", nlohmann::json::array()}};
+  std::vector<Problem> problems;
+  bool failed = false;
+  for (const std::string& root : ProblemFolders(options.folder)) {
+    for (const fs::path& folder : problem::Find(root)) {
+      auto problem = problem::Load(folder);
+      if (!problem) {
+        failed = true;
+        all["errors"].push_back(problem.error().message);
+        if (!options.json) fmt::print(stderr, "{}\n", problem.error().message);
+        continue;
+      }
+      if (!options.category.empty() && problem->category != options.category) continue;
+      // The first folder that has a slug is the one it is found in.
+      const bool known = std::any_of(problems.begin(), problems.end(), [&](const Problem& other) {
+        return other.slug == problem->slug;
+      });
+      if (!known) problems.push_back(std::move(*problem));
+    }
+  }
+  std::size_t width = 4;
+  for (const Problem& one : problems) width = std::max(width, one.slug.size());
+  for (const Problem& one : problems) {
+    const std::size_t timed = CasesOf(one, problem::Case::Kind::kTimed);
+    if (!options.json) {
+      fmt::print("{:<{}}  {:<10}  {:<6}  {:<6}  {:>2} timed  {:>2} mutants  {}\n", one.slug, width,
+                 one.category, one.level, NameOf(one.window), timed, one.mutants.size(), one.title);
+      continue;
+    }
+    all["problems"].push_back({{"slug", one.slug},
+                               {"category", one.category},
+                               {"level", one.level},
+                               {"library", one.library},
+                               {"family", one.family},
+                               {"title", one.title},
+                               {"split", NameOf(one.split)},
+                               {"window", NameOf(one.window)},
+                               {"folder", one.folder.string()},
+                               {"timed", timed},
+                               {"visible", CasesOf(one, problem::Case::Kind::kVisible)},
+                               {"drawn", one.drawn.count},
+                               {"mutants", one.mutants.size()}});
+  }
+  if (options.json) fmt::print("{}\n", all.dump(2));
+  return failed ? kExitUsage : 0;
+}
+
+int ProblemsShow(const ProblemsOptions& options) {
+  const auto fail = [](const std::string& message) {
+    fmt::print(stderr, "allranks: {}\n", message);
+    return kExitUsage;
+  };
+  const auto folder = FindProblem(options.name, options.folder);
+  if (!folder) return fail(folder.error().message);
+  const auto problem = problem::Load(*folder);
+  if (!problem) return fail(problem.error().message);
+  if (options.header) {
+    fmt::print("{}", problem::RenderHeader(*problem));
+    return 0;
+  }
+  if (options.template_text) {
+    const auto text = problem::ReadFile(problem->folder / "template.cu");
+    if (!text) return fail(text.error().message);
+    fmt::print("{}", *text);
+    return 0;
+  }
+  fmt::print("{}: {}\n", problem->slug, problem->title);
+  fmt::print("{}, {}, {}, family {}, {}\n", problem->category, problem->level, problem->library,
+             problem->family, NameOf(problem->split));
+  if (!problem->origin.empty()) fmt::print("{}\n", problem->origin);
+  fmt::print("window {}, {} calls back to back; may use {}; payload only over {}{}{}\n",
+             NameOf(problem->window), problem->burst, Joined(problem->allow),
+             Joined(problem->links),
+             problem->max_ctas > 0 ? fmt::format("; at most {} CTAs", problem->max_ctas) : "",
+             problem->setup ? "; has a setup" : "");
+  fmt::print("entry points {}\ntensors\n", Joined(problem->calls));
+  for (const Tensor& tensor : problem->tensors) PrintTensor(tensor);
+  PrintCases(*problem);
+  fmt::print("mutants\n");
+  for (const problem::Mutant& mutant : problem->mutants) {
+    fmt::print("  {:<28} {}{}\n", mutant.name, mutant.verdict,
+               mutant.needs_checker ? " (by the checker)" : "");
+  }
+  return 0;
+}
+
+}  // namespace allranks::cli

@@ -1,0 +1,47 @@
+// `allranks problems`: what problems there are, what one looks like, a new one, and whether one
+// keeps its word.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace allranks::cli {
+
+struct ProblemsOptions {
+  std::string folder;              // --problems-dir
+  std::string category;            // list
+  bool json = false;               // list, check
+  std::string name;                // show, new, export
+  bool header = false;             // show: problem.h
+  bool template_text = false;      // show: template.cu
+  std::vector<std::string> names;  // check
+  bool all = false;                // check
+  bool update = false;             // check: write reference.lock
+  std::string only;                // check: items whose names contain it
+  std::string profile = "h100x8";  // check
+  int workers = 0;                 // check: -j
+};
+
+// The command with its options; tells itself to `app`.
+class ProblemsCommand {
+ public:
+  explicit ProblemsCommand(CLI::App* app);
+  bool parsed() const { return command_->parsed(); }
+  std::string help() const { return command_->help(); }
+  int Run() const;  // an exit code
+
+ private:
+  ProblemsOptions options_;
+  CLI::App* command_;
+  CLI::App* list_;
+  CLI::App* show_;
+  CLI::App* new_;
+};
+
+// Each returns an exit code.
+int ProblemsList(const ProblemsOptions& options);
+int ProblemsShow(const ProblemsOptions& options);
+int ProblemsNew(const ProblemsOptions& options);
+
+}  // namespace allranks::cli
