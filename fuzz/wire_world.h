@@ -91,7 +91,7 @@ class WireWorld {
     node::MachineOptions machine_options;
     machine_options.memory_limit = 8 << 20;
     machine_options.fuel = 2'000;
-    machine_options.secret = 1;  // so that an input can name fabric handles
+    machine_options.secret = "seed";  // so that an input can name fabric handles
     auto machine = node::Machine::Create(TinyProfile(), machine_options);
     CHECK(machine.has_value());
     CoreOptions options;

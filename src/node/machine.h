@@ -47,8 +47,8 @@ struct MachineOptions {
   std::string observer = "none";   // none | count | stale (tests)
   std::uint64_t seed = 0;          // for observers that choose
   std::uint64_t fuel = 0;          // thread-instructions per kernel before it is ended; 0 = none
-  // Fabric handles are drawn from it; 0: from the operating system.
-  std::uint64_t secret = 0;
+  // The key from which handles that travel between processes are made; empty: a random one.
+  std::string secret;
   // Tests of what must not depend on order: not 0, warps start up to some hundred cycles late and
   // take turns at equal times in an order drawn from it.
   std::uint64_t order_seed = 0;
@@ -426,6 +426,10 @@ class Machine {
   // without caches or links. False: not all of it is memory of the process.
   virtual bool Peek(ProcessId process, Address address, std::span<std::byte> bytes) const = 0;
   virtual bool Poke(ProcessId process, Address address, std::span<const std::byte> bytes) = 0;
+  // From when on a host may see all that is there now (not before now()).
+  virtual Time Settled(ProcessId process, Address address, std::uint64_t size) const = 0;
+  // Pinned memory that no device may use from here on.
+  virtual void HideFromDevices(ProcessId process, Address address) = 0;
   // Last operation of a stream / the one an event marks / all of a device. What synchronise waits
   // for.
   virtual Status StreamTail(ProcessId process, StreamId stream, std::vector<OpId>* ops) = 0;

@@ -79,4 +79,33 @@ bool MachineImpl::Poke(ProcessId process, Address address, std::span<const std::
   return true;
 }
 
+Time MachineImpl::Settled(ProcessId process, Address address, std::uint64_t size) const {
+  Place place;
+  const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
+  if (Find(process) == nullptr || size == 0 ||
+      FindRange(world_.ProcessOf(process).table, address, size, false, &place, anybody).what !=
+          RangeError::What::kNone) {
+    return world_.now;
+  }
+  Time settled = world_.now;
+  place.ForParts(size,
+                 [&](Object& object, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
+                   if (!object.late.Pending(world_.now)) return;
+                   for (std::uint64_t done = 0; done < bytes; done += kHidden) {
+                     const auto part = static_cast<std::uint32_t>(std::min(kHidden, bytes - done));
+                     for (Time next = object.late.Next(offset + done, part, world_.now);
+                          next != kTimeNever; next = object.late.Next(offset + done, part, next))
+                       settled = std::max(settled, next);
+                   }
+                 });
+  return settled;
+}
+
+void MachineImpl::HideFromDevices(ProcessId id, Address address) {
+  if (Find(id) == nullptr) return;
+  AddressTable& table = world_.ProcessOf(id).table;
+  if (const Mapping* mapping = table.Find(address); mapping != nullptr)
+    table.Grant(mapping->base, Mapping::Rights::kMapped, {}, {});
+}
+
 }  // namespace allranks::node

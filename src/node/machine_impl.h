@@ -288,6 +288,8 @@ class MachineImpl final : public Machine {
              Time at, OpId* op) override;
   bool Peek(ProcessId process, Address address, std::span<std::byte> bytes) const override;
   bool Poke(ProcessId process, Address address, std::span<const std::byte> bytes) override;
+  Time Settled(ProcessId process, Address address, std::uint64_t size) const override;
+  void HideFromDevices(ProcessId process, Address address) override;
   Status StreamTail(ProcessId process, StreamId stream, std::vector<OpId>* ops) override;
   Status EventTail(ProcessId process, EventId event, std::vector<OpId>* ops) override;
   Status DeviceTail(ProcessId process, int device, std::vector<OpId>* ops) override;

@@ -16,14 +16,6 @@ static_assert(kReservedArena + kReservedSize == kPinnedArena);
 constexpr Address kHostEnd = Address{1} << 47;              // of a process's own addresses
 constexpr std::uint64_t kIpcMagic = 0x3143'5049'4b4e'5241;  // "ARNKIPC1"
 
-// Mixes an id so that a handle made up by a program does not happen to name an object.
-std::uint64_t Mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
 }  // namespace
 
 Status MachineImpl::MapNew(Process& process, int visible_device, Object::Kind kind,
@@ -247,9 +239,11 @@ Status MachineImpl::IpcExport(ProcessId id, Address address, IpcHandle* handle) 
     return Status::kInvalidValue;
   }
   const std::uint64_t object = mapping->object->id;
-  const std::uint64_t words[] = {kIpcMagic, object, Mix(object), Mix(Mix(object))};
+  const std::uint64_t words[] = {kIpcMagic, object};
+  const SharedHandles::Signature signature = shared_handles_.Sign(kIpcMagic, object);
   *handle = {};
-  std::memcpy(handle->bytes, words, sizeof(words));
+  std::memcpy(handle->bytes, words, sizeof words);
+  std::memcpy(handle->bytes + sizeof words, signature.data(), signature.size());
   exported_[mapping->object->id] = mapping->object;
   return Status::kSuccess;
 }
@@ -258,9 +252,10 @@ Status MachineImpl::IpcOpen(ProcessId id, int device, const IpcHandle& handle, A
   const Process* found = Find(id);
   if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidContext;
   Process& process = world_.ProcessOf(id);
-  std::uint64_t words[4];
-  std::memcpy(words, handle.bytes, sizeof(words));
-  if (words[0] != kIpcMagic || words[2] != Mix(words[1]) || words[3] != Mix(Mix(words[1]))) {
+  std::uint64_t words[2];
+  std::memcpy(words, handle.bytes, sizeof words);
+  if (words[0] != kIpcMagic ||
+      !shared_handles_.Signed(kIpcMagic, words[1], handle.bytes + sizeof words)) {
     return Status::kInvalidValue;
   }
   const auto it = exported_.find(static_cast<std::uint32_t>(words[1]));

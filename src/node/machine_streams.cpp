@@ -60,8 +60,7 @@ Status MachineImpl::CreateEvent(ProcessId process, int device, bool timing, Even
 
 namespace {
 
-// An IPC handle of an event: what it is, and its number.
-constexpr char kEventMagic[16] = "allranks event";
+constexpr std::uint64_t kEventMagic = 0x3154'4e45'4b4e'5241;  // "ARNKENT1"
 
 }  // namespace
 
@@ -69,9 +68,11 @@ Status MachineImpl::ExportEvent(ProcessId process, EventId event, IpcHandle* han
   const Event* e = FindEvent(process, event);
   if (e == nullptr) return Status::kInvalidHandle;
   shared_events_[event] = {e->device, e->state};
-  std::memset(handle->bytes, 0, sizeof handle->bytes);
-  std::memcpy(handle->bytes, kEventMagic, sizeof kEventMagic);
-  std::memcpy(handle->bytes + sizeof kEventMagic, &event, sizeof event);
+  const std::uint64_t words[] = {kEventMagic, event};
+  const SharedHandles::Signature signature = shared_handles_.Sign(kEventMagic, event);
+  *handle = {};
+  std::memcpy(handle->bytes, words, sizeof words);
+  std::memcpy(handle->bytes + sizeof words, signature.data(), signature.size());
   return Status::kSuccess;
 }
 
@@ -79,11 +80,11 @@ Status MachineImpl::OpenEvent(ProcessId process, const IpcHandle& handle, int* d
                               EventId* event) {
   const Process* found = Find(process);
   if (found == nullptr || found->visible.empty()) return Status::kInvalidContext;
-  EventId number = 0;
-  std::memcpy(&number, handle.bytes + sizeof kEventMagic, sizeof number);
-  const auto it = shared_events_.find(number);
-  if (std::memcmp(handle.bytes, kEventMagic, sizeof kEventMagic) != 0 ||
-      it == shared_events_.end() ||
+  std::uint64_t words[2];
+  std::memcpy(words, handle.bytes, sizeof words);
+  const auto it = shared_events_.find(words[1]);
+  if (words[0] != kEventMagic || it == shared_events_.end() ||
+      !shared_handles_.Signed(kEventMagic, words[1], handle.bytes + sizeof words) ||
       world_.devices[static_cast<std::size_t>(it->second.first)].host != found->host) {
     return Status::kInvalidValue;
   }

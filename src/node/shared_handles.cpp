@@ -2,6 +2,9 @@
 #include "node/shared_handles.h"
 
 #include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -29,23 +32,36 @@ bool Key(int fd, std::pair<dev_t, ino_t>* key) {
 
 }  // namespace
 
-SharedHandles::SharedHandles(std::uint64_t secret) : state_(secret), random_(secret == 0) {}
+// One key of fixed length, whatever the secret's is.
+SharedHandles::SharedHandles(const std::string& secret) {
+  if (secret.empty()) {
+    CHECK(getrandom(key_.data(), key_.size(), 0) == static_cast<ssize_t>(key_.size()));
+  } else {
+    CHECK(EVP_Digest(secret.data(), secret.size(), key_.data(), nullptr, EVP_sha256(), nullptr) ==
+          1);
+  }
+}
 
 SharedHandles::~SharedHandles() {
   for (const auto& [key, descriptor] : descriptors_) close(descriptor.reading_end);
 }
 
-std::uint64_t SharedHandles::Draw() {
-  std::uint64_t value = 0;
-  if (random_) {
-    CHECK(getrandom(&value, sizeof value, 0) == sizeof value);
-    return value;
-  }
-  state_ += 0x9e3779b97f4a7c15;
-  value = state_;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
+SharedHandles::Signature SharedHandles::Sign(std::uint64_t kind, std::uint64_t number) const {
+  const std::uint64_t words[] = {kind, number};
+  unsigned char message[sizeof words];
+  std::memcpy(message, words, sizeof words);
+  Signature signature{};
+  unsigned size = 0;
+  CHECK(HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()), message, sizeof message,
+             signature.data(), &size) != nullptr &&
+        size == signature.size());
+  return signature;
+}
+
+bool SharedHandles::Signed(std::uint64_t kind, std::uint64_t number,
+                           const std::uint8_t* bytes) const {
+  const Signature signature = Sign(kind, number);
+  return CRYPTO_memcmp(signature.data(), bytes, signature.size()) == 0;
 }
 
 int SharedHandles::Export(ProcessId process, const std::shared_ptr<Shared>& what) {
@@ -71,16 +87,15 @@ std::shared_ptr<Shared> SharedHandles::Find(int fd) const {
 
 FabricHandle SharedHandles::ExportFabric(const std::shared_ptr<Shared>& what) {
   if (what->fabric == 0) {
-    std::erase_if(fabrics_, [](const auto& entry) { return entry.second.what.expired(); });
+    std::erase_if(fabrics_, [](const auto& entry) { return entry.second.expired(); });
     what->fabric = next_++;
-    Fabric& made = fabrics_[what->fabric];
-    made.what = what;
-    for (std::uint64_t& word : made.key) word = Draw();
+    fabrics_[what->fabric] = what;
   }
-  const Fabric& fabric = fabrics_.at(what->fabric);
-  const std::uint64_t words[] = {kMagic, what->fabric, fabric.key[0], fabric.key[1]};
+  const std::uint64_t words[] = {kMagic, what->fabric};
+  const Signature signature = Sign(kMagic, what->fabric);
   FabricHandle handle{};
   std::memcpy(handle.data(), words, sizeof words);
+  std::memcpy(handle.data() + sizeof words, signature.data(), signature.size());
   return handle;
 }
 
@@ -88,11 +103,11 @@ std::shared_ptr<Shared> SharedHandles::Find(const FabricHandle& handle) const {
   std::uint64_t words[8];
   std::memcpy(words, handle.data(), sizeof words);
   const auto it = fabrics_.find(words[1]);
-  if (words[0] != kMagic || it == fabrics_.end() || it->second.key[0] != words[2] ||
-      it->second.key[1] != words[3] || (words[4] | words[5] | words[6] | words[7]) != 0) {
+  if (words[0] != kMagic || it == fabrics_.end() || (words[6] | words[7]) != 0 ||
+      !Signed(kMagic, words[1], handle.data() + 16)) {
     return nullptr;
   }
-  return it->second.what.lock();
+  return it->second.lock();
 }
 
 void SharedHandles::Reap() {

@@ -20,16 +20,19 @@ namespace {
 constexpr int kMaxNews = 100;
 constexpr std::size_t kMaxText = 4'096;
 constexpr std::size_t kMaxGather = 4'096;
+constexpr std::size_t kMaxWatches = 64;
+constexpr std::uint64_t kMaxSettled = 1 << 20;
+constexpr node::Time kLongestStep = node::Ms(1'000);
+
+}  // namespace
 
 // What a rank says is shown to people: one printable piece of bounded length.
-std::string Printable(const std::string& text) {
+std::string Judged::Printable(const std::string& text) {
   std::string shown = text.substr(0, kMaxText);
   for (char& c : shown)
     if ((c < ' ' && c != '\n') || c == 0x7f || static_cast<unsigned char>(c) >= 0x80) c = '?';
   return shown;
 }
-
-}  // namespace
 
 Judged::Judged(Core& core, JudgedOptions options)
     : core_(core), options_(std::move(options)), gather_(static_cast<std::size_t>(options_.world)) {
@@ -57,7 +60,7 @@ Judged::Judged(Core& core, JudgedOptions options)
 node::Machine& Judged::machine() { return *core_.machine_; }
 
 void Judged::News(What what, std::int32_t rank, const std::string& text) {
-  if (++news_ > kMaxNews) return;
+  if (broken_ || ++news_ > kMaxNews) return;
   wire::JudgeNews news;
   news.what = what;
   news.rank = rank;
@@ -118,21 +121,30 @@ void Judged::RankEnded(std::int32_t rank, Time) {
   Rank& r = Of(rank);
   r.ended = true;
   r.waiting.reset();
-  if (sealed_) return;
-  if (run_)
-    return FirstFault() != nullptr ? FinishByFault()
-                                   : Finish(End::kLost, rank, "a rank ended in the window");
-  if (!(ready_ && plan_.window == wire::JudgeWindow::kGraph) && r.phase != Phase::kServed)
-    News(What::kLost, rank, "a rank ended before it had delivered");
+  // What it has delivered is all that a graph window needs of it.
+  if (sealed_ || (r.served && plan_.window == wire::JudgeWindow::kGraph)) return;
+  if (run_ && FirstFault() != nullptr) return FinishByFault();
+  if (run_) return Finish(End::kLost, rank, "a rank ended in the window");
+  News(What::kLost, rank, "a rank ended before its work was over");
+  Break(End::kLost, rank);
+}
+
+void Judged::Break(End end, std::int32_t rank) {
+  if (broken_) return;
+  broken_.emplace();
+  broken_->end = end;
+  broken_->rank = rank;
 }
 
 void Judged::Forbidden(std::int32_t rank, const std::string& why) {
   News(What::kForbidden, rank, why);
+  if (Of(rank).forbidden.empty()) Of(rank).forbidden = why;
 }
 
 // --- the steps ---------------------------------------------------------------------------------
 
 void Judged::Failed(std::int32_t rank, std::int32_t status, const std::string& text) {
+  if (rank >= 0 && !Of(rank).forbidden.empty()) return;  // told already
   const node::Fault* fault = FirstFault();
   if (fault != nullptr) {
     const bool lacking =
@@ -176,11 +188,7 @@ void Judged::Deliver(Thread thread, const wire::JudgeNext& message, Time at) {
   const bool window = run_ && told && (told->what == Do::kRun || told->what == Do::kAnswer);
   if (message.status != 0 || machine().StickyError(rank.process, rank.device) != Status::kSuccess) {
     if (window) {
-      if (FirstFault() != nullptr) {
-        FinishByFault();
-      } else {
-        Finish(End::kForbidden, thread.rank, Printable(message.text));
-      }
+      FinishByFailure(thread.rank, message);
     } else {
       Failed(thread.rank, message.status, message.text);
     }
@@ -212,19 +220,23 @@ void Judged::Advance(Thread thread, Time at) {
     return Tell(rank, thread, step, 0);
   }
   rank.waiting = thread;
+  rank.served = true;
   core_.hosts_.Wait(thread, "the other ranks", false);
-  const bool all = std::all_of(ranks_.begin(), ranks_.end(),
-                               [](const Rank& r) { return r.waiting.has_value(); });
+  const bool graphs = plan_.window == wire::JudgeWindow::kGraph;
+  const bool all = std::all_of(ranks_.begin(), ranks_.end(), [graphs](const Rank& r) {
+    return graphs ? r.served : r.waiting.has_value();
+  });
   if (all) Served(at);
 }
 
-// Every rank waits in JudgeNext.
+// Every rank waits in JudgeNext, or has ended with everything delivered.
 void Judged::Served(Time at) {
   if (run_) return AllReturned();
   ready_ = true;
   News(What::kReady, -1, {});
   if (plan_.window != wire::JudgeWindow::kGraph) return;
   for (Rank& rank : ranks_) {
+    if (!rank.waiting) continue;
     const Thread thread = *std::exchange(rank.waiting, std::nullopt);
     core_.hosts_.WakeAt(thread, at,
                         [this, thread](Time) { core_.Reply<wire::JudgeNext>(thread, {}); });
@@ -294,11 +306,40 @@ void Judged::Handle(Thread thread, const wire::JudgeGather& message, Time at) {
 }
 
 void Judged::Handle(Thread thread, const wire::JudgeHostStep& message, Time at) {
-  core_.hosts_.Note(thread, Hosts::Activity::kIdles);
-  core_.hosts_.Wait(thread, "host code", false);
-  const Time cost = std::clamp<Time>(message.cost_ps, 0, node::Ms(1'000));
-  core_.hosts_.WakeAt(thread, at + cost,
-                      [this, thread](Time) { core_.Reply<wire::JudgeHostStep>(thread); });
+  core_.hosts_.Note(thread, message.writes ? Hosts::Activity::kActs : Hosts::Activity::kIdles);
+  if (message.watches.size() > kMaxWatches)
+    return core_.Fail<wire::JudgeHostStep>(thread, Status::kInvalidValue);
+  const Time cost = std::clamp<Time>(message.cost_ps, node::Ns(1), kLongestStep);
+  const auto arrive = [this, thread, message](Time now) {
+    const Time settled =
+        message.writes ? now
+                       : machine().Settled(Of(thread.rank).process, message.address,
+                                           std::min<std::uint64_t>(message.size, kMaxSettled));
+    if (settled <= now) return core_.Reply<wire::JudgeHostStep>(thread);
+    core_.hosts_.Wait(thread, "host code", false);
+    core_.hosts_.WakeAt(thread, settled,
+                        [this, thread](Time) { core_.Reply<wire::JudgeHostStep>(thread); });
+  };
+  core_.hosts_.Wait(thread, message.watches.empty() ? "host code" : "a loop on host memory", false);
+  if (message.watches.empty()) {
+    core_.hosts_.WakeAt(thread, at + cost, arrive);
+    return;
+  }
+  const Time longest = std::clamp<Time>(message.timeout_ps, cost, kLongestStep);
+  core_.hosts_.WakeAt(thread, at + longest, arrive);
+  std::vector<node::Machine::HostWatch> watches;
+  for (const wire::HostPoll::Watch& watch : message.watches)
+    watches.push_back({watch.address, std::clamp(watch.size, 1u, 8u), watch.seen});
+  const std::uint64_t id = machine().WatchHost(
+      Of(thread.rank).process, watches, at, [this, thread, at, cost, arrive](Time changed) {
+        if (auto record = core_.threads_.find(thread); record != core_.threads_.end())
+          record->second.watch = 0;
+        const Time looks = changed <= at ? 1 : (changed - at + cost - 1) / cost;
+        core_.hosts_.WakeAt(thread, at + looks * cost, arrive);
+        machine().Stop();
+      });
+  if (auto record = core_.threads_.find(thread); record != core_.threads_.end())
+    record->second.watch = id;
 }
 
 }  // namespace allranks::server

@@ -59,7 +59,6 @@ class Judged {
   // been one already.
   std::optional<Thread> Join(int rank);
   void Violated(int rank, const std::string& why);
-  // True: the machine's process stays as it is.
   void RankEnded(std::int32_t rank, Time at);
   // Everybody has been served: only the judge can go on.
   bool WaitsForJudge() const { return ready_ && !run_; }
@@ -105,6 +104,7 @@ class Judged {
     int device = 0;  // ordinal
     node::StreamId stream = 0;
     bool joined = false, ended = false;
+    bool served = false;  // it has done all steps
     Phase phase = Phase::kBefore;
     std::size_t step = 0;           // the next one
     std::optional<Step> told;       // what its next JudgeNext is about
@@ -115,6 +115,7 @@ class Judged {
     std::vector<std::vector<node::Address>> tensors;  // by case and tensor
     std::vector<wire::Blob> args;                     // by case
     std::vector<Pinned> pinned;
+    std::string forbidden;    // the first thing that it was refused
     bool opened = false;      // a window's call
     std::uint32_t calls = 0;  // of this window that it has closed
   };
@@ -133,6 +134,7 @@ class Judged {
 
   Rank& Of(std::int32_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   node::Machine& machine();
+  static std::string Printable(const std::string& text);
   void News(What what, std::int32_t rank, const std::string& text);
   template <class M>
   void Answer(std::uint64_t sequence, node::Status status, const typename M::Reply& reply = {});
@@ -144,6 +146,8 @@ class Judged {
   // A call of the candidate failed: the news is about what lies behind that.
   void Failed(std::int32_t rank, std::int32_t status, const std::string& text);
   void Served(Time at);
+  // There are no more windows.
+  void Break(End end, std::int32_t rank);
 
   // --- judged_memory.cpp
   node::Status Plan(wire::JudgePlan plan);
@@ -163,6 +167,7 @@ class Judged {
   void AllReturned();
   const node::Fault* FirstFault() const;
   void FinishByFault();
+  void FinishByFailure(std::int32_t rank, const wire::JudgeNext& message);
   void Finish(End end, std::int32_t rank, std::string text);
   node::StreamId StreamOf(std::int32_t rank, std::uint64_t stream);
 

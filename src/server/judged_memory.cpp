@@ -84,6 +84,8 @@ Status Judged::PlaceCase(std::uint32_t index) {
         pinned.case_index = index;
         status = machine().AllocatePinned(rank.process, bytes, false, &pinned.memory);
         at[r][r] = pinned.memory.address;
+        if (!tensor.device && status == Status::kSuccess)
+          machine().HideFromDevices(rank.process, pinned.memory.address);
         core_.processes_.at(static_cast<std::int32_t>(r)).pinned = true;
       } else {
         status = machine().Allocate(rank.process, rank.device, bytes, &at[r][r]);

@@ -282,6 +282,16 @@ void Judged::FinishByFault() {
   Finish(end, of == core_.machine_ranks_.end() ? -1 : of->second, fault.message);
 }
 
+// A call failed on the host's side.
+void Judged::FinishByFailure(std::int32_t rank, const wire::JudgeNext& message) {
+  if (!Of(rank).forbidden.empty()) return Finish(End::kForbidden, rank, Of(rank).forbidden);
+  if (FirstFault() != nullptr) return FinishByFault();
+  run_->reply.status = message.status;
+  const bool lacking = message.status == static_cast<int>(Status::kNotSupported) ||
+                       message.status == static_cast<int>(Status::kInvalidPtx);
+  Finish(lacking ? End::kUnsupported : End::kFault, rank, Printable(message.text));
+}
+
 void Judged::GraphsOver() {
   if (FirstFault() != nullptr) return FinishByFault();
   if (machine().Busy()) {
@@ -299,9 +309,12 @@ void Judged::Deadlocked() {
     run_->reply.json = DeadlockJson(report);
     return Finish(End::kDeadlock, -1, DeadlockText(report));
   }
-  broken_.emplace().end = End::kDeadlock;
-  if (FirstFault() != nullptr) return Failed(-1, 0, {});
-  News(What::kDeadlock, -1, DeadlockText(report));
+  if (FirstFault() != nullptr) {
+    Failed(-1, 0, {});
+  } else {
+    News(What::kDeadlock, -1, DeadlockText(report));
+  }
+  Break(End::kDeadlock, -1);
 }
 
 void Judged::Finish(End end, std::int32_t rank, std::string text) {

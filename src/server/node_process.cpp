@@ -289,22 +289,24 @@ void NodeProcess::Serve(Connection& connection, std::uint32_t events) {
 }
 
 void NodeProcess::ServeControl() {
-  wire::Frame frame;
-  switch (control_reader_.Read(control_.get(), 0, &frame)) {
-    case wire::FrameReader::State::kFrame:
-      if (frame.op == wire::Op::kFinish) {
-        finish_asked_ = true;
-        finish_sequence_ = frame.sequence;
-      } else if (core_.judged() != nullptr && !core_.judged()->Received(frame)) {
-        over_ = true;
-      }
-      return;
-    case wire::FrameReader::State::kMore:
-      return;
-    case wire::FrameReader::State::kClosed:
-    case wire::FrameReader::State::kBad:
-      over_ = true;  // without a supervisor there is nobody to run for
-      return;
+  while (!over_) {
+    wire::Frame frame;
+    switch (control_reader_.Read(control_.get(), 0, &frame)) {
+      case wire::FrameReader::State::kFrame:
+        if (frame.op == wire::Op::kFinish) {
+          finish_asked_ = true;
+          finish_sequence_ = frame.sequence;
+        } else if (core_.judged() != nullptr && !core_.judged()->Received(frame)) {
+          over_ = true;
+        }
+        break;
+      case wire::FrameReader::State::kMore:
+        return;
+      case wire::FrameReader::State::kClosed:
+      case wire::FrameReader::State::kBad:
+        over_ = true;  // without a supervisor there is nobody to run for
+        return;
+    }
   }
 }
 
@@ -437,6 +439,7 @@ int RunNode(const NodeOptions& options) {
   }
   Trace trace;
   node::MachineOptions machine_options = options.machine;
+  machine_options.secret = options.secret;
   for (const std::string& text : options.faults) {
     const auto fault = node::ParseFault(text);
     if (!fault) {

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "wire/host_messages.h"
 #include "wire/op.h"
 
 namespace allranks::wire {
@@ -32,7 +33,8 @@ struct JudgeTensor {
   bool peers = false;      // every rank's can be addressed by every rank
   bool multicast = false;  // and all of them by one multicast address
   bool host = false;       // pinned host memory instead of the rank's device
-  template <class A> void Visit(A& a) { a(bytes, peers, multicast, host); }
+  bool device = true;      // of host memory: devices may use it
+  template <class A> void Visit(A& a) { a(bytes, peers, multicast, host, device); }
 };
 // Where in the bytes of Args the node writes an address.
 struct JudgeField {
@@ -214,12 +216,19 @@ struct JudgeGather {
   Blob bytes;
   template <class A> void Visit(A& a) { a(bytes); }
 };
-// Instrumented host code is about to touch memory that devices see: its time so far is charged.
+// Instrumented host code is about to touch memory that devices see: its time so far is charged, and
+// what it then reads has arrived.
 struct JudgeHostStep {
   static constexpr Op kOp = Op::kJudgeHostStep;
   using Reply = Empty;
   std::int64_t cost_ps = 0;
-  template <class A> void Visit(A& a) { a(cost_ps); }
+  std::uint64_t address = 0, size = 0;
+  bool writes = false;
+  // It has read nothing but these values for long: the reply may wait until one of them has
+  // changed, but not longer than `timeout_ps`.
+  std::vector<HostPoll::Watch> watches;
+  std::int64_t timeout_ps = 0;
+  template <class A> void Visit(A& a) { a(cost_ps, address, size, writes, watches, timeout_ps); }
 };
 
 // clang-format on

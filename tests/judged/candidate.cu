@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <cstring>
 
 struct Args {
   int rank, world;
@@ -12,9 +13,25 @@ struct Args {
   float* out;
   std::uint8_t* scratch;
   std::uint8_t* scratch_peers[2];
+  volatile unsigned* box;  // host memory, in the host window
+  unsigned* told;          // the same, but not for devices
 };
 
-enum Mode { kGood, kHostNode, kMemset, kWide, kSilent, kHang, kFault, kMalloc, kCopyOut };
+enum Mode {
+  kGood,
+  kHostNode,
+  kMemset,
+  kWide,
+  kSilent,
+  kHang,
+  kFault,
+  kMalloc,
+  kCopyOut,
+  kTalk,
+  kTalkAlone,
+  kTalkToNobody,
+  kTalkTold,
+};
 
 __device__ unsigned epoch_of_flag(const unsigned* flag) {
   unsigned value;
@@ -52,7 +69,34 @@ __global__ void hang() {
 
 __global__ void fault(float* out) { out[1ll << 40] = 1; }
 
+// The box: what the kernel says, what the host answers, and how often that has been.
+__global__ void talk(unsigned* box, float* out) {
+  const unsigned turn = box[2] + 1;
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(box), "r"(turn * 10) : "memory");
+  while (epoch_of_flag(box + 1) != turn * 10 + 1) {
+  }
+  box[2] = turn;
+  out[0] = static_cast<float>(turn);
+}
+
+extern "C" void host(const Args& args, int) {
+  if (args.mode == kTalkAlone) return;
+  const unsigned turn = args.box[2] + 1;
+  while (args.box[0] != turn * 10) {
+  }
+  std::memset(args.told, 0, 400);
+  args.told[100] = args.box[0];
+  std::memcpy(args.told, args.told + 100, 4);
+  args.box[1] = turn * 10 + 1;
+}
+
 extern "C" void launch(const Args& args, cudaStream_t stream) {
+  if (args.mode == kTalkToNobody) return;
+  if (args.mode >= kTalk) {
+    auto* box = args.mode == kTalkTold ? args.told : const_cast<unsigned*>(args.box);
+    talk<<<1, 1, 0, stream>>>(box, args.out);
+    return;
+  }
   exchange<<<args.mode == kWide ? 33 : 1, 128, 0, stream>>>(args);
   if (args.mode == kHostNode) cudaLaunchHostFunc(stream, [](void*) {}, nullptr);
   if (args.mode == kMemset) cudaMemsetAsync(args.scratch, 0, 4, stream);
@@ -64,7 +108,6 @@ extern "C" void launch(const Args& args, cudaStream_t stream) {
   if (args.mode == kCopyOut) cudaMemcpy(&word, args.scratch, sizeof word, cudaMemcpyDeviceToHost);
 }
 
-// Both ranks must have gone through here before either goes on.
 extern "C" std::size_t answer(const Args& args, void* out, std::size_t) {
   *static_cast<int*>(out) = 7 + args.rank;
   return sizeof(int);

@@ -22,10 +22,25 @@ constexpr std::uint32_t kPoison = 0xffc0dead;
 struct Args {
   std::int32_t rank, world;
   std::int64_t n, mode;
-  std::uint64_t in, out, scratch, scratch_peers[kWorld];
+  std::uint64_t in, out, scratch, scratch_peers[kWorld], box, told;
 };
-enum Mode { kGood, kHostNode, kMemset, kWide, kSilent, kHang, kFault, kMalloc, kCopyOut };
-enum Tensor { kIn, kOut, kScratch };
+enum Mode {
+  kGood,
+  kHostNode,
+  kMemset,
+  kWide,
+  kSilent,
+  kHang,
+  kFault,
+  kMalloc,
+  kCopyOut,
+  kTalk,
+  kTalkAlone,
+  kTalkToNobody,
+  kTalkTold,
+};
+enum Tensor { kIn, kOut, kScratch, kBox, kTold };
+constexpr std::size_t kToldBytes = 404;
 
 wire::JudgePlan PlanOf(Mode mode, wire::JudgeWindow window = wire::JudgeWindow::kGraph) {
   wire::JudgePlan plan;
@@ -49,6 +64,16 @@ wire::JudgePlan PlanOf(Mode mode, wire::JudgeWindow window = wire::JudgeWindow::
                 {Field::What::kOwn, offsetof(Args, scratch), kScratch, 0},
                 {Field::What::kPeer, offsetof(Args, scratch_peers), kScratch, 0},
                 {Field::What::kPeer, offsetof(Args, scratch_peers) + 8, kScratch, 1}};
+  if (window == wire::JudgeWindow::kHost) {
+    plan.host_threads = 1;
+    one.tensors.resize(5);
+    one.tensors[kBox].bytes = 64;
+    one.tensors[kTold].bytes = kToldBytes;
+    one.tensors[kBox].host = one.tensors[kTold].host = true;
+    one.tensors[kTold].device = false;
+    one.fields.push_back({Field::What::kOwn, offsetof(Args, box), kBox, 0});
+    one.fields.push_back({Field::What::kOwn, offsetof(Args, told), kTold, 0});
+  }
   return plan;
 }
 
@@ -225,6 +250,117 @@ TEST(JudgedRun, AnInputThatTheCandidateChangesIsSeen) {
   EXPECT_EQ(reply.end, End::kDone) << reply.text;
   EXPECT_EQ(reply.changed, (std::vector<std::uint8_t>{1, 1}));
 }
+
+// --- windows in which ranks act
+
+TEST(JudgedRun, AStreamWindowOfLivingRanks) {
+  std::vector<wire::JudgeRunReply> replies;
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    Session session(kWorld);
+    Prepare(session, PlanOf(kGood, wire::JudgeWindow::kStream));
+    ASSERT_EQ(session.News().what, What::kReady);
+    for (const bool drain : {false, true}) {
+      const wire::JudgeRunReply reply = Burst(session, 4, drain);
+      EXPECT_EQ(reply.end, End::kDone) << reply.text;
+      ExpectSums(session, 4);
+      for (std::size_t i = 0; i < reply.opened_ps.size(); ++i)
+        EXPECT_LT(reply.opened_ps[i], reply.closed_ps[i]);
+      for (std::size_t i = kWorld; drain && i < reply.opened_ps.size(); ++i)
+        for (std::size_t r = 0; r < kWorld; ++r)
+          EXPECT_GE(reply.opened_ps[i], reply.closed_ps[i / kWorld * kWorld - kWorld + r]);
+      replies.push_back(reply);
+    }
+    EXPECT_FALSE(session.HasNews());
+  }
+  for (const std::size_t i : {0u, 1u}) {
+    EXPECT_EQ(replies[i].opened_ps, replies[i + 2].opened_ps);
+    EXPECT_EQ(replies[i].closed_ps, replies[i + 2].closed_ps);
+  }
+}
+
+TEST(JudgedRun, HowAStreamWindowEnds) {
+  const std::pair<Mode, End> ends[] = {{kSilent, End::kDeadlock},
+                                       {kFault, End::kFault},
+                                       {kCopyOut, End::kForbidden},
+                                       {kMalloc, End::kForbidden}};
+  for (const auto& [mode, end] : ends) {
+    Session session(kWorld);
+    Prepare(session, PlanOf(mode, wire::JudgeWindow::kStream));
+    ASSERT_EQ(session.News().what, What::kReady);
+    const wire::JudgeRunReply reply = Burst(session, 2);
+    EXPECT_EQ(reply.end, end) << reply.text;
+    EXPECT_FALSE(reply.text.empty());
+  }
+}
+
+TEST(JudgedRun, AQueryIsAnsweredByRankZero) {
+  Session session(kWorld);
+  Prepare(session, PlanOf(kGood, wire::JudgeWindow::kQuery));
+  ASSERT_EQ(session.News().what, What::kReady);
+  const wire::JudgeRunReply reply = Burst(session, 1);
+  EXPECT_EQ(reply.end, End::kDone) << reply.text;
+  ASSERT_EQ(reply.answer.size(), sizeof(int));
+  int answer = 0;
+  std::memcpy(&answer, reply.answer.data(), sizeof answer);
+  EXPECT_EQ(answer, 7);
+}
+
+wire::JudgeRun Talk(std::uint32_t calls) {
+  wire::JudgeRun run;
+  run.calls = calls;
+  for (std::uint32_t i = 0; i < calls * kWorld; ++i) {
+    wire::JudgeCall& one = run.by_rank.emplace_back();
+    one.poison.push_back({kOut, kPoison});
+    one.poison.push_back({kTold, kPoison});
+    one.keep.push_back({kOut, i * 1'024, 4});
+    one.keep.push_back({kTold, i * 1'024 + 4, kToldBytes});
+  }
+  return run;
+}
+
+TEST(JudgedRun, AHostWindowHasTheTimeOfItsHostCode) {
+  constexpr std::uint32_t kCalls = 3;
+  std::vector<wire::JudgeRunReply> replies;
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    Session session(kWorld);
+    Prepare(session, PlanOf(kTalk, wire::JudgeWindow::kHost));
+    ASSERT_EQ(session.News().what, What::kReady);
+    const auto reply = session.Call(Talk(kCalls));
+    ASSERT_TRUE(reply.has_value());
+    EXPECT_EQ(reply->end, End::kDone) << reply->text;
+    for (std::uint32_t i = 0; i < kCalls * kWorld; ++i) {
+      const std::uint32_t turn = i / kWorld + 1;
+      float out = 0;
+      unsigned told[kToldBytes / 4] = {};
+      std::memcpy(&out, session.out.data() + i * 1'024, sizeof out);
+      std::memcpy(told, session.out.data() + i * 1'024 + 4, kToldBytes);
+      EXPECT_EQ(out, static_cast<float>(turn));
+      EXPECT_EQ(told[0], turn * 10);
+      EXPECT_EQ(told[1], 0u);
+      EXPECT_EQ(told[100], turn * 10);
+      // Two ways over PCIe, and then seven lines of told and five more accesses at 20 ns.
+      EXPECT_GT(reply->closed_ps[i] - reply->opened_ps[i], 1'500'000);
+    }
+    replies.push_back(*reply);
+  }
+  EXPECT_EQ(replies[0].opened_ps, replies[1].opened_ps);
+  EXPECT_EQ(replies[0].closed_ps, replies[1].closed_ps);
+}
+
+TEST(JudgedRun, HowAHostWindowEnds) {
+  const std::pair<Mode, End> ends[] = {
+      {kTalkAlone, End::kDeadlock}, {kTalkToNobody, End::kDeadlock}, {kTalkTold, End::kFault}};
+  for (const auto& [mode, end] : ends) {
+    Session session(kWorld);
+    Prepare(session, PlanOf(mode, wire::JudgeWindow::kHost));
+    ASSERT_EQ(session.News().what, What::kReady);
+    const auto reply = session.Call(Talk(1));
+    ASSERT_TRUE(reply.has_value()) << "mode " << mode;
+    EXPECT_EQ(reply->end, end) << reply->text;
+  }
+}
+
+// --- who may speak
 
 TEST(JudgedRun, ASecondClientIsTampering) {
   Session session(kWorld);

@@ -13,7 +13,8 @@ namespace allranks::server {
 
 class Client final : public Link {
  public:
-  Client(Core& core, pid_t pid) : core_(core) { core.Opened(this, pid); }
+  // `judged`: the rank whose socket it comes through, in a judged run.
+  Client(Core& core, pid_t pid, int judged = -1) : core_(core) { core.Opened(this, pid, judged); }
 
   void Send(wire::Op op, std::uint64_t sequence, const wire::Blob& payload, int reply_fd) override {
     replies_.push_back({op, sequence, payload, reply_fd});

@@ -395,6 +395,8 @@ class FakeMachine final : public node::Machine {
   }
   bool Peek(node::ProcessId, node::Address, std::span<std::byte>) const override { return false; }
   bool Poke(node::ProcessId, node::Address, std::span<const std::byte>) override { return false; }
+  Time Settled(node::ProcessId, node::Address, std::uint64_t) const override { return now_; }
+  void HideFromDevices(node::ProcessId, node::Address) override {}
   bool Stuck() const override { return !ops_.empty() && !NextEvent(); }
   std::vector<node::Waiter> Waiters() const override {
     node::Waiter waiter;
