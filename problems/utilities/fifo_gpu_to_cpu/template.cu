@@ -1,4 +1,6 @@
 // Bounded queue from many blocks to a host thread: see the statement.
+#include <cstring>
+
 #include "problem.h"
 
 // >>> edit
