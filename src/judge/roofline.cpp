@@ -49,12 +49,6 @@ bool Has(const std::vector<std::string>& list, std::string_view what) {
 
 double Ns(node::Time time) { return static_cast<double>(time) / 1000.0; }
 
-struct Rates {
-  double one_way = 0;    // payload bytes per ns, if all goes in one direction
-  double both_ways = 0;  // payload bytes per ns, in and out added up
-  double hop_ns = 0;
-};
-
 // Bytes on the wire per byte of payload: with the header alone, and with a read's request.
 double WireOneWay(const LinkKind& kind, bool copies) {
   const auto cost = [](std::int32_t packet, std::int32_t header) {
@@ -76,62 +70,6 @@ double WireBothWays(const LinkKind& kind, bool copies) {
   return least;
 }
 
-// The best of all devices of the world.
-Rates RatesOf(const Profile& profile, const problem::Problem& problem, int world) {
-  const Topology& topology = profile.topology;
-  const bool copies = Has(problem.allow, "memcpy");
-  const bool multicast = Has(problem.allow, "multicast") && profile.multicast.supported;
-  const double share = multicast ? profile.multicast.efficiency : 1;
-  const auto granted = [&](int link) {
-    const auto& kind =
-        topology
-            .kinds[static_cast<std::size_t>(topology.links[static_cast<std::size_t>(link)].kind)];
-    return problem.links.empty() || Has(problem.links, kind.name);
-  };
-  const auto in_world = [&](int vertex) {
-    const Topology::Vertex& v = topology.vertices[static_cast<std::size_t>(vertex)];
-    return v.kind != Topology::Kind::kDevice || v.index < world;
-  };
-  Rates best;
-  const int devices = std::min(world, static_cast<int>(profile.DeviceCount()));
-  for (int d = 0; d < devices; ++d) {
-    Rates rates;
-    for (std::size_t l = 0; l < topology.links.size(); ++l) {
-      const Topology::Link& link = topology.links[l];
-      if ((link.a != d && link.b != d) || !granted(static_cast<int>(l))) continue;
-      if (!in_world(link.a == d ? link.b : link.a)) continue;
-      const LinkKind& kind = topology.kinds[static_cast<std::size_t>(link.kind)];
-      const double rate = kind.gbs * kind.efficiency * share;  // GB/s are bytes per ns
-      rates.one_way += rate / WireOneWay(kind, copies);
-      rates.both_ways += 2 * rate / WireBothWays(kind, copies);
-    }
-    best.one_way = std::max(best.one_way, rates.one_way);
-    best.both_ways = std::max(best.both_ways, rates.both_ways);
-  }
-
-  node::Fabric fabric(profile, profile.CyclesToTime(profile.time.bucket_cycles));
-  node::Time hop = node::kTimeNever;
-  const auto consider = [&](int from, int to) {
-    if (from < 0 || to < 0 || from == to) return;
-    const node::Route& route = fabric.Way(from, to);
-    const bool usable = !route.ports.empty() &&
-                        std::all_of(route.ports.begin(), route.ports.end(), [&](std::uint16_t p) {
-                          return granted(fabric.ports()[p].link);
-                        });
-    if (usable) hop = std::min(hop, route.latency);
-  };
-  for (int a = 0; a < devices; ++a) {
-    for (int b = 0; b < devices; ++b) consider(a, b);
-    consider(a, fabric.HostOf(a));
-  }
-  if (hop != node::kTimeNever) {
-    // Host memory has no L2 to reach: only the way counts if the host is an end.
-    const bool host = problem.host_threads > 0 || problem.window == problem::Window::kHost;
-    best.hop_ns = Ns(hop) + (host ? 0 : Ns(profile.CyclesToTime(profile.latency.l2)) / 2);
-  }
-  return best;
-}
-
 // Before a call's first operation begins. In a burst without a graph, kernels may follow each other
 // as quickly as an early launch allows.
 double StartNs(const Profile& profile, const problem::Problem& problem, bool burst) {
@@ -144,19 +82,34 @@ double StartNs(const Profile& profile, const problem::Problem& problem, bool bur
   return Ns(first + (problem.window == problem::Window::kGraph ? launch.graph : 0));
 }
 
-double WireNs(const Rates& rates, const FloorValues& floor) {
-  const double most = std::max({floor.ingress, floor.egress, floor.busiest});
-  if (most <= 0 || rates.one_way <= 0) return 0;
-  return std::max(most / rates.one_way, (floor.ingress + floor.egress) / rates.both_ways);
+bool Granted(const Profile& profile, const problem::Problem& problem, int link) {
+  const Topology& topology = profile.topology;
+  const int kind = topology.links[static_cast<std::size_t>(link)].kind;
+  return problem.links.empty() ||
+         Has(problem.links, topology.kinds[static_cast<std::size_t>(kind)].name);
 }
 
-double MemoryNs(const Profile& profile, const FloorValues& floor) {
-  return floor.hbm / std::max(profile.bandwidth.l2_gbs, profile.bandwidth.hbm_gbs);
-}
-
-double ArithmeticNs(const Profile& profile, const FloorValues& floor, double rate) {
-  const double per_cycle = 2 * rate * kQuarters * profile.device.sms;
-  return floor.flops / per_cycle * 1000.0 / static_cast<double>(profile.device.clock_mhz);
+// The least latency between two ends of the world by granted links alone.
+double HopNs(const Profile& profile, const problem::Problem& problem, int devices) {
+  node::Fabric fabric(profile, profile.CyclesToTime(profile.time.bucket_cycles));
+  node::Time least = node::kTimeNever;
+  const auto consider = [&](int from, int to) {
+    if (from < 0 || to < 0 || from == to) return;
+    const node::Route& route = fabric.Way(from, to);
+    const bool usable = !route.ports.empty() &&
+                        std::all_of(route.ports.begin(), route.ports.end(), [&](std::uint16_t p) {
+                          return Granted(profile, problem, fabric.ports()[p].link);
+                        });
+    if (usable) least = std::min(least, route.latency);
+  };
+  for (int a = 0; a < devices; ++a) {
+    for (int b = 0; b < devices; ++b) consider(a, b);
+    consider(a, fabric.HostOf(a));
+  }
+  if (least == node::kTimeNever) return 0;
+  // Host memory has no L2 to reach: only the way counts if a host may be an end.
+  const bool host = problem.window == problem::Window::kHost;
+  return Ns(least) + (host ? 0 : Ns(profile.CyclesToTime(profile.latency.l2)) / 2);
 }
 
 }  // namespace
@@ -179,28 +132,65 @@ Result<FloorValues> FloorOf(const problem::Problem& problem, const problem::Case
   return floor;
 }
 
-double RooflineNs(const Profile& profile, const problem::Problem& problem, int world,
-                  const FloorValues& floor) {
-  const Rates rates = RatesOf(profile, problem, world);
-  const double wire = WireNs(rates, floor) + std::min(floor.hops, 1.0) * rates.hop_ns;
-  return StartNs(profile, problem, false) +
-         std::max({wire, floor.hops * rates.hop_ns, MemoryNs(profile, floor),
-                   ArithmeticNs(profile, floor, kTensorRate)});
+Roofline::Roofline(const Profile& profile, const problem::Problem& problem, int world) {
+  const Topology& topology = profile.topology;
+  const bool copies = Has(problem.allow, "memcpy");
+  const bool multicast = Has(problem.allow, "multicast") && profile.multicast.supported;
+  const double share = multicast ? profile.multicast.efficiency : 1;
+  const int devices = std::min(world, static_cast<int>(profile.DeviceCount()));
+  const auto in_world = [&](int vertex) {
+    const Topology::Vertex& v = topology.vertices[static_cast<std::size_t>(vertex)];
+    return v.kind != Topology::Kind::kDevice || v.index < world;
+  };
+  // The best of all devices of the world.
+  for (int d = 0; d < devices; ++d) {
+    double one_way = 0, both_ways = 0;
+    for (std::size_t l = 0; l < topology.links.size(); ++l) {
+      const Topology::Link& link = topology.links[l];
+      if (link.a != d && link.b != d) continue;
+      if (!in_world(link.a == d ? link.b : link.a)) continue;
+      if (!Granted(profile, problem, static_cast<int>(l))) continue;
+      const LinkKind& kind = topology.kinds[static_cast<std::size_t>(link.kind)];
+      const double rate = kind.gbs * kind.efficiency * share;  // GB/s are bytes per ns
+      one_way += rate / WireOneWay(kind, copies);
+      both_ways += 2 * rate / WireBothWays(kind, copies);
+    }
+    one_way_ = std::max(one_way_, one_way);
+    both_ways_ = std::max(both_ways_, both_ways);
+  }
+  memory_ = std::max(profile.bandwidth.l2_gbs, profile.bandwidth.hbm_gbs);
+  flops_ = 2 * kTensorRate * kQuarters * profile.device.sms *
+           static_cast<double>(profile.device.clock_mhz) / 1000.0;
+  hop_ns_ = HopNs(profile, problem, devices);
+  start_ns_ = StartNs(profile, problem, false);
+  next_ns_ = StartNs(profile, problem, true);
+  const auto width = static_cast<std::uint64_t>(profile.CyclesToTime(profile.time.bucket_cycles));
+  bucket_ns_ = static_cast<double>(std::bit_ceil(std::max<std::uint64_t>(width, 2))) / 1e3;
 }
 
-double LeastNs(const Profile& profile, const problem::Problem& problem, int world,
-               const FloorValues& floor, int calls) {
-  const Rates rates = RatesOf(profile, problem, world);
+double Roofline::WireNs(const FloorValues& floor) const {
+  const double most = std::max({floor.ingress, floor.egress, floor.busiest});
+  if (most <= 0 || one_way_ <= 0) return 0;
+  return std::max(most / one_way_, (floor.ingress + floor.egress) / both_ways_);
+}
+
+double Roofline::MemoryNs(const FloorValues& floor) const { return floor.hbm / memory_; }
+
+double Roofline::Ns(const FloorValues& floor) const {
+  const double wire = WireNs(floor) + std::min(floor.hops, 1.0) * hop_ns_;
+  return start_ns_ + std::max({wire, floor.hops * hop_ns_, MemoryNs(floor), floor.flops / flops_});
+}
+
+double Roofline::LeastNs(const FloorValues& floor, int calls) const {
   const auto count = static_cast<double>(std::max(calls, 1));
-  const auto width = static_cast<std::uint64_t>(profile.CyclesToTime(profile.time.bucket_cycles));
-  const double bucket = static_cast<double>(std::bit_ceil(std::max<std::uint64_t>(width, 2))) / 1e3;
-  const double first = StartNs(profile, problem, false),
-               next = StartNs(profile, problem, calls > 1);
-  const double hop = std::min(floor.hops, 1.0) * rates.hop_ns;
-  const double work = count * std::max({WireNs(rates, floor), MemoryNs(profile, floor),
-                                        ArithmeticNs(profile, floor, 2 * kTensorRate)});
-  const double starts = std::min(first, next) * count + floor.hops * rates.hop_ns;
-  const double transfers = std::min(first, next) + std::max(0.0, work - 2 * bucket) + hop;
+  const double start = calls > 1 ? next_ns_ : start_ns_;
+  const double work =
+      count * std::max({WireNs(floor), MemoryNs(floor), floor.flops / (2 * flops_)});
+  // In a burst, what the last call needs may have been fetched by a kernel of the call before.
+  const double last_hops = calls > 1 ? std::max(floor.hops - 1, 0.0) : floor.hops;
+  const double starts = start * count + last_hops * hop_ns_;
+  const double transfers =
+      start + std::max(0.0, work - 2 * bucket_ns_) + std::min(floor.hops, 1.0) * hop_ns_;
   return std::max(starts, transfers) / count;
 }
 
