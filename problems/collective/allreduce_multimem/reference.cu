@@ -98,7 +98,15 @@ __global__ void __launch_bounds__(kMaxThreads) AllReduce(Args args) {
   uint4* staged = reinterpret_cast<uint4*>(args.scratch + inputs);
   const std::uint16_t* in = reinterpret_cast<const std::uint16_t*>(args.in);
   for (int i = first; i < slice; i += stride) {
-    for (int at = i; at < vectors; at += slice) staged[at] = Load(in, n, at);  //@stage
+    uint4 v[kMaxRanks];
+#pragma unroll
+    for (int r = 0; r < kMaxRanks; ++r) {  // all on their way before the first is needed
+      if (r * slice + i < vectors) v[r] = Load(in, n, r * slice + i);
+    }
+#pragma unroll
+    for (int r = 0; r < kMaxRanks; ++r) {
+      if (r * slice + i < vectors) staged[r * slice + i] = v[r];  //@stage
+    }
   }
   Meet(args, 2 * call - 1);  //@first
 
@@ -113,7 +121,15 @@ __global__ void __launch_bounds__(kMaxThreads) AllReduce(Args args) {
   const uint4* summed = reinterpret_cast<const uint4*>(args.scratch + sums);
   std::uint16_t* out = reinterpret_cast<std::uint16_t*>(args.out);
   for (int i = first; i < slice; i += stride) {
-    for (int at = i; at < vectors; at += slice) Store(out, n, at, summed[at]);
+    uint4 v[kMaxRanks];
+#pragma unroll
+    for (int r = 0; r < kMaxRanks; ++r) {
+      if (r * slice + i < vectors) v[r] = summed[r * slice + i];
+    }
+#pragma unroll
+    for (int r = 0; r < kMaxRanks; ++r) {
+      if (r * slice + i < vectors) Store(out, n, r * slice + i, v[r]);
+    }
   }
   if (threadIdx.x == 0) mine->calls[blockIdx.x] = call;  //@advance
 }
