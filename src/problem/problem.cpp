@@ -173,7 +173,7 @@ void ReadTensor(const std::string& name, const toml::node* node, const Values& n
   if (tensor.dir == Tensor::Dir::kSymmetric) {
     tensor.type = Type::kU8;
     tensor.type_name = CudaNameOf(Type::kU8);
-    tensor.peers = true;
+    tensor.peers = !tensor.host;  // a host's memory is for its own rank
     const toml::node* bytes = section.Find("bytes", Section::kRequired, "an expression");
     if (bytes != nullptr) ReadExpression(section, "bytes", bytes, names, &tensor.bytes);
   } else {

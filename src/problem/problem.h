@@ -46,7 +46,7 @@ struct Tensor {
   std::string type_name;          // as solutions write it: "T" of [vary], or CUDA's name
   std::vector<Expression> shape;  // in/out; symmetric memory has `bytes`
   Expression bytes;
-  bool peers = false;      // Args has NAME_peers[kMaxRanks]; symmetric memory always
+  bool peers = false;      // Args has NAME_peers[kMaxRanks]; symmetric memory of devices always
   bool multicast = false;  // Args has NAME_multicast
   bool host = false;       // pinned host memory
   bool changes = false;    // an input that the call may overwrite
