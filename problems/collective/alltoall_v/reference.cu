@@ -144,7 +144,7 @@ __global__ void Exchange(Args args) {
 
   // Wait for everybody's counts: where this rank's rows begin depends on those of lower ranks, and
   // whose counts are here has entered the call.
-  if (pair) {
+  if (pair && a != rank) {
     const std::uint64_t* word = &mine->table[call % 2][a][b];
     std::uint64_t value;
     do {

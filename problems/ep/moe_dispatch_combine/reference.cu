@@ -41,8 +41,8 @@ __device__ inline std::uint64_t LoadRelaxedSys(const std::uint64_t* word) {
 // while the plan is made; a count stands beside the number of the call in one word and needs none.
 //
 // Back to back: `calls` and all flags only grow. A rank leaves when every peer has said that it has
-// finished, so nobody is touched outside of a call. Counts alternate between two places: who writes
-// those of call k+2 has seen all peers in call k+1, hence out of call k.
+// finished, so nobody is touched outside of a call, and counts are not replaced before all have
+// read them: combine begins when dispatch has ended.
 constexpr int kSenders = 32;   // CTAs of dispatch
 constexpr int kShare = 8;      // tokens of one of them, at most: 256 / 32
 constexpr int kReaders = 64;   // CTAs of combine
@@ -56,11 +56,11 @@ struct alignas(16) Way {
 };
 
 struct Board {
-  std::uint64_t calls[kReaders];                  // by CTA of combine: calls it has finished
-  std::uint64_t entered[kMaxRanks];               // by peer: the call it has entered
-  std::uint64_t counts[2][kMaxRanks][kMaxRanks];  // by source and destination: call, rows
-  std::uint64_t done[kMaxRanks][kReaders];        // by peer and its CTA: the call it has finished
-  Way ways[kThreads];                             // own: by token
+  std::uint64_t calls[kReaders];               // by CTA of combine: calls it has finished
+  std::uint64_t entered[kMaxRanks];            // by peer: the call it has entered
+  std::uint64_t counts[kMaxRanks][kMaxRanks];  // by source and destination: call, rows
+  std::uint64_t done[kMaxRanks][kReaders];     // by peer and its CTA: the call it has finished
+  Way ways[kThreads];                          // own: by token
 };
 
 __device__ Board* BoardOf(const Args& args, int rank) {
@@ -138,11 +138,11 @@ __global__ void __launch_bounds__(kThreads) Push(Args args, int per) {
     if (blockIdx.x == 0) {
       std::uint64_t count = 0;
       for (int w = 0; w < kWarps; ++w) count += plan.by_warp[w][b];
-      StoreRelaxedSys(&BoardOf(args, a)->counts[call % 2][rank][b], call << 32 | count);  //@tell
+      StoreRelaxedSys(&BoardOf(args, a)->counts[rank][b], call << 32 | count);  //@tell
     }
     std::uint64_t value;
     do {
-      value = LoadRelaxedSys(&mine->counts[call % 2][a][b]);
+      value = LoadRelaxedSys(&mine->counts[a][b]);
     } while (value >> 32 < call);  //@hear
     counts[a][b] = static_cast<std::int32_t>(value);
     while (LoadAcquireSys(&mine->entered[a]) < call) {  //@enter
