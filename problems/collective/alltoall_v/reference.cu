@@ -33,14 +33,14 @@ __device__ inline std::uint64_t LoadRelaxedSys(const std::uint64_t* word) {
 // may be written". From the whole table of counts a rank computes where its rows belong at each
 // peer, and writes them there in place; nothing is staged.
 //
-// CTAs are (peer, part): a part is a slice of the rows for one peer. Bulk copies move the bytes, by
-// one thread per CTA, through a ring of stages in shared memory: large packets on the link, and the
-// first stages load while the peers are still coming.
+// CTAs are (peer, part), of one warp: a part is a slice of the rows for one peer. Bulk copies move
+// the bytes, by one thread per CTA, through a ring of stages in shared memory: large packets on the
+// link, and the first stages load while the peers are still coming.
 //
 // Back to back: `calls` and all flags only grow. A CTA ends when the same part of its peer's rows
 // is here, so a rank leaves when everything is. Tables of counts alternate between two places: who
 // writes the table of call k+2 has seen the peer in call k+1, hence out of call k.
-constexpr int kParts = 8;
+constexpr int kParts = 4;
 constexpr int kStages = 4;
 constexpr int kStageBytes = 16384;
 
@@ -110,53 +110,51 @@ struct Ring {
 __global__ void Exchange(Args args) {
   extern __shared__ __align__(128) std::uint8_t stages[];
   __shared__ __align__(8) std::uint64_t full[kStages];
-  __shared__ std::int64_t counts[kMaxRanks][kMaxRanks];  // by source and destination
+  __shared__ std::int64_t mine_to[kMaxRanks];  // rows of this rank for each destination
+  __shared__ std::int64_t to_peer[kMaxRanks];  // rows of each source for `peer`
   const int peer = blockIdx.x / kParts, part = blockIdx.x % kParts;
-  const int rank = args.rank, world = args.world;
-  const int a = threadIdx.x / kMaxRanks, b = threadIdx.x % kMaxRanks;
-  const bool pair = a < world && b < world;
+  const int rank = args.rank, world = args.world, lane = threadIdx.x;
   const std::int64_t row_bytes = args.quads * 16;
   Board* mine = BoardOf(args, rank);
   const std::uint64_t call = mine->calls[blockIdx.x] + 1;  //@epoch
 
-  // Tell every peer this rank's counts, each beside the number of the call: one word is enough.
-  if (blockIdx.x == 0 && pair) {
-    std::uint64_t* word = &BoardOf(args, a)->table[call % 2][rank][b];  //@buffer
-    StoreReleaseSys(word, call << 32 | args.counts[b]);                 //@publish
+  // Tell the peer all of this rank's counts, each beside the number of the call: no second flag.
+  if (lane < world) {
+    mine_to[lane] = args.counts[lane];
+    std::uint64_t* word = &BoardOf(args, peer)->table[call % 2][rank][lane];
+    if (part == 0) StoreReleaseSys(word, call << 32 | mine_to[lane]);  //@publish
   }
+  __syncwarp();  //@own
 
   // This CTA's slice of the rows for `peer`, and its first stages. What the peer has no room for is
   // not known yet.
-  if (a == rank && b < world) counts[rank][b] = args.counts[b];
-  __syncthreads();  //@own
   std::int64_t first = 0;
-  for (int i = 0; i < peer; ++i) first += counts[rank][i];  //@first
-  const std::int64_t begin = counts[rank][peer] * part / kParts;
-  const std::int64_t end = counts[rank][peer] * (part + 1) / kParts;  //@slice
+  for (int i = 0; i < peer; ++i) first += mine_to[i];  //@first
+  const std::int64_t begin = mine_to[peer] * part / kParts;
+  const std::int64_t end = mine_to[peer] * (part + 1) / kParts;  //@slice
   Ring ring{stages, full,
             reinterpret_cast<const std::uint8_t*>(args.in) + (first + begin) * row_bytes,
             (end - begin) * row_bytes};
   std::int64_t loaded = 0;
-  if (threadIdx.x == 0) {
+  if (lane == 0) {
     ring.Init();
     while (loaded < ring.chunks() && loaded < kStages) ring.Load(loaded++);
   }
 
-  // Wait for everybody's counts: where this rank's rows begin depends on those of lower ranks, and
-  // whose counts are here has entered the call.
-  if (pair && a != rank) {
-    const std::uint64_t* word = &mine->table[call % 2][a][b];
+  // Where this rank's rows begin at the peer depends on those of lower ranks; and whose counts are
+  // here has entered the call.
+  if (lane < world) {
     std::uint64_t value;
     do {
-      value = LoadAcquireSys(word);  //@look
+      value = LoadAcquireSys(&mine->table[call % 2][lane][peer]);  //@look
     } while (value >> 32 < call);  //@enter
-    counts[a][b] = static_cast<std::uint32_t>(value);
+    to_peer[lane] = static_cast<std::uint32_t>(value);
   }
-  __syncthreads();  //@known
+  __syncwarp();  //@known
 
-  if (threadIdx.x == 0) {
+  if (lane == 0) {
     std::int64_t place = begin;
-    for (int i = 0; i < rank; ++i) place += counts[i][peer];  //@place
+    for (int i = 0; i < rank; ++i) place += to_peer[i];  //@place
     const std::int64_t fit = max(args.room - place, 0l);
     if (end - begin > fit) ring.bytes = fit * row_bytes;  //@room
     std::uint8_t* to = reinterpret_cast<std::uint8_t*>(args.out_peers[peer]) + place * row_bytes;
@@ -170,26 +168,26 @@ __global__ void Exchange(Args args) {
         ring.Load(loaded++);
       }
     }
-    for (std::int64_t i = chunks; i < loaded; ++i) ring.Await(i);   // those there was no room for
+    for (std::int64_t i = chunks; i < loaded; ++i) ring.Await(i);  // those there was no room for
+    if (peer == rank && part == 0) {
+      std::int64_t left = args.room;
+      for (int i = 0; i < world; ++i) {
+        const std::int64_t rows = min(to_peer[i], left);
+        args.arrived[i] = static_cast<std::int32_t>(rows);
+        left -= rows;
+      }
+    }
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");       //@complete
     StoreReleaseSys(&BoardOf(args, peer)->done[rank][part], call);  //@done
     while (LoadAcquireSys(&mine->done[peer][part]) < call) {        //@wait
     }
     mine->calls[blockIdx.x] = call;  //@advance
   }
-  if (blockIdx.x == 0 && threadIdx.x == 32) {
-    std::int64_t left = args.room;
-    for (int i = 0; i < world; ++i) {
-      const std::int64_t rows = min(counts[i][rank], left);
-      args.arrived[i] = static_cast<std::int32_t>(rows);
-      left -= rows;
-    }
-  }
 }
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   cudaFuncSetAttribute(Exchange, cudaFuncAttributeMaxDynamicSharedMemorySize,
                        kStages * kStageBytes);
-  Exchange<<<args.world * kParts, kMaxRanks * kMaxRanks, kStages * kStageBytes, stream>>>(args);
+  Exchange<<<args.world * kParts, 32, kStages * kStageBytes, stream>>>(args);
 }
 // <<< edit
