@@ -417,8 +417,7 @@ void MachineImpl::HostWrote(ProcessId id, Time at) {
   for (const auto& [base, mapping] : process.table.all()) {
     if (!mapping.object->HostVisible()) continue;
     Object& object = *mapping.object;
-    for (std::size_t i = 0; i < object.watches.size(); ++i) {
-      const Watch watch = object.watches[i];
+    for (const Watch& watch : object.watches.All()) {
       if (watch.path == nullptr) continue;
       if (!watch.path->parked->reads[watch.index].Current()) {
         world_.NotifyWrite(object, watch.offset, watch.size, at, at + world_.costs.host);
@@ -447,7 +446,7 @@ std::uint64_t MachineImpl::WatchHost(ProcessId id, std::span<const HostWatch> wa
     std::uint64_t seen = 0;
     std::memcpy(&seen, &watch.seen, size);
     now_different |= value != seen;
-    object.watches.push_back({offset, size, nullptr, number, 0});
+    object.watches.Add({offset, size, nullptr, number, 0});
     watching.objects.push_back(mapping->object);
   }
   host_watches_.emplace(number, std::move(watching));
@@ -459,9 +458,8 @@ void MachineImpl::Unwatch(std::uint64_t number) {
   const auto it = host_watches_.find(number);
   if (it == host_watches_.end()) return;
   for (const auto& object : it->second.objects) {
-    std::erase_if(object->watches, [number](const Watch& watch) {
-      return watch.path == nullptr && watch.host == number;
-    });
+    object->watches.EraseIf(
+        [number](const Watch& watch) { return watch.path == nullptr && watch.host == number; });
   }
   host_watches_.erase(it);
 }

@@ -161,7 +161,7 @@ bool MachineImpl::HasValue(Operation& op) {
   HostWatching watching;
   watching.objects.push_back(place.object);
   watching.changed = [this, id = op.id](Time) { StepValues(id); };
-  object.watches.push_back({place.offset, width, nullptr, op.watch, 0});
+  object.watches.Add({place.offset, width, nullptr, op.watch, 0});
   host_watches_.emplace(op.watch, std::move(watching));
   if (seen != newest) {  // something is on its way already
     const Time visible = object.late.Next(place.offset, width, world_.now);

@@ -20,6 +20,7 @@
 #include "node/machine.h"
 #include "node/status.h"
 #include "node/time.h"
+#include "node/watches.h"
 
 namespace allranks::node {
 
@@ -52,15 +53,6 @@ inline constexpr int kDeviceArenas = 128;
 inline constexpr Address kReservedArena = 0x1000'0000'0000;
 inline constexpr std::uint64_t kReservedSize = 0x1000'0000'0000;
 
-// Somebody who waits for bytes of an object to change.
-struct Watch {
-  std::uint64_t offset = 0;
-  std::uint32_t size = 0;
-  Path* path = nullptr;     // a parked path ...
-  std::uint64_t host = 0;   // ... or a host watch
-  std::uint32_t index = 0;  // which of the waiter's reads this is
-};
-
 struct FreeDeleter {
   void operator()(std::uint32_t* stamps) const { std::free(stamps); }
 };
@@ -86,7 +78,7 @@ struct Object {
   int fd = -1;
   std::string name;  // for reports
   int mappings = 0;
-  std::vector<Watch> watches;
+  Watches watches;
   LateWrites late;
   mutable L2Stamps stamps;  // per line of 128 bytes (World::Touch); made on first use
   // Mapped into its process, which can change it at any time.

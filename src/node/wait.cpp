@@ -374,8 +374,7 @@ void World::Park(Path& path, SpinState& spin, std::uint64_t skip) {
   spin.due = false;
   for (std::size_t i = 0; i < spin.reads.size(); ++i) {
     const SpinRead& read = spin.reads[i];
-    read.object->watches.push_back(
-        {read.offset, read.size, &path, 0, static_cast<std::uint32_t>(i)});
+    read.object->watches.Add({read.offset, read.size, &path, 0, static_cast<std::uint32_t>(i)});
   }
   const Device& device = *path.warp->cta->launch->device;
   for (SpinRead& read : spin.reads) {
@@ -434,13 +433,10 @@ void World::Schedule(Path& path, std::uint64_t skip, bool by_timer) {
 
 void World::NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size, Time time,
                         Time visible) {
-  // By index: waking changes nothing here, but a host's callback might add watches.
-  for (std::size_t i = 0; i < object.watches.size(); ++i) {
-    const Watch watch = object.watches[i];
-    if (watch.offset >= offset + size || offset >= watch.offset + watch.size) continue;
+  object.watches.ForEachOn(offset, size, [&](const Watch& watch) {
     if (watch.path == nullptr) {
       if (on_host_watch) on_host_watch(watch.host, visible);
-      continue;
+      return;
     }
     const SpinState& spin = *watch.path->parked;
     const SpinRead& read = spin.reads[watch.index];
@@ -451,7 +447,7 @@ void World::NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size
     const std::uint64_t j =
         wait <= 0 ? 0 : static_cast<std::uint64_t>((wait + spin.period - 1) / spin.period);
     Schedule(*watch.path, j, false);
-  }
+  });
 }
 
 void World::Unpark(Path& path) {
@@ -459,10 +455,8 @@ void World::Unpark(Path& path) {
   LoadLinks(*path.parked, -1);
   if (listener != nullptr) Tell(path, false, std::max(path.clock, now));
   for (const SpinRead& read : path.parked->reads) {
-    auto& watches = read.object->watches;
-    watches.erase(std::remove_if(watches.begin(), watches.end(),
-                                 [&](const Watch& watch) { return watch.path == &path; }),
-                  watches.end());
+    read.object->watches.EraseAt(read.offset,
+                                 [&](const Watch& watch) { return watch.path == &path; });
   }
   path.parked = nullptr;
 }
@@ -507,7 +501,7 @@ void World::Forget(const Object& object) {
 }
 
 void World::WakeAll(Object& object) {
-  const std::vector<Watch> watches = object.watches;
+  const std::vector<Watch> watches = object.watches.All();
   for (const Watch& watch : watches) {
     if (watch.path != nullptr) {
       NotifyWrite(object, watch.offset, watch.size, now, now);
@@ -523,7 +517,7 @@ void World::WakeAll(Object& object) {
     QueuePath(path, at);
   }
   // Hosts and streams wait on: the object may live, and be written, under another address.
-  std::erase_if(object.watches, [](const Watch& watch) { return watch.path != nullptr; });
+  object.watches.EraseIf([](const Watch& watch) { return watch.path != nullptr; });
   Forget(object);
 }
 
