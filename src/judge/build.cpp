@@ -24,8 +24,8 @@ SandboxLimits CompilerLimits() {
   limits.memory_bytes = 3ull << 30;
   limits.file_bytes = 256ull << 20;
   limits.processes = 64;
-  limits.cpu = std::chrono::seconds(60);
-  limits.wall = std::chrono::seconds(180);
+  limits.cpu = std::chrono::seconds(20);
+  limits.wall = std::chrono::seconds(60);
   limits.output_bytes = 1 << 20;
   return limits;
 }

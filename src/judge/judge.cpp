@@ -92,9 +92,10 @@ wire::JudgeCase WireCase(const Problem& problem, const Case& one) {
   for (const Tensor& tensor : problem.tensors) {
     const bool symmetric = tensor.dir == Tensor::Dir::kSymmetric;
     made.tensors.push_back({.bytes = problem::BytesOf(problem, tensor, one),
-                            .peers = tensor.peers || symmetric,
+                            .peers = tensor.peers,
                             .multicast = tensor.multicast,
-                            .host = tensor.host});
+                            .host = tensor.host,
+                            .device = symmetric || !tensor.host});
   }
   return made;
 }
@@ -230,7 +231,7 @@ bool Trial::RunWorld(int world, const std::string& profile,
         (std::filesystem::path(request_.profile).parent_path() / (profile + ".toml")).string();
   options.program = program_;
   options.folder = scratch_->path();
-  options.calls = problem_.calls;
+  if (problem_.window != problem::Window::kQuery) options.calls = problem_.calls;
   options.secret = drawers_[0].Secret(fmt::format("handles of world {}", world));
   if (world == judgement_.cases.back().what.world) options.trace_fd = trace_.get();
   for (const std::size_t i : indices) {
