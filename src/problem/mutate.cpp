@@ -99,18 +99,14 @@ Place Trimmed(const std::string& mask, std::size_t begin, std::size_t end) {
   return {begin, end - begin};
 }
 
-// The number that counts in a statement: the bound of its comparison, else what is assigned or
-// returned, else the last argument of its call.
-std::optional<Place> Amount(const std::string& mask) {
-  if (const auto comparison = Comparison(mask, true)) {
-    const std::size_t begin = comparison->at + comparison->length;
-    return Trimmed(mask, begin, OperandEnd(mask, begin, false));
-  }
-  std::smatch match;
-  if (std::regex_search(mask, match, std::regex(" [-+*/%|&^]?= |\\breturn "))) {
-    const auto begin = static_cast<std::size_t>(match.position() + match.length());
-    return Trimmed(mask, begin, OperandEnd(mask, begin, true));
-  }
+std::optional<Place> BoundOf(const std::string& mask, bool with_equality) {
+  const auto comparison = Comparison(mask, with_equality);
+  if (!comparison) return std::nullopt;
+  const std::size_t begin = comparison->at + comparison->length;
+  return Trimmed(mask, begin, OperandEnd(mask, begin, false));
+}
+
+std::optional<Place> LastArgument(const std::string& mask) {
   if (std::regex_search(mask, std::regex("\\basm\\b"))) return std::nullopt;
   const std::size_t close = mask.rfind(");");
   if (close == std::string::npos) return std::nullopt;
@@ -125,6 +121,21 @@ std::optional<Place> Amount(const std::string& mask) {
     }
   }
   return std::nullopt;
+}
+
+// The number that counts in a statement: the bound of its comparison, else what is assigned or
+// returned, else the last argument of its call. An equality counts only in a loop or if there is
+// nothing else: it mostly says which thread does it.
+std::optional<Place> Amount(const std::string& mask) {
+  const bool loop = std::regex_search(mask, std::regex("^\\s*(\\}\\s*while|while|for)\\b"));
+  if (const auto bound = BoundOf(mask, loop)) return bound;
+  std::smatch match;
+  if (std::regex_search(mask, match, std::regex(" [-+*/%|&^]?= |\\breturn "))) {
+    const auto begin = static_cast<std::size_t>(match.position() + match.length());
+    return Trimmed(mask, begin, OperandEnd(mask, begin, true));
+  }
+  if (const auto argument = LastArgument(mask)) return argument;
+  return BoundOf(mask, true);
 }
 
 std::string WithAmount(const std::string& code,
