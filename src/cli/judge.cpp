@@ -78,9 +78,7 @@ int JudgeCommand::Run() const {
   const JudgeOptions& options = options_;
   if (options.solution.empty() == options.compare.empty())
     return Usage("give the candidate with --solution FILE, or two with --compare A B");
-  const Result<std::string> folder = FindProblem(options.problem, options.problems_dir);
-  if (!folder) return Usage(folder.error().message);
-  Result<problem::Problem> problem = problem::Load(*folder);
+  const Result<problem::Problem> problem = FindProblem(options.problem, options.problems_dir);
   if (!problem) return Usage(problem.error().message);
   Result<std::string> profile = FindProfile(options.profile);
   if (!profile) return Usage(profile.error().message);

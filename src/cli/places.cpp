@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "problem/problem.h"
 #include "problem/reader.h"
 
 namespace allranks::cli {
@@ -53,7 +52,7 @@ std::vector<std::string> ProblemFolders(const std::string& own) {
   return folders;
 }
 
-Result<std::string> FindProblem(const std::string& name, const std::string& own) {
+Result<problem::Problem> FindProblem(const std::string& name, const std::string& own) {
   std::error_code error;
   const auto is_problem = [&](const fs::path& folder) {
     return fs::is_regular_file(folder / "problem.toml", error);
@@ -62,16 +61,23 @@ Result<std::string> FindProblem(const std::string& name, const std::string& own)
   std::vector<std::string> known;
   for (const fs::path root : ProblemFolders(own)) {
     if (name.find('/') != std::string::npos && is_problem(root / name))
-      return (root / name).string();
+      return problem::Load(root / name);
     for (const fs::path& folder : problem::Find(root)) {
-      if (folder.filename() == name) return folder.string();
+      if (folder.filename() == name) return problem::Load(folder);
       known.push_back(folder.filename().string());
     }
     tried += "\n  " + root.string();
   }
-  if (name.find('/') != std::string::npos && is_problem(name)) return fs::absolute(name).string();
+  if (name.find('/') != std::string::npos && is_problem(name)) return problem::Load(name);
   return Fail("no problem named '{}'{}; looked in{}", name, problem::DidYouMean(name, known),
               tried);
+}
+
+std::string IncludeFolder() {
+  std::error_code error;
+  const fs::path installed = fs::path(OwnPath()).parent_path().parent_path() / "include";
+  if (fs::is_directory(installed / "allranks", error)) return installed.string();
+  return ALLRANKS_INCLUDE_DIR;
 }
 
 Result<std::string> FindShim() {

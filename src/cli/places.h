@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "problem/problem.h"
 
 namespace allranks::cli {
 
@@ -20,8 +21,11 @@ Result<std::string> FindProfile(const std::string& name);
 
 // Where problems are looked for by name: `own` alone, if it is not empty.
 std::vector<std::string> ProblemFolders(const std::string& own);
-// The folder of a problem given by its slug, by category/slug, or by path.
-Result<std::string> FindProblem(const std::string& name, const std::string& own);
+// A problem given by its slug, by category/slug, or by path.
+Result<problem::Problem> FindProblem(const std::string& name, const std::string& own);
+
+// The folder whose allranks/ has the headers of solutions and oracles.
+std::string IncludeFolder();
 
 // The folder with liballranks_host.so, libcuda.so.1 and libcudart.so.13.
 Result<std::string> FindShim();

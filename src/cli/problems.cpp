@@ -27,16 +27,28 @@ list   slug, category, level, window, timed cases, mutants, title
 show   rules, what a solution gets, tensors and floors by case, mutants.
        With --header the problem.h that a solution includes, with --template the file to complete
 new    writes a folder CATEGORY/SLUG: a complete small problem to change into another one
+check  judges everything in a problem's folder: reference, baseline and alternates must pass at every
+       case, the untouched template must fail, controls and mutants must get their verdicts, a second
+       run of the reference must be the same, and reference.lock must hold. A line per item: ok, FAIL,
+       or wait (a race that outputs do not show, to be found by a checker); then the reference's
+       times beside the roofline; then a table
+export writes an ordinary CUDA program into a folder: SLUG with a solution, its oracle and all timed
+       and visible cases, to be built by its build.sh and run on a machine with GPUs. The solution
+       is not isolated there
 
 SLUG may also be the path of a folder, with a / in it.
 
-Exit codes: 0; 2 wrong usage, or a problem that is missing or wrong.
+Exit codes: 0; 1 if a problem does not keep its word (check); 2 wrong usage, or a problem that is
+missing or wrong.
 
 Environment:
   ALLRANKS_PROBLEMS  a folder to look for problems in first
 
 The JSON of list has the members version, problems[] (slug, category, level, library, family, title,
-  split, window, folder, timed, visible, drawn, mutants) and errors[])";
+  split, window, folder, timed, visible, drawn, mutants) and errors[].
+That of check has version, problems[]: slug, ok, faults[], lock, mutants{written, caught, waiting},
+  items[] (name, expected, needs_checker, verdict, ok, text, score, cpu_s),
+  timed[] (case, isolated_ns, call_ns, roofline_ns))";
 
 const char* NameOf(problem::Window window) {
   switch (window) {
@@ -115,11 +127,13 @@ void PrintCases(const Problem& problem) {
 }  // namespace
 
 ProblemsCommand::ProblemsCommand(CLI::App* app) {
-  command_ = app->add_subcommand("problems", "List, show and make problems");
+  command_ = app->add_subcommand("problems", "List, show, make and check problems");
   command_->footer(kHelp);
-  command_->formatter(
-      std::make_shared<UsageFormatter>("problems list [--category C] [--json] | show "
-                                       "[--header|--template] SLUG | new CATEGORY/SLUG"));
+  command_->formatter(std::make_shared<UsageFormatter>(
+      "problems list [--category C] [--json] | show "
+      "[--header|--template] SLUG | new CATEGORY/SLUG | "
+      "check [OPTIONS] SLUG... | "
+      "export SLUG --target hardware --solution FILE --out FOLDER"));
   command_->require_subcommand(1);
   const auto add_folder = [this](CLI::App* part) {
     part->add_option("--problems-dir", options_.folder,
@@ -139,11 +153,40 @@ ProblemsCommand::ProblemsCommand(CLI::App* app) {
   new_ = command_->add_subcommand("new", "Make a folder for a new problem");
   new_->add_option("CATEGORY/SLUG", options_.name, "Which one")->required();
   add_folder(new_);
+  check_ = command_->add_subcommand("check", "Whether problems keep their word");
+  check_->add_option("SLUG", options_.names, "Names or folders")->option_text("...");
+  check_->add_flag("--all", options_.all, "All problems");
+  check_->add_flag("--update", options_.update,
+                   "Write reference.lock instead of comparing with it");
+  check_->add_option("--only", options_.only, "Only items with TEXT in their names")
+      ->option_text("TEXT");
+  check_->add_option("--profile", options_.profile, "The simulated hardware")
+      ->option_text("PROFILE [h100x8]");
+  check_->add_option("-j", options_.workers, "Items judged side by side")
+      ->option_text("N [cores]")
+      ->check(CLI::Range(1, 256));
+  check_->add_flag("--json", options_.json, "Print the result as JSON");
+  add_folder(check_);
+  export_ = command_->add_subcommand("export", "Write a program for a machine with GPUs");
+  export_->add_option("SLUG", options_.name, "Name or folder")->required();
+  export_->add_option("--target", options_.target, "What for")
+      ->option_text("hardware")
+      ->check(CLI::IsMember({"hardware"}))
+      ->required();
+  export_->add_option("--solution", options_.solution, "The solution: a whole file or a region")
+      ->option_text("FILE")
+      ->required();
+  export_->add_option("--out", options_.out, "A folder that does not exist yet")
+      ->option_text("FOLDER")
+      ->required();
+  add_folder(export_);
 }
 
 int ProblemsCommand::Run() const {
   if (list_->parsed()) return ProblemsList(options_);
   if (show_->parsed()) return ProblemsShow(options_);
+  if (check_->parsed()) return ProblemsCheck(options_);
+  if (export_->parsed()) return ProblemsExport(options_);
   return ProblemsNew(options_);
 }
 
@@ -201,9 +244,7 @@ int ProblemsShow(const ProblemsOptions& options) {
     fmt::print(stderr, "allranks: {}\n", message);
     return kExitUsage;
   };
-  const auto folder = FindProblem(options.name, options.folder);
-  if (!folder) return fail(folder.error().message);
-  const auto problem = problem::Load(*folder);
+  const auto problem = FindProblem(options.name, options.folder);
   if (!problem) return fail(problem.error().message);
   if (options.header) {
     fmt::print("{}", problem::RenderHeader(*problem));

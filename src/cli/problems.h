@@ -9,18 +9,19 @@
 namespace allranks::cli {
 
 struct ProblemsOptions {
-  std::string folder;              // --problems-dir
-  std::string category;            // list
-  bool json = false;               // list, check
-  std::string name;                // show, new, export
-  bool header = false;             // show: problem.h
-  bool template_text = false;      // show: template.cu
-  std::vector<std::string> names;  // check
-  bool all = false;                // check
-  bool update = false;             // check: write reference.lock
-  std::string only;                // check: items whose names contain it
-  std::string profile = "h100x8";  // check
-  int workers = 0;                 // check: -j
+  std::string folder;                 // --problems-dir
+  std::string category;               // list
+  bool json = false;                  // list, check
+  std::string name;                   // show, new, export
+  std::string target, solution, out;  // export
+  bool header = false;                // show: problem.h
+  bool template_text = false;         // show: template.cu
+  std::vector<std::string> names;     // check
+  bool all = false;                   // check
+  bool update = false;                // check: write reference.lock
+  std::string only;                   // check: items whose names contain it
+  std::string profile = "h100x8";     // check
+  int workers = 0;                    // check: -j
 };
 
 // The command with its options; tells itself to `app`.
@@ -37,11 +38,15 @@ class ProblemsCommand {
   CLI::App* list_;
   CLI::App* show_;
   CLI::App* new_;
+  CLI::App* check_;
+  CLI::App* export_;
 };
 
 // Each returns an exit code.
 int ProblemsList(const ProblemsOptions& options);
 int ProblemsShow(const ProblemsOptions& options);
 int ProblemsNew(const ProblemsOptions& options);
+int ProblemsCheck(const ProblemsOptions& options);
+int ProblemsExport(const ProblemsOptions& options);
 
 }  // namespace allranks::cli

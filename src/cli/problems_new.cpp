@@ -1,5 +1,5 @@
-// `allranks problems new`: the folder of a new problem. What it writes (starter/) is a complete
-// small problem, so that its author changes something that works.
+// `allranks problems new`: the folder of a new problem. What it writes (share/starter) is a
+// complete small problem, so that its author changes something that works.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,0 +1,163 @@
+// Gathers the sources of a problem, and decides on their judgements.
+#include "cli/check_items.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "problem/source.h"
+
+namespace allranks::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using judge::Verdict;
+using Kind = CheckItem::Kind;
+
+constexpr std::size_t kLeastMutants = 12;
+constexpr std::size_t kLeastAlternates = 2;
+constexpr std::string_view kVerdictLine = "// verdict: ";
+
+std::vector<fs::path> Sources(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".cu") found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+CheckItem ItemOf(Kind kind, std::string name, std::string expected, const fs::path& path) {
+  CheckItem item;
+  item.kind = kind;
+  item.name = std::move(name);
+  item.expected = std::move(expected);
+  auto text = problem::ReadFile(path);
+  if (text) {
+    item.source = std::move(*text);
+  } else {
+    item.error = text.error().message;
+  }
+  return item;
+}
+
+// A control says in its first line what it must get; that line is no part of the candidate.
+void TakeVerdict(CheckItem* item) {
+  const std::size_t end = item->source.find('\n');
+  const std::string line = item->source.substr(0, end);
+  if (line.starts_with(kVerdictLine)) {
+    item->expected = line.substr(kVerdictLine.size());
+    item->expected.erase(item->expected.find_last_not_of(" \r") + 1);
+    item->source.erase(0, end == std::string::npos ? end : end + 1);
+  }
+  const auto& known = problem::Verdicts();
+  if (std::find(known.begin(), known.end(), item->expected) == known.end())
+    item->error = "its first line is not '// verdict: ' and a verdict";
+}
+
+// Verdicts that say nothing of what a candidate computes.
+bool IsNoAnswer(Verdict verdict) {
+  return verdict == Verdict::kInternalError || verdict == Verdict::kUnsupported ||
+         verdict == Verdict::kCompileError || verdict == Verdict::kEditViolation;
+}
+
+}  // namespace
+
+std::vector<CheckItem> ItemsOf(const problem::Problem& problem, std::vector<std::string>* faults) {
+  const fs::path& folder = problem.folder;
+  std::vector<CheckItem> items;
+  items.push_back(ItemOf(Kind::kReference, "reference", "pass", folder / "reference.cu"));
+  items.push_back(ItemOf(Kind::kBaseline, "baseline", "pass", folder / "baseline.cu"));
+  std::size_t alternates = 0;
+  for (const fs::path& path : Sources(folder / "alternates")) {
+    ++alternates;
+    items.push_back(ItemOf(Kind::kAlternate, "alternate " + path.stem().string(), "pass", path));
+  }
+  items.push_back(ItemOf(Kind::kRepeat, "reference again", "pass", folder / "reference.cu"));
+  items.push_back(ItemOf(Kind::kTemplate, "template", "fail", folder / "template.cu"));
+  std::size_t controls = 0;
+  for (const fs::path& path : Sources(folder / "controls")) {
+    ++controls;
+    items.push_back(ItemOf(Kind::kControl, "control " + path.stem().string(), "", path));
+    if (items.back().error.empty()) TakeVerdict(&items.back());
+  }
+  for (const problem::Mutant& mutant : problem.mutants) {
+    CheckItem item;
+    item.kind = Kind::kMutant;
+    item.name = "mutant " + mutant.name;
+    item.expected = mutant.verdict;
+    item.needs_checker = mutant.needs_checker;
+    auto text = problem::Mutate(problem, mutant, items[0].source);
+    if (text) {
+      item.source = std::move(*text);
+    } else {
+      item.error = text.error().message;
+    }
+    items.push_back(std::move(item));
+  }
+  const auto demand = [&](bool good, const std::string& text) {
+    if (!good) faults->push_back(text);
+  };
+  demand(
+      problem.mutants.size() >= kLeastMutants,
+      fmt::format("{} mutants; at least {} are asked for", problem.mutants.size(), kLeastMutants));
+  demand(alternates >= kLeastAlternates,
+         fmt::format("{} alternates; at least {} are asked for", alternates, kLeastAlternates));
+  demand(controls > 0, "there are no controls/*.cu");
+  for (const char* file : {"statement.md", "oracle.cpp"}) {
+    const auto text = problem::ReadFile(folder / file);
+    demand(text && !text->empty(), fmt::format("{} is missing or empty", file));
+  }
+  if (const auto text = problem::ReadFile(folder / "template.cu")) {
+    const auto region = problem::SplitTemplate(*text);
+    demand(region.has_value(), "template.cu: " + (region ? "" : region.error().message));
+  }
+  return items;
+}
+
+void Decide(const problem::Problem&, CheckItem* item) {
+  const judge::Judgement& judgement = item->judgement;
+  const std::string verdict = judge::NameOf(judgement.verdict);
+  const bool passed = judgement.verdict == Verdict::kPass;
+  if (item->expected == "fail") {
+    item->good = !passed && judgement.verdict != Verdict::kInternalError &&
+                 judgement.verdict != Verdict::kUnsupported;
+  } else if (item->needs_checker) {
+    // Outputs may show it or not; the checker will.
+    item->good = passed || !IsNoAnswer(judgement.verdict);
+    item->waits = passed;
+  } else {
+    item->good = verdict == item->expected;
+  }
+  if (!item->good)
+    item->because = fmt::format("{} instead of {}{}{}", verdict, item->expected,
+                                judgement.text.empty() ? "" : ": ", judgement.text);
+  if (!item->good || item->expected != "pass") return;
+  for (const judge::CaseResult& one : judgement.cases) {
+    if (one.ran) continue;
+    item->good = false;
+    item->because = fmt::format("case {} was not run", one.what.name);
+  }
+}
+
+std::string Difference(const judge::Judgement& a, const judge::Judgement& b) {
+  if (a.verdict != b.verdict || a.text != b.text) return "the verdicts differ";
+  if (a.cases.size() != b.cases.size()) return "the cases differ";
+  for (std::size_t i = 0; i < a.cases.size(); ++i) {
+    const judge::CaseResult &x = a.cases[i], &y = b.cases[i];
+    if (x.what.name != y.what.name || x.what.world != y.what.world ||
+        x.what.params != y.what.params) {
+      return "the cases differ";
+    }
+    if (x.isolated_ns != y.isolated_ns || x.call_ns != y.call_ns || x.moved != y.moved ||
+        x.thread_instructions != y.thread_instructions) {
+      return fmt::format("{} took {:.3f} ns per call and then {:.3f} ns", x.what.name, x.call_ns,
+                         y.call_ns);
+    }
+  }
+  return "";
+}
+
+}  // namespace allranks::cli

@@ -1,0 +1,369 @@
+// `allranks problems check`: whether a problem keeps its word. Its reference, baseline and
+// alternates must pass, what is wrong on purpose must get its verdict, and the same run twice must
+// be the same. Items are judged side by side on as many threads as asked for; a line per item is
+// printed in their order as soon as it and all before it have ended.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <condition_variable>
+#include <cstdio>
+#include <fstream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/check_items.h"
+#include "cli/exec.h"
+#include "cli/judge_tools.h"
+#include "cli/places.h"
+#include "cli/problems.h"
+#include "judge/score.h"
+#include "problem/lock.h"
+#include "problem/source.h"
+
+namespace allranks::cli {
+namespace {
+
+using judge::CaseResult;
+using judge::Judgement;
+using problem::Problem;
+using Kind = CheckItem::Kind;
+
+constexpr const char* kSeed = "check";  // reference.lock holds the times of this seed
+
+struct CheckedProblem {
+  Problem problem;
+  std::vector<CheckItem> items;
+  std::vector<std::string> faults;  // of the folder, and of items compared with each other
+  std::string lock;                 // what became of reference.lock
+  std::size_t ended = 0, printed = 0;
+
+  const CheckItem* Ran(Kind kind) const {
+    for (const CheckItem& item : items) {
+      if (item.kind == kind && item.ran) return &item;
+    }
+    return nullptr;
+  }
+  bool good() const {
+    return faults.empty() &&
+           std::all_of(items.begin(), items.end(), [](const CheckItem& item) { return item.good; });
+  }
+};
+
+double CpuOf(const Judgement& judgement) {
+  const judge::Cost& cost = judgement.cost;
+  return cost.compile + cost.ranks + cost.node + cost.judge;
+}
+
+// Mutants by what became of them.
+struct MutantCounts {
+  std::size_t written = 0, caught = 0, waiting = 0;
+};
+MutantCounts CountMutants(const CheckedProblem& checked) {
+  MutantCounts counts;
+  for (const CheckItem& item : checked.items) {
+    if (item.kind != Kind::kMutant) continue;
+    ++counts.written;
+    counts.waiting += item.waits;
+    counts.caught += item.good && !item.waits;
+  }
+  return counts;
+}
+
+std::string LineOf(const CheckItem& item) {
+  const char* mark = !item.good ? "FAIL" : item.waits ? "wait" : "ok  ";
+  std::string text = fmt::format("  {}  {:<34} ", mark, item.name);
+  if (!item.good) return text + item.because;
+  text += judge::NameOf(item.judgement.verdict);
+  if (item.waits) text += fmt::format(" until the checker says {}", item.expected);
+  if (item.expected == "pass" && item.kind != Kind::kRepeat)
+    text += fmt::format(", {:.0f} % of the roofline", item.judgement.score * 100);
+  return text;
+}
+
+// Judges all items of all problems; `done` is called under a lock.
+void JudgeAll(const judge::Tools& tools, const std::string& profile, int workers,
+              std::vector<CheckedProblem>* all, const std::function<void(CheckedProblem&)>& done) {
+  std::vector<std::pair<CheckedProblem*, CheckItem*>> work;
+  for (CheckedProblem& checked : *all) {
+    for (CheckItem& item : checked.items) work.emplace_back(&checked, &item);
+  }
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  const auto run = [&] {
+    for (std::size_t i = next++; i < work.size(); i = next++) {
+      auto& [checked, item] = work[i];
+      if (item->error.empty()) {
+        judge::Request request;
+        request.problem = &checked->problem;
+        request.source = item->source;
+        request.profile = profile;
+        request.seed = kSeed;
+        item->judgement = judge::Judge(tools, request);
+        Decide(checked->problem, item);
+      } else {
+        item->because = item->error;
+      }
+      const std::lock_guard lock(mutex);
+      item->ran = true;
+      ++checked->ended;
+      done(*checked);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < workers; ++i) threads.emplace_back(run);
+  run();
+  for (std::thread& thread : threads) thread.join();
+}
+
+// What only items together tell.
+void CompareItems(CheckedProblem* checked) {
+  const CheckItem* reference = checked->Ran(Kind::kReference);
+  const CheckItem* repeat = checked->Ran(Kind::kRepeat);
+  const CheckItem* baseline = checked->Ran(Kind::kBaseline);
+  if (reference == nullptr || !reference->good) return;
+  if (repeat != nullptr && repeat->good) {
+    const std::string difference = Difference(reference->judgement, repeat->judgement);
+    if (!difference.empty())
+      checked->faults.push_back("a second run of the reference is another one: " + difference);
+  }
+  for (const CaseResult& one : reference->judgement.cases) {
+    if (one.what.kind != problem::Case::Kind::kTimed) continue;
+    if (!(one.roofline_ns > 0))
+      checked->faults.push_back(
+          fmt::format("[floor] says nothing of {}: it has no roofline", one.what.name));
+  }
+  if (baseline == nullptr || !baseline->good) return;
+  if (baseline->judgement.score > reference->judgement.score)
+    checked->faults.push_back(
+        fmt::format("the baseline ({:.1f} % of the roofline) is faster than "
+                    "the reference ({:.1f} %)",
+                    baseline->judgement.score * 100, reference->judgement.score * 100));
+}
+
+problem::LockedTimes TimesOf(const CaseResult& one) {
+  const auto exact = [](double ns) { return std::round(ns * 1000) / 1000; };
+  return {exact(one.isolated_ns), exact(one.call_ns), one.thread_instructions};
+}
+
+// The lock as these runs would write it.
+problem::Lock LockOf(const Problem& problem, const Judgement& reference,
+                     const Judgement& baseline) {
+  problem::Lock lock;
+  const auto hash = [&](const char* file) {
+    return problem::HashOf(problem::ReadFile(problem.folder / file).value_or(""));
+  };
+  lock.reference = hash("reference.cu");
+  lock.baseline = hash("baseline.cu");
+  lock.problem = hash("problem.toml");
+  for (std::size_t i = 0; i < std::min(reference.cases.size(), baseline.cases.size()); ++i) {
+    const CaseResult& one = reference.cases[i];
+    // Which cases are drawn is nobody's to know.
+    if (one.what.kind == problem::Case::Kind::kDrawn) continue;
+    lock.profiles[reference.profile][one.what.name] = {TimesOf(one), TimesOf(baseline.cases[i])};
+  }
+  return lock;
+}
+
+void CheckLock(bool update, CheckedProblem* checked) {
+  const CheckItem* reference = checked->Ran(Kind::kReference);
+  const CheckItem* baseline = checked->Ran(Kind::kBaseline);
+  const bool both =
+      reference != nullptr && baseline != nullptr && reference->good && baseline->good;
+  if (!both) {
+    checked->lock = "not compared: reference and baseline have not passed";
+    return;
+  }
+  const auto fault = [&](const std::string& text) {
+    checked->lock = text;
+    checked->faults.push_back("reference.lock: " + text);
+  };
+  const Problem& problem = checked->problem;
+  problem::Lock fresh = LockOf(problem, reference->judgement, baseline->judgement);
+  const std::string& profile = reference->judgement.profile;
+  auto lock = problem::LoadLock(problem.folder);
+  if (update) {
+    if (lock && problem::StaleBecause(*lock, problem.folder).empty()) {
+      // Times of other profiles stay.
+      for (const auto& [name, cases] : lock->profiles) {
+        if (name != profile) fresh.profiles[name] = cases;
+      }
+    }
+    std::ofstream stream(problem.folder / "reference.lock", std::ios::binary);
+    stream << problem::Render(fresh);
+    checked->lock = "written";
+    if (!stream.flush()) fault("cannot be written");
+    return;
+  }
+  if (!lock) return fault(lock.error().message);
+  if (lock->empty()) return fault("is missing: run `allranks problems check --update`");
+  if (const std::string why = problem::StaleBecause(*lock, problem.folder); !why.empty())
+    return fault("is stale: " + why + ": run `allranks problems check --update`");
+  const auto& times = fresh.profiles[profile];
+  if (!lock->profiles.contains(profile)) return fault("has nothing of profile " + profile);
+  for (const auto& [name, entry] : times) {
+    const problem::LockEntry* locked = lock->Find(profile, name);
+    if (locked == nullptr) return fault("lacks case " + name);
+    if (!(*locked == entry))
+      return fault(
+          fmt::format("{}: the reference takes {:.3f} ns per call, the lock says {:.3f}; the "
+                      "baseline {:.3f} and {:.3f}; if that is meant, run `allranks problems "
+                      "check --update`",
+                      name, entry.reference.call_ns, locked->reference.call_ns,
+                      entry.baseline.call_ns, locked->baseline.call_ns));
+  }
+  checked->lock = "holds";
+}
+
+void PrintTimes(const CheckedProblem& checked) {
+  const CheckItem* reference = checked.Ran(Kind::kReference);
+  const CheckItem* baseline = checked.Ran(Kind::kBaseline);
+  if (reference == nullptr || !reference->good) return;
+  fmt::print("  {:<28} {:>12} {:>12} {:>12} {:>9} {:>12}\n", "modelled ns of the reference",
+             "alone", "per call", "roofline", "reached", "baseline");
+  for (std::size_t i = 0; i < reference->judgement.cases.size(); ++i) {
+    const CaseResult& one = reference->judgement.cases[i];
+    if (one.what.kind != problem::Case::Kind::kTimed) continue;
+    const bool both = baseline != nullptr && baseline->good && i < baseline->judgement.cases.size();
+    fmt::print("  {:<28} {:>12.1f} {:>12.1f} {:>12.1f} {:>7.1f} % {:>12}\n", one.what.name,
+               one.isolated_ns, one.call_ns, one.roofline_ns,
+               judge::RooflineFraction(one.roofline_ns, one.call_ns) * 100,
+               both ? fmt::format("{:.1f}", baseline->judgement.cases[i].call_ns) : "-");
+  }
+}
+
+nlohmann::json JsonOf(const CheckedProblem& checked) {
+  const MutantCounts counts = CountMutants(checked);
+  nlohmann::json json = {
+      {"slug", checked.problem.slug},
+      {"ok", checked.good()},
+      {"faults", checked.faults},
+      {"lock", checked.lock},
+      {"mutants",
+       {{"written", counts.written}, {"caught", counts.caught}, {"waiting", counts.waiting}}},
+      {"items", nlohmann::json::array()},
+      {"timed", nlohmann::json::array()}};
+  for (const CheckItem& item : checked.items) {
+    json["items"].push_back({{"name", item.name},
+                             {"expected", item.expected},
+                             {"needs_checker", item.needs_checker},
+                             {"verdict", judge::NameOf(item.judgement.verdict)},
+                             {"ok", item.good},
+                             {"text", item.because},
+                             {"score", item.judgement.score},
+                             {"cpu_s", CpuOf(item.judgement)}});
+  }
+  const CheckItem* reference = checked.Ran(Kind::kReference);
+  if (reference == nullptr) return json;
+  for (const CaseResult& one : reference->judgement.cases) {
+    if (one.what.kind != problem::Case::Kind::kTimed) continue;
+    json["timed"].push_back({{"case", one.what.name},
+                             {"isolated_ns", one.isolated_ns},
+                             {"call_ns", one.call_ns},
+                             {"roofline_ns", one.roofline_ns}});
+  }
+  return json;
+}
+
+void PrintSummary(const std::vector<CheckedProblem>& all) {
+  fmt::print("{:<24} {:>5} {:>6} {:>7} {:>7} {:>8} {:>9} {:>8}  lock\n", "problem", "items",
+             "failed", "mutants", "caught", "waiting", "roofline", "CPU s");
+  for (const CheckedProblem& checked : all) {
+    const MutantCounts counts = CountMutants(checked);
+    double cpu = 0;
+    std::size_t failed = checked.faults.size();
+    for (const CheckItem& item : checked.items) {
+      cpu += CpuOf(item.judgement);
+      failed += !item.good;
+    }
+    const CheckItem* reference = checked.Ran(Kind::kReference);
+    fmt::print("{:<24} {:>5} {:>6} {:>7} {:>7} {:>8} {:>7.1f} % {:>8.1f}  {}\n",
+               checked.problem.slug, checked.items.size(), failed, counts.written, counts.caught,
+               counts.waiting, reference == nullptr ? 0.0 : reference->judgement.score * 100, cpu,
+               checked.lock);
+  }
+}
+
+Result<std::vector<CheckedProblem>> Gather(const ProblemsOptions& options) {
+  std::vector<CheckedProblem> all;
+  std::vector<std::string> names = options.names;
+  if (options.all) {
+    for (const std::string& root : ProblemFolders(options.folder)) {
+      for (const std::filesystem::path& folder : problem::Find(root))
+        names.push_back(folder.filename().string());
+    }
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+  }
+  if (names.empty()) return Fail("name problems to check, or give --all");
+  for (const std::string& name : names) {
+    auto problem = FindProblem(name, options.folder);
+    if (!problem) return Fail(problem.error());
+    CheckedProblem& checked = all.emplace_back();
+    checked.problem = std::move(*problem);
+    checked.items = ItemsOf(checked.problem, &checked.faults);
+    if (options.only.empty()) continue;
+    std::erase_if(checked.items, [&](const CheckItem& item) {
+      return item.name.find(options.only) == std::string::npos;
+    });
+    if (checked.items.empty())
+      return Fail("{} has no item with '{}' in its name", checked.problem.slug, options.only);
+  }
+  return all;
+}
+
+}  // namespace
+
+int ProblemsCheck(const ProblemsOptions& options) {
+  const auto fail = [](const std::string& message) {
+    fmt::print(stderr, "allranks: {}\n", message);
+    return kExitUsage;
+  };
+  auto all = Gather(options);
+  if (!all) return fail(all.error().message);
+  const auto profile = FindProfile(options.profile);
+  if (!profile) return fail(profile.error().message);
+  const auto tools = FindTools(true);
+  if (!tools) return fail(tools.error().message);
+  int workers = options.workers;
+  if (workers == 0) workers = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  // Lines come in order: of the first problem that has not ended, and of those behind it later.
+  std::size_t current = 0;
+  const auto print = [&](CheckedProblem&) {
+    for (; !options.json && current < all->size(); ++current) {
+      CheckedProblem& one = (*all)[current];
+      if (one.printed == 0 && one.items[0].ran) fmt::print("{}\n", one.problem.slug);
+      for (; one.printed < one.items.size() && one.items[one.printed].ran; ++one.printed)
+        fmt::print("{}\n", LineOf(one.items[one.printed]));
+      std::fflush(stdout);
+      if (one.printed < one.items.size()) return;
+    }
+  };
+  JudgeAll(*tools, *profile, workers, &*all, print);
+  bool good = true;
+  nlohmann::json json = {{"version", 1}, {"problems", nlohmann::json::array()}};
+  for (CheckedProblem& checked : *all) {
+    CompareItems(&checked);
+    CheckLock(options.update, &checked);
+    good = good && checked.good();
+    if (options.json) {
+      json["problems"].push_back(JsonOf(checked));
+      continue;
+    }
+    fmt::print("\n{}\n", checked.problem.slug);
+    PrintTimes(checked);
+    for (const std::string& fault : checked.faults) fmt::print("  FAIL  {}\n", fault);
+  }
+  if (options.json) {
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("\n");
+    PrintSummary(*all);
+  }
+  return good ? 0 : 1;
+}
+
+}  // namespace allranks::cli
