@@ -172,14 +172,26 @@ Result<Filter> CommonFilter() {
 Result<Filter> LockedFilter(bool may_listen) {
   Rules rules(SCMP_ACT_ERRNO(EPERM));
   const std::uint32_t yes = SCMP_ACT_ALLOW;
-  rules.Add(yes,
-            {"read",       "write",     "readv",           "writev",      "pread64",    "pwrite64",
-             "preadv",     "pwritev",   "close",           "close_range", "lseek",      "dup",
-             "dup2",       "dup3",      "fcntl",           "fstat",       "newfstatat", "stat",
-             "lstat",      "statx",     "statfs",          "fstatfs",     "access",     "faccessat",
-             "faccessat2", "open",      "openat",          "readlink",    "readlinkat", "getcwd",
-             "getdents64", "ftruncate", "fallocate",       "fsync",       "fdatasync",  "fadvise64",
-             "ioctl",      "umask",     "copy_file_range", "sendfile"});
+  rules.Add(yes, {"read",      "write",
+                  "readv",     "writev",
+                  "pread64",   "pwrite64",
+                  "preadv",    "pwritev",
+                  "close",     "close_range",
+                  "lseek",     "dup",
+                  "dup2",      "dup3",
+                  "fstat",     "newfstatat",
+                  "stat",      "lstat",
+                  "statx",     "statfs",
+                  "fstatfs",   "access",
+                  "faccessat", "faccessat2",
+                  "open",      "openat",
+                  "readlink",  "readlinkat",
+                  "getcwd",    "getdents64",
+                  "ftruncate", "fallocate",
+                  "fsync",     "fdatasync",
+                  "fadvise64", "ioctl",
+                  "umask",     "copy_file_range",
+                  "sendfile"});
   rules.Add(yes, {"mmap", "munmap", "mprotect", "mremap", "madvise", "mincore", "msync", "mlock",
                   "mlock2", "munlock", "brk", "memfd_create", "membarrier", "pkey_alloc",
                   "pkey_free", "pkey_mprotect"});
@@ -235,6 +247,11 @@ Result<Filter> LockedFilter(bool may_listen) {
                   "getpriority",
                   "getrlimit",
                   "arch_prctl"});
+  // No locks: a file of the system that two sandboxes see would carry a bit between them.
+  for (const int command : {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL,
+                            F_ADD_SEALS, F_GET_SEALS, F_GETPIPE_SZ}) {
+    rules.Add(yes, "fcntl", {SCMP_A1(SCMP_CMP_EQ, static_cast<scmp_datum_t>(command))});
+  }
   // Its own limits only, which it may lower.
   rules.Add(yes, "prlimit64", {SCMP_A0(SCMP_CMP_EQ, 0)});
   for (const int option : {PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_GET_DUMPABLE, PR_GET_PDEATHSIG,

@@ -389,7 +389,7 @@ void Running::Finish(int status) {
 }
 
 milliseconds Running::Patience() const {
-  if (ended_) return milliseconds(0);
+  if (ended_) return std::chrono::minutes(1);  // nothing will come
   if (ending_) return milliseconds(inside_.get() >= 0 ? 50 : 2);
   const auto wall = std::chrono::ceil<milliseconds>(begun_ + limits_.wall - Clock::now());
   // The earliest moment at which all cores together can have used up what is left.

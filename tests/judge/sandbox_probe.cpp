@@ -305,6 +305,15 @@ int Escapes() {
   return done != 0 ? 1 : 0;
 }
 
+// Locks on a file of the system, which other sandboxes see, too.
+int Locks() {
+  const int fd = open("/etc/ld.so.cache", O_RDONLY);
+  struct flock lock = {};
+  lock.l_type = F_RDLCK;
+  if (fcntl(fd, F_SETLK, &lock) == 0 || fcntl(fd, F_GETLK, &lock) == 0) return 1;
+  return Denied(fcntl(fd, F_OFD_SETLK, &lock));
+}
+
 // Another sandbox listens in the abstract namespace under this name, and this is not it.
 int Abstract() {
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -366,6 +375,7 @@ int main(int argc, char** argv) {
        }},
       {"escapes", Escapes},
       {"old_abi", OldAbi},
+      {"locks", Locks},
       {"abstract", Abstract},
       {"results", Results},
       {"personality",

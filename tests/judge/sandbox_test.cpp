@@ -209,6 +209,7 @@ TEST(SandboxTest, TheKernelsOtherDoorsAreShut) {
     EXPECT_EQ(old.code, SIGSYS);
   }
   EXPECT_TRUE(Ended(RunIt(Probe({"abstract"})), 0));
+  EXPECT_TRUE(Ended(RunIt(Probe({"locks"})), 0));
 }
 
 TEST(SandboxTest, ShowsOnlyWhatIsListed) {

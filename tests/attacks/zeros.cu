@@ -1,0 +1,7 @@
+// tries: writes zeros
+// rows: 3 H23
+// verdict: wrong_result
+__global__ void Kernel(Args args) {
+  for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < args.n; i += gridDim.x * blockDim.x) args.out[i] = 0;
+}
+extern "C" void launch(const Args& args, cudaStream_t stream) { Kernel<<<8, 256, 0, stream>>>(args); }

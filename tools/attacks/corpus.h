@@ -1,0 +1,29 @@
+// The hostile candidates of tests/attacks: one file each, whose first lines say what it tries.
+//
+//   // tries: what it does, in a sentence
+//   // rows: 8 C2 H22        known attacks that it stands for (docs/trust.md lists them)
+//   // verdict: crash|tampering     what it must get: one of these. pass: harmless, graded normally
+//   // drained: pass         what it must get if each call begins when all ranks are at rest
+//   // problem: SLUG         allreduce_one_shot unless it says otherwise
+//   // with: honest.inc      text of this file comes first
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace allranks::attacks {
+
+struct Attack {
+  std::string name, tries;
+  std::vector<std::string> rows, verdicts;
+  std::string drained;  // empty: not asked
+  std::string problem = "allreduce_one_shot";
+  std::string text;  // the candidate
+};
+
+allranks::Result<std::vector<Attack>> ReadCorpus(const std::filesystem::path& folder);
+
+}  // namespace allranks::attacks

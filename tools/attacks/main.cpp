@@ -1,0 +1,290 @@
+// `attacks`: judges every hostile candidate of tests/attacks and compares the verdict. Between
+// groups an honest candidate is judged and must get what it got at first, word for word; at the end
+// nothing may be left behind. --write and --check are for the table of docs/trust.md.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "attacks/corpus.h"
+
+extern char** environ;
+
+namespace allranks::attacks {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr char kBegin[] = "<!-- attacks: written by `attacks --write` -->\n";
+constexpr char kEnd[] = "<!-- attacks: end -->\n";
+
+struct Outcome {
+  std::string verdict;  // or what went wrong with the judge
+  std::string drained;
+  std::string text;
+  nlohmann::json json;
+  double seconds = 0;
+};
+
+std::string ReadText(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+class Runner {
+ public:
+  explicit Runner(fs::path folder) : folder_(std::move(folder)) {}
+
+  Outcome Judge(const Attack& attack, bool drain = false) {
+    const fs::path base = folder_ / fmt::format("{}-{}", attack.name, next_++);
+    const fs::path source = base.string() + ".cu", out = base.string() + ".json",
+                   err = base.string() + ".err";
+    std::ofstream(source, std::ios::binary) << attack.text;
+    const auto begun = Clock::now();
+    Outcome outcome;
+    std::vector<std::string> words = {ALLRANKS_COMMAND, "judge",  attack.problem, "--solution",
+                                      source,           "--seed", "attacks",      "--json",
+                                      "--rank-seconds", "6"};
+    if (drain) words.push_back("--drain");
+    const bool ended = Run(words, out, err);
+    outcome.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+    outcome.json = nlohmann::json::parse(ReadText(out), nullptr, false);
+    if (!ended) {
+      outcome.verdict = "the judge did not end";
+    } else if (!outcome.json.is_object() || !outcome.json.contains("verdict")) {
+      outcome.verdict = "no verdict: " + ReadText(err).substr(0, 300);
+    } else {
+      outcome.verdict = outcome.json["verdict"].get<std::string>();
+      outcome.text = outcome.json.value("text", "");
+    }
+    for (const fs::path& path : {source, out, err}) fs::remove(path);
+    return outcome;
+  }
+
+ private:
+  static bool Run(std::vector<std::string> words, const fs::path& out, const fs::path& err) {
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, 1, out.c_str(), O_CREAT | O_WRONLY, 0600);
+    posix_spawn_file_actions_addopen(&files, 2, err.c_str(), O_CREAT | O_WRONLY, 0600);
+    std::vector<char*> pointers;
+    for (std::string& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    pid_t pid = -1;
+    const int failed = posix_spawn(&pid, pointers[0], &files, nullptr, pointers.data(), environ);
+    posix_spawn_file_actions_destroy(&files);
+    if (failed != 0) return false;
+    const auto limit = Clock::now() + std::chrono::minutes(3);
+    while (waitpid(pid, nullptr, WNOHANG) == 0) {
+      if (Clock::now() > limit) {
+        kill(pid, SIGKILL);
+        waitpid(pid, nullptr, 0);
+        return false;
+      }
+      poll(nullptr, 0, 20);
+    }
+    return true;
+  }
+
+  fs::path folder_;
+  std::atomic<int> next_{0};
+};
+
+// What must be the same every time: all but the cost.
+nlohmann::json Repeatable(nlohmann::json json) {
+  json.erase("cost");
+  return json;
+}
+
+// Processes and control groups of sandboxes, files in shared memory.
+std::vector<std::string> Leftovers() {
+  std::vector<std::string> left;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc", error)) {
+    const std::string command = ReadText(entry.path() / "cmdline");
+    for (const char* name : {"/.launch", "/allranks/rank"}) {
+      if (command.starts_with(name)) left.push_back("process " + entry.path().string());
+    }
+  }
+  for (auto each = fs::recursive_directory_iterator(
+           "/sys/fs/cgroup", fs::directory_options::skip_permission_denied, error);
+       each != fs::recursive_directory_iterator(); each.increment(error)) {
+    if (each->path().filename().string().starts_with("allranks-")) left.push_back(each->path());
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator("/dev/shm", error)) {
+    if (entry.path().filename().string().find("allranks") != std::string::npos) {
+      left.push_back(entry.path());
+    }
+  }
+  return left;
+}
+
+std::string Joined(const std::vector<std::string>& words, const char* between) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
+  return text;
+}
+
+std::string Table(const std::vector<Attack>& attacks) {
+  std::string table = "| candidate | tries | stands for | verdict |\n|---|---|---|---|\n";
+  for (const Attack& attack : attacks) {
+    table += fmt::format("| `{}` | {} | {} | {} |\n", attack.name, attack.tries,
+                         Joined(attack.rows, ", "), Joined(attack.verdicts, " or "));
+  }
+  table +=
+      "\nThe same with a pause after each call, a test mode, in which only the pause saves "
+      "them:\n\n";
+  table += "| candidate | back to back | drained |\n|---|---|---|\n";
+  for (const Attack& attack : attacks) {
+    if (attack.drained.empty()) continue;
+    table += fmt::format("| `{}` | {} | {} |\n", attack.name, Joined(attack.verdicts, " or "),
+                         attack.drained);
+  }
+  return table;
+}
+
+struct Options {
+  std::vector<std::string> only;
+  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
+  bool write = false, check = false, times = false;
+};
+
+// The number of things that went wrong.
+int RunAll(const Options& options, const std::vector<Attack>& attacks, const fs::path& folder) {
+  Runner runner(folder);
+  int faults = 0;
+  const auto fault = [&](const std::string& text) {
+    ++faults;
+    std::cout << "FAULT: " << text << std::endl;
+  };
+  Attack good;
+  good.name = "honest";
+  good.text = ReadText(fs::path(ALLRANKS_SOURCE_DIR) / "tests/attacks/honest.inc") +
+              "extern \"C\" void launch(const Args& args, cudaStream_t stream) { Honest(args, "
+              "stream); }\n";
+  const Outcome first = runner.Judge(good);
+  if (first.verdict != "pass") {
+    fault(fmt::format("an honest candidate gets {}: {}", first.verdict, first.text));
+    return faults;
+  }
+
+  const std::size_t group = 24;
+  for (std::size_t begin = 0; begin < attacks.size(); begin += group) {
+    const std::size_t end = std::min(begin + group, attacks.size());
+    std::vector<Outcome> outcomes(end - begin);
+    std::atomic<std::size_t> next{begin};
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < options.jobs; ++i) {
+      threads.emplace_back([&] {
+        for (std::size_t at; (at = next++) < end;) {
+          outcomes[at - begin] = runner.Judge(attacks[at]);
+          if (attacks[at].drained.empty()) continue;
+          outcomes[at - begin].drained = runner.Judge(attacks[at], true).verdict;
+        }
+      });
+    }
+    for (std::thread& each : threads) each.join();
+    for (std::size_t at = begin; at < end; ++at) {
+      const Attack& attack = attacks[at];
+      const Outcome& outcome = outcomes[at - begin];
+      const bool expected = std::find(attack.verdicts.begin(), attack.verdicts.end(),
+                                      outcome.verdict) != attack.verdicts.end();
+      if (!expected || options.times) {
+        std::cout << fmt::format("{} {:40} {:16} {:5.1f} s  {}\n", expected ? "ok  " : "BAD ",
+                                 attack.name, outcome.verdict, outcome.seconds,
+                                 outcome.text.substr(0, 200));
+      }
+      if (!expected) fault(attack.name);
+      if (outcome.drained != attack.drained) {
+        fault(fmt::format("{}: {} when drained", attack.name, outcome.drained));
+      }
+    }
+    const Outcome again = runner.Judge(good);
+    if (Repeatable(again.json) != Repeatable(first.json)) {
+      fault(fmt::format("after {}: the honest candidate gets {}: {}", attacks[end - 1].name,
+                        again.verdict, again.text));
+    }
+  }
+  for (const std::string& left : Leftovers()) fault("left behind: " + left);
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    fault("left behind: " + entry.path().string());
+  }
+
+  std::cout << fmt::format("{} hostile candidates, {} faults\n", attacks.size(), faults);
+  return faults;
+}
+
+// Writes the table, or says whether it is what it should be.
+bool WriteOrCheck(bool write, const std::vector<Attack>& attacks) {
+  const fs::path doc = fs::path(ALLRANKS_SOURCE_DIR) / "docs/trust.md";
+  std::string text = ReadText(doc);
+  const std::string before = text;
+  const std::size_t begin = text.find(kBegin), end = text.find(kEnd);
+  if (begin == std::string::npos || end == std::string::npos) {
+    std::cerr << "docs/trust.md has no place for the table\n";
+    return false;
+  }
+  text.replace(begin, end - begin, kBegin + Table(attacks));
+  if (write) std::ofstream(doc, std::ios::binary) << text;
+  if (write || text == before) return true;
+  std::cerr << "docs/trust.md is old: run `attacks --write`\n";
+  return false;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Judges every hostile candidate of tests/attacks");
+  Options options;
+  app.add_option("name", options.only, "only these");
+  app.add_option("--jobs", options.jobs, "side by side");
+  app.add_flag("--write", options.write, "write the table of docs/trust.md");
+  app.add_flag("--check", options.check, "fail if that table is old; like --write, judges nothing");
+  app.add_flag("--times", options.times, "one line for each");
+  CLI11_PARSE(app, argc, argv);
+  auto attacks = ReadCorpus(fs::path(ALLRANKS_SOURCE_DIR) / "tests/attacks");
+  if (!attacks) {
+    std::cerr << attacks.error().message << "\n";
+    return 1;
+  }
+  if (!options.only.empty()) {
+    std::erase_if(*attacks, [&](const Attack& attack) {
+      return std::find(options.only.begin(), options.only.end(), attack.name) == options.only.end();
+    });
+  } else {
+    // Too large for the repository.
+    Attack huge;
+    huge.name = "fifty_megabytes";
+    huge.tries = "a reply of 50 MB";
+    huge.rows = {"H21"};
+    huge.verdicts = {"compile_error", "edit_violation"};
+    huge.text = std::string(50'000'000, 'x');
+    attacks->push_back(huge);
+  }
+  if (options.write || options.check) return WriteOrCheck(options.write, *attacks) ? 0 : 1;
+  // The judge's own files, too, so that what it leaves is seen.
+  std::string folder = fs::temp_directory_path() / "attacks-XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) return 1;
+  setenv("TMPDIR", folder.c_str(), 1);
+  const int faults = RunAll(options, *attacks, folder);
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+  return faults == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace allranks::attacks
+
+int main(int argc, char** argv) { return allranks::attacks::Main(argc, argv); }
