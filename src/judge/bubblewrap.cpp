@@ -86,7 +86,6 @@ Result<BubblewrapPlan> PlanBubblewrap(const SandboxSpec& spec, bool as_root, int
     plan.System(path);
   }
   plan.Add({"--dev-bind", "/dev/null", "/dev/null"});
-  plan.Add({"--dev-bind", "/dev/urandom", "/dev/urandom"});
   if (spec.proc) plan.Add({"--proc", "/proc"});
   if (spec.limits.file_bytes > 0) {
     plan.Add({"--size", std::to_string(spec.limits.file_bytes), "--tmpfs", "/tmp"});

@@ -1,6 +1,6 @@
 // tries: forks twice, leaves the session and stays behind
 // rows: C5 H11
-// verdict: wrong_result
+// verdict: forbidden_api|wrong_result
 // with: honest.inc
 #include <sys/types.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 // tries: a correct all-reduce but for the second buffer: right if calls are drained
 // rows: 26 C13 H29
 // verdict: wrong_result|race
+// cases: all
 // drained: pass
 __global__ void Kernel(Args args) {
   unsigned* mine = reinterpret_cast<unsigned*>(args.scratch);

@@ -1,6 +1,6 @@
 // tries: starts a shell, a compiler and itself
 // rows: 21 H11
-// verdict: wrong_result
+// verdict: forbidden_api|wrong_result
 // with: honest.inc
 #include <spawn.h>
 #include <stdlib.h>

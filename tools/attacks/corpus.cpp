@@ -41,6 +41,8 @@ Result<Attack> ReadAttack(const fs::path& path) {
       attack.rows = Split(value, ' ');
     } else if (key == "verdict") {
       attack.verdicts = Split(value, '|');
+    } else if (key == "cases") {
+      attack.all_cases = value == "all";
     } else if (key == "drained") {
       attack.drained = value;
     } else if (key == "problem") {

@@ -58,6 +58,7 @@ class Runner {
     std::vector<std::string> words = {ALLRANKS_COMMAND, "judge",  attack.problem, "--solution",
                                       source,           "--seed", "attacks",      "--json",
                                       "--rank-seconds", "6"};
+    if (!attack.all_cases) words.push_back("--visible");
     if (drain) words.push_back("--drain");
     const bool ended = Run(words, out, err);
     outcome.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
@@ -110,20 +111,29 @@ nlohmann::json Repeatable(nlohmann::json json) {
   return json;
 }
 
-// Processes and control groups of sandboxes, files in shared memory.
+// Processes and control groups of sandboxes whose judge is gone, files in shared memory. Other
+// judges may be at work on this machine.
 std::vector<std::string> Leftovers() {
   std::vector<std::string> left;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc", error)) {
     const std::string command = ReadText(entry.path() / "cmdline");
-    for (const char* name : {"/.launch", "/allranks/rank"}) {
-      if (command.starts_with(name)) left.push_back("process " + entry.path().string());
+    if (!command.starts_with("/.launch")) continue;
+    const std::string stat = ReadText(entry.path() / "stat");
+    const std::size_t name_end = stat.rfind(')');
+    // Orphaned, and no zombie.
+    if (name_end != std::string::npos && stat.find(" 1 ", name_end) == name_end + 3 &&
+        stat[name_end + 2] != 'Z') {
+      left.push_back("process " + entry.path().string());
     }
   }
   for (auto each = fs::recursive_directory_iterator(
            "/sys/fs/cgroup", fs::directory_options::skip_permission_denied, error);
        each != fs::recursive_directory_iterator(); each.increment(error)) {
-    if (each->path().filename().string().starts_with("allranks-")) left.push_back(each->path());
+    const std::string name = each->path().filename();
+    if (!name.starts_with("allranks-")) continue;
+    const std::string pid = name.substr(name.find('-', 9) + 1);  // allranks-NAMESPACE-PID-...
+    if (!fs::exists("/proc/" + pid.substr(0, pid.find('-')))) left.push_back(each->path());
   }
   for (const fs::directory_entry& entry : fs::directory_iterator("/dev/shm", error)) {
     if (entry.path().filename().string().find("allranks") != std::string::npos) {
