@@ -20,6 +20,9 @@ constexpr int kInterruptPeriod = 64;
 constexpr Time kStuckSpan = Ms(1000);
 constexpr std::uint64_t kStuckWakes = 16;
 
+constexpr Time kLeastStumble = Us(2);
+constexpr std::uint64_t kStumbleSpan = Us(18);
+
 // Entries of paths that have been queued anew, or are gone, are void.
 void DropVoid(Device& device) {
   auto& queue = device.queue;
@@ -351,13 +354,32 @@ bool MachineImpl::RunUntil(Time limit) {
         world_.order_limit = std::min(world_.order_limit, next->queue.top().time);
       Path& path = *entry.path;
       path.ticket = 0;
-      if (path.state == Path::State::kParked) world_.Wake(path);
+      if (path.state == Path::State::kParked) {
+        const bool by_value = !path.parked->by_timer;
+        world_.Wake(path);
+        if (const Time stall = by_value ? Stumble() : 0; stall != 0) {
+          path.clock += stall;
+          world_.QueuePath(path, path.clock);
+          if (++runs >= kInterruptPeriod) break;
+          continue;
+        }
+      }
       engine_->Run(path, in_turn ? entry.time : -1);
       ended_.clear();
       if (++runs >= kInterruptPeriod) break;
     }
     Head(*next);
   }
+}
+
+// How long the path whose wait has just ended is held up.
+Time MachineImpl::Stumble() {
+  if (stumble_ == 0) return 0;
+  std::uint64_t drawn = stumble_ + 0x9e3779b97f4a7c15 * ++stumbles_;
+  drawn = (drawn ^ (drawn >> 30)) * 0xbf58476d1ce4e5b9;
+  drawn = (drawn ^ (drawn >> 27)) * 0x94d049bb133111eb;
+  drawn ^= drawn >> 31;
+  return drawn % 4 != 0 ? 0 : kLeastStumble + static_cast<Time>((drawn >> 2) % kStumbleSpan);
 }
 
 // The time of a device's first path; kTimeNever: it has none.

@@ -17,6 +17,7 @@
 #include "node/device_heap.h"
 #include "node/machine.h"
 #include "node/shared_handles.h"
+#include "node/stumble.h"
 #include "node/virtual_memory_impl.h"
 #include "node/world.h"
 #include "ptx/cubin.h"
@@ -175,7 +176,7 @@ struct ExecutableGraph {
   OpId last = 0;  // the end of its latest launch
 };
 
-class MachineImpl final : public Machine {
+class MachineImpl final : public Machine, public Stumbling {
  public:
   MachineImpl(const Profile& profile, const MachineOptions& options, int devices);
   ~MachineImpl() override;
@@ -306,6 +307,10 @@ class MachineImpl final : public Machine {
   bool Busy(ProcessId process) const override;
   void CoolCaches() override { world_.CoolCaches(); }
   void SetFuel(std::uint64_t fuel) override { world_.fuel = fuel; }
+  void SetStumble(std::uint64_t seed) override {
+    stumble_ = seed;
+    stumbles_ = 0;
+  }
   bool Stuck() const override;
   std::vector<Waiter> Waiters() const override;
   std::vector<struct Fault> TakeFaults() override;
@@ -327,6 +332,7 @@ class MachineImpl final : public Machine {
     std::size_t device = 0;  // of the first
   };
   Time Head(Device& device) const;
+  Time Stumble();
   Heads FirstHeads() const;
 
   struct Waiting {
@@ -425,6 +431,7 @@ class MachineImpl final : public Machine {
   std::uint64_t order_ = 0;
   std::uint64_t next_id_ = 1;
   bool stop_ = false;
+  std::uint64_t stumble_ = 0, stumbles_ = 0;  // the seed, and the waits that have ended since
   const std::atomic<bool>* interrupt_ = nullptr;
   std::map<OpId, Operation> operations_;  // not complete
   std::map<StreamId, Stream> streams_;

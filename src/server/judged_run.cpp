@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "node/stumble.h"
 #include "server/core.h"
 #include "server/judged.h"
 
@@ -17,6 +18,10 @@ using node::Status;
 namespace {
 
 constexpr std::uint32_t kMaxCalls = 4'096;
+// Windows begin at multiples of this, some nine seconds: far more than happens between them, and a
+// power of two, as are the buckets in which capacity is given out (node/servers.h). So a window is
+// the same whenever it is asked for.
+constexpr node::Time kGrid = node::Time{1} << 43;
 
 std::size_t At(std::uint32_t call, std::int32_t rank, std::size_t world) {
   return call * world + static_cast<std::size_t>(rank);
@@ -26,6 +31,19 @@ bool Within(const wire::JudgeBytes& part, const std::vector<wire::JudgeTensor>& 
             std::size_t file) {
   return part.tensor < tensors.size() && part.bytes <= tensors[part.tensor].bytes &&
          part.place <= file && part.bytes <= file - part.place;
+}
+
+// 0: the window is not skewed. In one that is, waits end late, too; the judge has drawn the delays,
+// so nobody can foresee which.
+std::uint64_t SkewOf(const wire::JudgeRun& run) {
+  std::uint64_t skew = 0;
+  for (const wire::JudgeCall& call : run.by_rank)
+    skew = skew * 31 + static_cast<std::uint64_t>(call.delay_ps);
+  return skew;
+}
+
+void SetStumble(node::Machine& machine, std::uint64_t seed) {
+  if (auto* stumbling = dynamic_cast<node::Stumbling*>(&machine)) stumbling->SetStumble(seed);
 }
 
 // What the links have carried since `before`.
@@ -80,7 +98,8 @@ void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
   Window& run = run_.emplace();
   run.sequence = sequence;
   run.request = std::move(request);
-  run.begin = std::max(machine().now(), core_.hosts_.now());
+  // When ranks have ended is a matter of wall time.
+  run.begin = (std::max(machine().now(), core_.hosts_.now()) / kGrid + 1) * kGrid;
   run.reply.opened_ps.assign(run.request.by_rank.size(), -1);
   run.reply.closed_ps.assign(run.request.by_rank.size(), -1);
   run.reply.changed.assign(run.request.by_rank.size(), 0);
@@ -91,6 +110,7 @@ void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
   run.instructions = stats.thread_instructions;
   machine().CoolCaches();
   machine().SetFuel(run.request.fuel);
+  SetStumble(machine(), SkewOf(run.request));
   const auto world = static_cast<std::int32_t>(ranks_.size());
   for (std::int32_t r = 0; r < world; ++r) {
     Rank& rank = Of(r);
@@ -329,6 +349,7 @@ void Judged::Finish(End end, std::int32_t rank, std::string text) {
     run.reply.moved.push_back(stats.movers[m].bytes - run.moved[m].bytes);
   run.reply.thread_instructions = stats.thread_instructions - run.instructions;
   machine().SetFuel(0);
+  SetStumble(machine(), 0);
   // Nobody reads what kernels print.
   for (const Rank& r : ranks_) machine().TakeText(r.process, wire::kMaxPayload);
   if (end != End::kDone) broken_ = run.reply;

@@ -1,6 +1,7 @@
 // Judged runs of tests/judged/candidate.cu: what a window reports, and what a rank cannot do.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -194,6 +195,39 @@ TEST(JudgedRun, RanksEndByThemselvesAndDelaysAndDrainsAreKept) {
         EXPECT_GE(drained->opened_ps[call * kWorld + r],
                   drained->closed_ps[(call - 1) * kWorld + other]);
   ExpectSums(session, 3);
+}
+
+TEST(JudgedRun, SomeWaitsEndLateInASkewedWindow) {
+  constexpr std::uint32_t kCalls = 40;
+  constexpr std::int64_t kMost = 20'000'000, kNear = 1'500'000;  // ps
+  std::vector<std::vector<std::int64_t>> closed;
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    Session session(kWorld);
+    Prepare(session, PlanOf(kGood));
+    ASSERT_EQ(session.News().what, What::kReady);
+    wire::JudgeRun run = RunOf(session, kCalls);
+    // Rank 0 waits for rank 1 in every call.
+    for (std::uint32_t call = 0; call < kCalls; ++call)
+      run.by_rank[call * kWorld + 1].delay_ps = 100'000'000;
+    const auto reply = session.Call(run);
+    ASSERT_TRUE(reply.has_value());
+    EXPECT_EQ(reply->end, End::kDone) << reply->text;
+    ExpectSums(session, kCalls);
+    std::vector<std::int64_t> after;  // the end of rank 0's call, since what it waited for began
+    for (std::uint32_t call = 0; call < kCalls; ++call)
+      after.push_back(reply->closed_ps[call * kWorld] - reply->opened_ps[call * kWorld + 1]);
+    const std::int64_t best = *std::min_element(after.begin(), after.end());
+    int late = 0;
+    for (const std::int64_t time : after) {
+      EXPECT_LE(time, best + kMost + kNear);
+      late += time > best + kNear ? 1 : 0;
+    }
+    // A quarter of them: with forty draws, hardly ever fewer than three or more than twenty.
+    EXPECT_GE(late, 3);
+    EXPECT_LE(late, 20);
+    closed.push_back(reply->closed_ps);
+  }
+  EXPECT_EQ(closed[0], closed[1]);
 }
 
 TEST(JudgedRun, WhatIsNotAllowedInAGraphIsNamed) {

@@ -1,0 +1,18 @@
+// Waits that end a little late. Any correct program must bear that a warp goes on some microseconds
+// after what it waited for has come; one that relies on its speed shows it. A Machine that can do
+// this is one of these, too.
+#pragma once
+
+#include <cstdint>
+
+namespace allranks::node {
+
+class Stumbling {
+ public:
+  virtual ~Stumbling() = default;
+  // From now on a path whose wait has ended goes on 2 to 20 us later in a quarter of the cases,
+  // which `seed` chooses; 0: none.
+  virtual void SetStumble(std::uint64_t seed) = 0;
+};
+
+}  // namespace allranks::node
