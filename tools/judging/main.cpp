@@ -206,12 +206,13 @@ double Compile(const fs::path& problem, const fs::path& folder) {
   return ChildSeconds() - before;
 }
 
-int CostOf(const fs::path& folder, int repeat, double limit) {
+int CostOf(const fs::path& folder, int repeat, double limit, const std::string& only) {
   fmt::print("{:<24} {:>7} {:>8} {:>7} {:>9} {:>7} {:>7} {:>7}\n", "problem", "nvcc s", "judged s",
              "ratio", "compiler", "ranks", "node", "judge");
   std::vector<double> all;
   double one_shot = 0;
   for (const fs::path& problem : Problems()) {
+    if (!only.empty() && problem.filename() != only) continue;
     double bare = 1e9;
     Json best;
     for (int run = 0; run < repeat; ++run) {
@@ -257,14 +258,16 @@ int main(int argc, char** argv) {
   exact->add_option("--option", options, "Passed on to `allranks judge`");
   CLI::App* cost = app.add_subcommand("cost", "CPU seconds against the bare compiler");
   cost->add_option("--repeat", repeat, "Judgements of each problem; the best counts");
+  std::string only;
+  cost->add_option("--problem", only, "Only this one");
   cost->add_option("--limit", limit, "Most times the compiler for allreduce_one_shot");
   CLI11_PARSE(app, argc, argv);
 
   std::string pattern = (fs::temp_directory_path() / "judging-XXXXXX").string();
   CHECK(mkdtemp(pattern.data()) != nullptr);
   const fs::path folder = pattern;
-  const int code =
-      exact->parsed() ? Exact(folder, runs, beside, slug, options) : CostOf(folder, repeat, limit);
+  const int code = exact->parsed() ? Exact(folder, runs, beside, slug, options)
+                                   : CostOf(folder, repeat, limit, only);
   fs::remove_all(folder);
   return code;
 }
