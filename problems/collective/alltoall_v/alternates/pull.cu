@@ -32,8 +32,8 @@ __device__ inline std::uint64_t LoadRelaxedSys(const std::uint64_t* word) {
 // Pull: a peer's counts say that its `in` may be read. Every CTA takes a slice of what each source
 // has for this rank, beginning with another source than its neighbours, and tells the sources when
 // it has read; a rank leaves when all its readers have.
-constexpr int kCtas = 48;
-constexpr int kThreads = 256;
+constexpr int kCtas = 16;
+constexpr int kThreads = 512;
 
 struct Board {
   std::uint64_t calls[kCtas];                    // by CTA of this rank: calls it has finished

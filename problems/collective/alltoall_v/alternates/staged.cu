@@ -31,7 +31,7 @@ __device__ inline std::uint64_t LoadRelaxedSys(const std::uint64_t* word) {
 // >>> edit
 // Staged: rows go into symmetric memory of the destination, where each source has room of its own,
 // twice because calls overlap. Nobody has to wait before sending. A second kernel packs what came.
-constexpr int kParts = 8;
+constexpr int kParts = 4;
 constexpr int kThreads = 256;
 constexpr std::int64_t kBoardBytes = 65536;
 

@@ -31,8 +31,8 @@ __device__ inline std::uint64_t LoadRelaxedSys(const std::uint64_t* word) {
 // >>> edit
 // Rows by ticket: warps draw the next row of this rank, whoever it is for, and write it in place.
 // Uneven counts need no plan. The last block to end speaks for the whole rank.
-constexpr int kCtas = 64;
-constexpr int kThreads = 256;
+constexpr int kCtas = 16;
+constexpr int kThreads = 512;
 
 struct Board {
   std::uint64_t calls;                           // calls that this rank has finished
