@@ -9,13 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <allranks/oracle/abi.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
-#include "allranks/oracle/abi.h"
 #include "base/check.h"
 #include "judge/stream.h"
 #include "problem/source.h"

@@ -18,7 +18,7 @@ struct Outcome {
   std::string out;
 };
 
-Outcome Run(const std::string& arguments) {
+Outcome Command(const std::string& arguments) {
   const std::string command = std::string(ALLRANKS_COMMAND) + " problems " + arguments + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   Outcome outcome;
@@ -41,44 +41,44 @@ class ProblemsTest : public ::testing::Test {
 };
 
 TEST_F(ProblemsTest, ANewOneIsListedAndShown) {
-  EXPECT_EQ(Run("new ep/fresh" + at_).code, 0);
-  EXPECT_EQ(Run("new ep/fresh" + at_).code, 2) << "it is there already";
-  const Outcome list = Run("list --json" + at_);
+  EXPECT_EQ(Command("new ep/fresh" + at_).code, 0);
+  EXPECT_EQ(Command("new ep/fresh" + at_).code, 2) << "it is there already";
+  const Outcome list = Command("list --json" + at_);
   EXPECT_EQ(list.code, 0);
   const auto json = nlohmann::json::parse(list.out);
   ASSERT_EQ(json["problems"].size(), 1u);
   EXPECT_EQ(json["problems"][0]["slug"], "fresh");
   EXPECT_EQ(json["problems"][0]["category"], "ep");
   EXPECT_GE(json["problems"][0]["mutants"], 12);
-  EXPECT_NE(Run("show fresh --header" + at_).out.find("struct Args {"), std::string::npos);
-  EXPECT_NE(Run("show ep/fresh --template" + at_).out.find("// >>> edit"), std::string::npos);
-  EXPECT_NE(Run("show fresh" + at_).out.find("publish.drop"), std::string::npos);
+  EXPECT_NE(Command("show fresh --header" + at_).out.find("struct Args {"), std::string::npos);
+  EXPECT_NE(Command("show ep/fresh --template" + at_).out.find("// >>> edit"), std::string::npos);
+  EXPECT_NE(Command("show fresh" + at_).out.find("publish.drop"), std::string::npos);
 }
 
 TEST_F(ProblemsTest, MistakesEndWithTheRemedy) {
-  const Outcome unknown = Run("show allreduce_one_shoot");
+  const Outcome unknown = Command("show allreduce_one_shoot");
   EXPECT_EQ(unknown.code, 2);
   EXPECT_NE(unknown.out.find("did you mean 'allreduce_one_shot'"), std::string::npos)
       << unknown.out;
   for (const char* wrong : {"new fresh", "new nowhere/fresh", "new p2p/Fresh", "new p2p/../fresh",
                             "check", "check nothing_of_this_name", "check --all --only nothing",
                             "list --category nonsense", ""}) {
-    EXPECT_EQ(Run(wrong + at_).code, 2) << wrong;
+    EXPECT_EQ(Command(wrong + at_).code, 2) << wrong;
   }
 }
 
 TEST_F(ProblemsTest, AWrongProblemIsNamedAndTheOthersAreListed) {
-  EXPECT_EQ(Run("new ep/fresh" + at_).code, 0);
-  EXPECT_EQ(Run("new ep/broken" + at_).code, 0);
+  EXPECT_EQ(Command("new ep/fresh" + at_).code, 0);
+  EXPECT_EQ(Command("new ep/broken" + at_).code, 0);
   fs::resize_file(folder_ / "ep/broken/problem.toml", 100);
-  const Outcome list = Run("list" + at_);
+  const Outcome list = Command("list" + at_);
   EXPECT_EQ(list.code, 2);
   EXPECT_NE(list.out.find("broken/problem.toml:"), std::string::npos) << list.out;
   EXPECT_NE(list.out.find("\nfresh "), std::string::npos) << list.out;
 }
 
 TEST(ProblemsListTest, AllThatShipAreGood) {
-  const Outcome list = Run("list");
+  const Outcome list = Command("list");
   EXPECT_EQ(list.code, 0) << list.out;
   EXPECT_NE(list.out.find("allreduce_one_shot "), std::string::npos);
 }
