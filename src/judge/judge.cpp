@@ -179,7 +179,8 @@ void Trial::ChooseCases() {
     if (!request_.only_case.empty() && cases[i].name != request_.only_case) continue;
     CaseResult result;
     result.what = cases[i];
-    if (lock_) {
+    // Elsewhere times are those of drawn delays, too.
+    if (lock_ && cases[i].kind == Case::Kind::kTimed) {
       if (const problem::LockEntry* entry = lock_->Find(profile_->name, cases[i].name)) {
         result.reference_ns = entry->reference.call_ns;
         result.baseline_ns = entry->baseline.call_ns;

@@ -169,6 +169,11 @@ std::string ToTable(const problem::Problem& problem, const Judgement& judgement)
       table.Row({result.what.name, NameOf(result.verdict)});
       continue;
     }
+    if (result.what.kind != Case::Kind::kTimed) {  // ranks entered late: its time says nothing
+      table.Row({result.what.name, Bytes(static_cast<std::uint64_t>(result.bytes)), "-", "-", "-",
+                 "-", "-", "-", Movers(result)});
+      continue;
+    }
     table.Row({result.what.name, Bytes(static_cast<std::uint64_t>(result.bytes)),
                Us(result.isolated_ns), Us(result.call_ns), fmt::format("{:.1f}", Bandwidth(result)),
                fmt::format("{:.1f} %", Ratio(result.roofline_ns, result.call_ns) * 100),
