@@ -107,9 +107,10 @@ double HopNs(const Profile& profile, const problem::Problem& problem, int device
     consider(a, fabric.HostOf(a));
   }
   if (least == node::kTimeNever) return 0;
-  // Host memory has no L2 to reach: only the way counts if a host may be an end.
-  const bool host = problem.window == problem::Window::kHost;
-  return Ns(least) + (host ? 0 : Ns(profile.CyclesToTime(profile.latency.l2)) / 2);
+  // Host memory has no L2 to reach, and copies are not charged for it.
+  const bool direct = problem.window == problem::Window::kHost || Has(problem.allow, "memcpy") ||
+                      Has(problem.allow, "values");
+  return Ns(least) + (direct ? 0 : Ns(profile.CyclesToTime(profile.latency.l2) / 2));
 }
 
 }  // namespace

@@ -177,9 +177,8 @@ TEST(Check, SumsOfPieces) {
     }
   };
   EXPECT_EQ(bench.Run(run), 0u);
+  // One addition is rounded to the nearest number: the next one is wrong.
   bench.Set<float>(1, 1, 1, std::nextafter(44.0f, 100.0f));
-  EXPECT_EQ(bench.Run(run), 0u);  // within one addition's rounding
-  bench.Set<float>(1, 1, 1, 44.0001f);
   EXPECT_EQ(bench.Run(run), 1u);
 }
 

@@ -126,22 +126,18 @@ TEST_F(VerifyTest, FromSourceToVerdict) {
 }
 
 TEST_F(VerifyTest, FailuresSayWhy) {
-  auto oracle = Oracle::Load(tools_, problem_);
-  ASSERT_FALSE(oracle);
-  EXPECT_NE(oracle.error().message.find("oracle.cpp"), std::string::npos) << oracle.error().message;
+  const auto why = [&] {
+    const auto oracle = Oracle::Load(tools_, problem_);
+    return oracle ? "it loaded" : oracle.error().message;
+  };
+  EXPECT_NE(why().find("oracle.cpp"), std::string::npos) << why();
   Write("int x = nothing;\n");
-  oracle = Oracle::Load(tools_, problem_);
-  ASSERT_FALSE(oracle);
-  EXPECT_NE(oracle.error().message.find("does not compile"), std::string::npos);
-  EXPECT_NE(oracle.error().message.find("'nothing' was not declared"), std::string::npos);
+  EXPECT_NE(why().find("does not compile"), std::string::npos) << why();
+  EXPECT_NE(why().find("was not declared in this scope"), std::string::npos) << why();
   Write("int x;\n");
-  oracle = Oracle::Load(tools_, problem_);
-  ASSERT_FALSE(oracle);
-  EXPECT_NE(oracle.error().message.find("does not include"), std::string::npos);
+  EXPECT_NE(why().find("does not include"), std::string::npos) << why();
   Write("void f(); int x = (f(), 1);\n");
-  oracle = Oracle::Load(tools_, problem_);
-  ASSERT_FALSE(oracle);
-  EXPECT_NE(oracle.error().message.find("does not load"), std::string::npos);
+  EXPECT_NE(why().find("does not load"), std::string::npos) << why();
   EXPECT_EQ(Kept(), 1u);  // the empty one: it was compiled and loaded
 }
 
