@@ -95,7 +95,7 @@ bool Judged::Valid(const wire::JudgeRun& run) const {
 
 void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
   if (plan_.window == wire::JudgeWindow::kGraph) CloseRanks();
-  Window& run = run_.emplace();
+  Window& run = run_.emplace(Window{});
   run.sequence = sequence;
   run.request = std::move(request);
   // When ranks have ended is a matter of wall time.
@@ -207,10 +207,9 @@ void Judged::Close(std::int32_t r, std::uint32_t call, Time at) {
       if (!run_ || !EnqueueGraph(other, call + 1, at)) return;
     return;
   }
-  for (const auto& [thread, message] : std::exchange(run_->drained, {})) {
-    core_.hosts_.WakeAt(thread, at, [this, thread = thread, message = message](Time now) {
-      OpenInStream(thread, message, now);
-    });
+  for (const auto& entry : std::exchange(run_->drained, {})) {
+    core_.hosts_.WakeAt(entry.first, at,
+                        [this, entry](Time now) { OpenInStream(entry.first, entry.second, now); });
   }
   machine().Stop();
 }
