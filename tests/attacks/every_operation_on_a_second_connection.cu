@@ -25,7 +25,7 @@ extern "C" void launch(const Args&, cudaStream_t) {
   const char zeros[64] = {};
   for (unsigned short op = 0; op < 160; ++op) {
     const int fd = Connect();
-    for (unsigned short version = 4; version < 9; ++version) {
+    for (unsigned short version = 5; version < 9; ++version) {
       const Header header = {sizeof zeros, op, version, 1};
       send(fd, &header, sizeof header, MSG_NOSIGNAL);
       send(fd, zeros, sizeof zeros, MSG_NOSIGNAL);

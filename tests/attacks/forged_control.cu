@@ -21,7 +21,7 @@ static void ForEachSocket(F use) {
 extern "C" void launch(const Args&, cudaStream_t) {
   ForEachSocket([](int fd) {
     const char zeros[64] = {};
-    for (unsigned short version = 4; version < 9; ++version) {
+    for (unsigned short version = 5; version < 9; ++version) {
       for (unsigned short op = 90; op < 160; ++op) {
         const Header header = {sizeof zeros, op, version, 1000};
         send(fd, &header, sizeof header, MSG_NOSIGNAL | MSG_DONTWAIT);
