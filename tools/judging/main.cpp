@@ -22,11 +22,14 @@
 #include <vector>
 
 #include "base/check.h"
+#include "problem/problem.h"
+#include "problem/source.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+using allranks::Result;
 
 const fs::path kProblems = fs::path(ALLRANKS_SOURCE_DIR) / "problems";
 
@@ -242,6 +245,69 @@ int CostOf(const fs::path& folder, int repeat, double limit, const std::string& 
   return one_shot > 0 && one_shot <= limit ? 0 : 1;
 }
 
+// Bugs of synchronisation between calls: they must be found back to back. With a drain after each
+// call most of them cannot show; the table says how many do.
+struct Variant {
+  const char* problem;
+  const char* mutant;
+  const char* what;
+};
+constexpr Variant kVariants[] = {
+    {"allreduce_one_shot", "one_buffer_backoff", "one staging buffer"},
+    {"allreduce_one_shot", "equal_backoff", "waits for == epoch"},
+    {"allreduce_two_shot", "equal_first_backoff", "waits for == epoch"},
+    {"allreduce_multimem", "one_shot_one_buffer", "one staging buffer"},
+    {"allreduce_multimem", "equal_backoff", "waits for == epoch"},
+};
+
+Result<std::string> MutantOf(const fs::path& folder, const std::string& name) {
+  const auto problem = allranks::problem::Load(folder);
+  if (!problem) return allranks::Fail(problem.error());
+  const auto reference = allranks::problem::ReadFile(folder / "reference.cu");
+  if (!reference) return allranks::Fail(reference.error());
+  for (const allranks::problem::Mutant& mutant : problem->mutants)
+    if (mutant.name == name) return allranks::problem::Mutate(*problem, mutant, *reference);
+  return allranks::Fail("{} has no mutant {}", folder.string(), name);
+}
+
+int Drain(const fs::path& folder, int seeds) {
+  int failures = 0;
+  fmt::print("| problem | variant | drained after each call | back to back |\n|---|---|---|---|\n");
+  for (const Variant& variant : kVariants) {
+    const fs::path problem = kProblems / "collective" / variant.problem;
+    const Result<std::string> source = MutantOf(problem, variant.mutant);
+    if (!source) {
+      fmt::print(stderr, "{}\n", source.error().message);
+      return 1;
+    }
+    const fs::path file = folder / "variant.cu";
+    std::ofstream(file) << *source;
+    std::string cells[2];
+    for (const bool drained : {true, false}) {
+      std::uint64_t calls = 0, wrong = 0;
+      std::map<std::string, int> verdicts;
+      for (int seed = 1; seed <= seeds; ++seed) {
+        auto command = JudgeCommand(problem, file, {"--keep-going"});
+        command[6] = std::to_string(seed);  // the value of --seed
+        if (drained) command.emplace_back("--drain");
+        const Json json = Parse(End(Start(command, folder, 0)));
+        ++verdicts[json["verdict"].get<std::string>()];
+        for (const Json& one : json["cases"]) {
+          calls += one["calls"].get<std::uint64_t>();
+          wrong += one["wrong_calls"].get<std::uint64_t>();
+        }
+      }
+      std::string& cell = cells[drained ? 0 : 1];
+      for (const auto& [verdict, count] : verdicts)
+        cell += fmt::format("{}{} {} of {}", cell.empty() ? "" : ", ", verdict, count, seeds);
+      cell += fmt::format("; {} of {} calls wrong", wrong, calls);
+      failures += verdicts["pass"] == (drained ? seeds : 0) ? 0 : 1;
+    }
+    fmt::print("| {} | {} | {} | {} |\n", variant.problem, variant.what, cells[0], cells[1]);
+  }
+  return failures == 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -261,13 +327,18 @@ int main(int argc, char** argv) {
   std::string only;
   cost->add_option("--problem", only, "Only this one");
   cost->add_option("--limit", limit, "Most times the compiler for allreduce_one_shot");
+  int seeds = 6;
+  CLI::App* drain =
+      app.add_subcommand("drain", "Calls back to back find what draining after each hides");
+  drain->add_option("--seeds", seeds, "Judgements of each variant and mode");
   CLI11_PARSE(app, argc, argv);
 
   std::string pattern = (fs::temp_directory_path() / "judging-XXXXXX").string();
   CHECK(mkdtemp(pattern.data()) != nullptr);
   const fs::path folder = pattern;
-  const int code = exact->parsed() ? Exact(folder, runs, beside, slug, options)
-                                   : CostOf(folder, repeat, limit, only);
+  const int code = drain->parsed()   ? Drain(folder, seeds)
+                   : exact->parsed() ? Exact(folder, runs, beside, slug, options)
+                                     : CostOf(folder, repeat, limit, only);
   fs::remove_all(folder);
   return code;
 }
