@@ -1,17 +1,21 @@
 #include "judge/build.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "judge/sandbox.h"
 #include "judge/scratch.h"
 #include "problem/args.h"
+#include "wire/frame.h"
 
 namespace allranks::judge {
 namespace {
@@ -25,7 +29,7 @@ SandboxLimits CompilerLimits() {
   limits.file_bytes = 256ull << 20;
   limits.processes = 64;
   limits.cpu = std::chrono::seconds(20);
-  limits.wall = std::chrono::seconds(60);
+  limits.wall = std::chrono::seconds(180);
   limits.output_bytes = 1 << 20;
   return limits;
 }
@@ -81,14 +85,34 @@ const char* ReasonOf(const SandboxEnd& end) {
 }
 
 // A missing entry point is an error of the linker, and so is a second main().
-std::string EntryPoints(const problem::Problem& problem) {
+std::string LinkFlags(const problem::Problem& problem) {
   std::vector<std::string> names = problem.calls;
   if (problem.setup) names.push_back("setup");
   if (problem.window == problem::Window::kHost) names.push_back("host");
   if (problem.window == problem::Window::kQuery) names = {"answer"};
   std::string text;
   for (const std::string& name : names) text += " -Wl,--require-defined=" + name;
+  // Library functions that move bytes are charged, too (shim/driver/instrumented.cpp).
+  if (problem.window == problem::Window::kHost)
+    text += " -Wl,--wrap=memcpy -Wl,--wrap=memmove -Wl,--wrap=memset";
   return text;
+}
+
+// Of all that a candidate may include of ours.
+Result<std::string> HashOfGiven(const std::string& include) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(include, error))
+    if (entry.is_regular_file()) files.push_back(entry.path().string());
+  if (error) return Fail("cannot read {}: {}", include, error.message());
+  std::sort(files.begin(), files.end());
+  std::string all;
+  for (const std::string& file : files) {
+    const Result<std::string> hash = HashOfFile(file);
+    if (!hash) return Fail(hash.error());
+    all += *hash;
+  }
+  return all;
 }
 
 Build Internal(std::string text) {
@@ -129,9 +153,17 @@ Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
     return Internal(
         fmt::format("no nvcc in {}/bin: install the CUDA toolkit or set CUDA_HOME", tools.cuda));
   }
+  const Result<std::string> given = HashOfGiven(tools.include);
+  if (!given) return Internal(given.error().message);
+  const std::string command = fmt::format(
+      "nvcc {} -I/tmp -I/allranks/include -c candidate.cu -o candidate.o && "
+      "g++ -o rank candidate.o -Wl,--whole-archive /allranks/shim/liballranks_driver.a "
+      "-Wl,--no-whole-archive -rdynamic{} -L/allranks/shim -l:libcudart.so.13 "
+      "-l:libcuda.so.1 -l:liballranks_host.so -lpthread -ldl",
+      flags, LinkFlags(problem));
   const std::string hash =
-      HashOf({"build 1", source, header, *driver_hash, *runtime_hash, flags, tools.cuda,
-              std::to_string(nvcc.st_mtim.tv_sec), std::to_string(nvcc.st_size)});
+      HashOf({"build 2", command, *given, source, header, *driver_hash, *runtime_hash, flags,
+              tools.cuda, std::to_string(nvcc.st_mtim.tv_sec), std::to_string(nvcc.st_size)});
   const Cache cache(tools.cache);
   Build build;
   build.program = cache.Find("candidates", hash);
@@ -150,19 +182,15 @@ Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
   if (!tools.cuda.starts_with("/usr/")) spec.binds.push_back({tools.cuda, tools.cuda, false});
   spec.environment = {"PATH=" + tools.cuda + "/bin:/usr/bin:/bin", "TMPDIR=/tmp", "LC_ALL=C"};
   // The linker is called by g++ itself: nvcc would link device code once more.
-  spec.command = {
-      "/bin/sh", "-c",
-      fmt::format("nvcc {} -I/tmp -I/allranks/include -c candidate.cu -o candidate.o && "
-                  "g++ -o rank candidate.o -Wl,--whole-archive /allranks/shim/liballranks_driver.a "
-                  "-Wl,--no-whole-archive -rdynamic{} -L/allranks/shim -l:libcudart.so.13 "
-                  "-l:libcuda.so.1 -l:liballranks_host.so -lpthread -ldl",
-                  flags, EntryPoints(problem))};
+  spec.command = {"/bin/sh", "-c", command};
   Result<std::unique_ptr<Sandbox>> sandbox = Sandbox::Start(spec);
   if (!sandbox) return Internal(sandbox.error().message);
   const SandboxEnd& end = (*sandbox)->Wait();
   build.cpu_seconds = end.cpu_seconds;
   build.log = Bounded(end.err + end.out);
   if (end.why == SandboxEnd::Why::kSandbox) return Internal(end.text);
+  if (end.why == SandboxEnd::Why::kExit && (end.code == 126 || end.code == 127))
+    return Internal("the compiler could not be started: " + FirstError(build.log));
   if (const char* reason = ReasonOf(end); reason != nullptr || end.code != 0) {
     build.verdict = Verdict::kCompileError;
     build.text = reason != nullptr ? reason : FirstError(build.log);
@@ -174,13 +202,12 @@ Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
     return build;
   }
   const std::string made = folder + "/rank";
-  {
-    std::ofstream file(made, std::ios::binary);
-    file << *end.collected[0];
-    file.close();
-    if (!file || chmod(made.c_str(), 0755) != 0)
-      return Internal(fmt::format("cannot write {}: {}", made, std::strerror(errno)));
-  }
+  const wire::Fd file(open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755));
+  const std::string& bytes = *end.collected[0];
+  if (file.get() < 0 ||
+      write(file.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+    return Internal(fmt::format("cannot write {}: {}", made, std::strerror(errno)));
+  build.log.clear();  // warnings: not there when it comes from the cache
   build.program = made;
   if (!cache.enabled()) return build;
   Result<std::string> kept = cache.Put("candidates", hash, made);

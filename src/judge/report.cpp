@@ -53,6 +53,13 @@ std::string Movers(const CaseResult& result) {
   return text.empty() ? "-" : text;
 }
 
+// For a terminal: what a candidate got into a message must not move its cursor.
+std::string Printable(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 ? c != '\n' && c != '\t' : c == 0x7f) c = '?';
+  return text;
+}
+
 // A table whose columns are as wide as they need to be.
 class Table {
  public:
@@ -181,9 +188,9 @@ std::string ToTable(const problem::Problem& problem, const Judgement& judgement)
                Times(Ratio(result.baseline_ns, result.call_ns)), Movers(result)});
   }
   if (any) out += table.Print();
-  if (judgement.verdict != Verdict::kPass) out += judgement.text + "\n";
+  if (judgement.verdict != Verdict::kPass) out += Printable(judgement.text) + "\n";
   if (judgement.verdict == Verdict::kCompileError && !judgement.log.empty())
-    out += "\n" + judgement.log;
+    out += "\n" + Printable(judgement.log);
   const Cost& cost = judgement.cost;
   out += fmt::format("{:.2f} CPU s: compiler {:.2f}{}, ranks {:.2f}, node {:.2f}, judge {:.2f}\n",
                      cost.compile + cost.ranks + cost.node + cost.judge, cost.compile,
@@ -196,9 +203,9 @@ std::string ToComparison(const problem::Problem& problem, const std::string& a,
                          const Judgement& judgement_a, const std::string& b,
                          const Judgement& judgement_b) {
   std::string out = "A " + a + "\n  " + Headline(problem, judgement_a);
-  if (judgement_a.verdict != Verdict::kPass) out += "  " + judgement_a.text + "\n";
+  if (judgement_a.verdict != Verdict::kPass) out += "  " + Printable(judgement_a.text) + "\n";
   out += "B " + b + "\n  " + Headline(problem, judgement_b);
-  if (judgement_b.verdict != Verdict::kPass) out += "  " + judgement_b.text + "\n";
+  if (judgement_b.verdict != Verdict::kPass) out += "  " + Printable(judgement_b.text) + "\n";
   Table table;
   table.Row({"case", "A us", "B us", "A roofline", "B roofline", "B is faster by"});
   for (const CaseResult& first : judgement_a.cases) {

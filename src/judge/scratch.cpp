@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "judge/sandbox.h"
 
 namespace allranks::judge {
 
@@ -27,7 +26,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kPrefix = "allranks-judge-";
-constexpr uid_t kNobody = 65534;
 
 fs::path Base() {
   std::error_code error;
@@ -48,6 +46,12 @@ std::string StartOf(pid_t pid) {
   }
   const std::size_t stop = text.find(' ', at + 1);
   return text.substr(at + 1, stop - at - 1);
+}
+
+// Of pids: two containers may share a temporary folder.
+std::string Namespace() {
+  struct stat info{};
+  return stat("/proc/self/ns/pid", &info) == 0 ? std::to_string(info.st_ino) : "0";
 }
 
 struct Digest {
@@ -71,12 +75,15 @@ struct Digest {
 
 Result<Scratch> Scratch::Make() {
   std::string pattern =
-      (Base() / fmt::format("{}{}-{}-XXXXXX", kPrefix, getpid(), StartOf(getpid()))).string();
+      (Base() / fmt::format("{}{}-{}-{}-XXXXXX", kPrefix, Namespace(), getpid(), StartOf(getpid())))
+          .string();
   if (mkdtemp(pattern.data()) == nullptr)
     return Fail("cannot make a temporary folder {}: {}", pattern, std::strerror(errno));
   Scratch made;
   made.path_ = pattern;
-  if (const Status handed = HandOver(pattern); !handed) return Fail(handed.error());
+  // Sandboxes run as another user and must get through to what is bound into them.
+  if (chmod(pattern.c_str(), 0711) != 0)
+    return Fail("cannot open {}: {}", pattern, std::strerror(errno));
   return made;
 }
 
@@ -90,30 +97,16 @@ Scratch::~Scratch() {
   if (!path_.empty()) fs::remove_all(path_, ignored);
 }
 
-Result<std::string> Scratch::Folder(const std::string& name) const {
-  const std::string path = path_ + "/" + name;
-  if (mkdir(path.c_str(), 0700) != 0)
-    return Fail("cannot make the folder {}: {}", path, std::strerror(errno));
-  if (const Status handed = HandOver(path); !handed) return Fail(handed.error());
-  return path;
-}
-
-Status Scratch::Write(const std::string& name, std::string_view text) const {
-  const std::string path = path_ + "/" + name;
-  std::ofstream file(path, std::ios::binary);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  if (!file) return Fail("cannot write {}: {}", path, std::strerror(errno));
-  return HandOver(path);
-}
-
 void SweepScratch() {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(Base(), error)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kPrefix)) continue;
+    // Pids of another namespace say nothing here.
+    const std::string own = std::string(kPrefix) + Namespace() + "-";
+    if (!name.starts_with(own)) continue;
     pid_t pid = 0;
-    const char* begin = name.data() + kPrefix.size();
+    const char* begin = name.data() + own.size();
     const auto [end, bad] = std::from_chars(begin, name.data() + name.size(), pid);
     if (bad != std::errc() || *end != '-') continue;
     const std::string rest(end + 1);
@@ -121,13 +114,6 @@ void SweepScratch() {
     std::error_code ignored;
     fs::remove_all(entry.path(), ignored);
   }
-}
-
-Status HandOver(const std::string& path) {
-  if (!Means().drops_user) return Ok();
-  if (chown(path.c_str(), kNobody, kNobody) != 0)
-    return Fail("cannot give {} to the sandboxes' user: {}", path, std::strerror(errno));
-  return Ok();
 }
 
 std::string HashOf(std::initializer_list<std::string_view> parts) {
@@ -153,8 +139,13 @@ Result<std::string> HashOfFile(const std::string& path) {
 std::string Cache::Find(const std::string& kind, const std::string& hash) const {
   if (!enabled()) return "";
   const fs::path path = fs::path(folder_) / kind / hash;
-  std::error_code error;
-  return fs::is_regular_file(path, error) ? path.string() : "";
+  // What somebody else could have put there is not taken.
+  const auto own = [](const fs::path& one, mode_t type) {
+    struct stat info{};
+    return lstat(one.c_str(), &info) == 0 && (info.st_mode & S_IFMT) == type &&
+           info.st_uid == geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  };
+  return own(path, S_IFREG) && own(path.parent_path(), S_IFDIR) ? path.string() : "";
 }
 
 Result<std::string> Cache::Put(const std::string& kind, const std::string& hash,

@@ -11,7 +11,7 @@
 
 namespace allranks::judge {
 
-// A folder that the sandboxes' user can enter and nobody else, gone when this object is. Its name
+// A folder that others can pass through but not list or change, gone when this object is. Its name
 // tells the process that made it, so that SweepScratch finds what a killed one has left.
 class Scratch {
  public:
@@ -21,9 +21,6 @@ class Scratch {
   ~Scratch();
 
   const std::string& path() const { return path_; }
-  // A folder in it, for the sandboxes' user.
-  Result<std::string> Folder(const std::string& name) const;
-  Status Write(const std::string& name, std::string_view text) const;
 
  private:
   Scratch() = default;
@@ -32,9 +29,6 @@ class Scratch {
 
 // Removes folders of processes that are gone.
 void SweepScratch();
-
-// Gives a path to the user that sandboxes run as, if that is another one.
-Status HandOver(const std::string& path);
 
 // SHA-256 of the parts, each with its length, as 64 hexadecimal digits.
 std::string HashOf(std::initializer_list<std::string_view> parts);

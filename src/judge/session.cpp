@@ -13,8 +13,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "judge/scratch.h"
-
 namespace allranks::judge {
 
 namespace {
@@ -90,11 +88,11 @@ Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options,
   session->outputs_ = std::move(*outputs);
   for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
     const std::string folder = fmt::format("{}/{}", options.folder, rank);
-    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    if ((mkdir(folder.c_str(), 0711) != 0 && errno != EEXIST) || chmod(folder.c_str(), 0711) != 0)
       return Fail("cannot make the folder {}: {}", folder, std::strerror(errno));
-    if (const Status handed = HandOver(folder); !handed) return Fail(handed.error());
     const std::string path = folder + "/socket";
-    fs::remove(path);
+    std::error_code ignored;
+    fs::remove(path, ignored);
     Result<Fd> listening = Listen(path);
     if (!listening) return Fail(listening.error());
     session->listening_.push_back(std::move(*listening));
@@ -242,6 +240,11 @@ std::optional<wire::Frame> Session::Next(Outcome* outcome) {
 Outcome Session::NodeEnded() {
   node_->Kill();
   const SandboxEnd& end = node_->Wait();
+  // Its bounds are far beyond any honest candidate's needs: who exhausts them does so by intent.
+  if (end.why == SandboxEnd::Why::kMemory)
+    return {Verdict::kCrash, "the candidate's device memory is more than the judge can hold", ""};
+  if (end.why == SandboxEnd::Why::kCpu)
+    return {Verdict::kTimeout, "the candidate's kernels take more than the judge can execute", ""};
   std::string how = end.text;
   switch (end.why) {
     case SandboxEnd::Why::kExit:
@@ -249,12 +252,6 @@ Outcome Session::NodeEnded() {
       break;
     case SandboxEnd::Why::kSignal:
       how = fmt::format("was ended by signal {}", end.code);
-      break;
-    case SandboxEnd::Why::kMemory:
-      how = "used more memory than it may";
-      break;
-    case SandboxEnd::Why::kCpu:
-      how = "used more CPU time than it may";
       break;
     case SandboxEnd::Why::kWall:
       how = "took more time than it may";
@@ -266,6 +263,14 @@ Outcome Session::NodeEnded() {
       break;
   }
   return {Verdict::kInternalError, "the node " + how, end.err};
+}
+
+// The node has lost it. Its connection may be all that it closed.
+Outcome Session::RankLost(std::size_t rank) {
+  constexpr int kGraceSteps = 300, kStepMs = 10;
+  for (int i = 0; i < kGraceSteps && !ranks_[rank]->Poll(); ++i) poll(nullptr, 0, kStepMs);
+  if (ranks_[rank]->Poll()) return RankEnded(rank);
+  return {Verdict::kCrash, fmt::format("rank {} closed its connection to the node", rank), ""};
 }
 
 Outcome Session::RankEnded(std::size_t rank) {
@@ -332,11 +337,7 @@ Outcome Session::Told(const wire::JudgeNews& news) {
     case What::kLost: {
       const auto rank = static_cast<std::size_t>(news.rank);
       if (news.rank < 0 || rank >= ranks_.size()) return Internal("the node lost an unknown rank");
-      // Its connection may be all that it closed.
-      ranks_[rank]->Poll();
-      for (int i = 0; i < 50 && !ranks_[rank]->Poll(); ++i) poll(nullptr, 0, 10);
-      if (ranks_[rank]->Poll()) return RankEnded(rank);
-      return {Verdict::kCrash, fmt::format("rank {} closed its connection to the node", rank), ""};
+      return RankLost(rank);
     }
   }
   return Internal("news that is not known");
@@ -404,7 +405,7 @@ Outcome Session::Run(const wire::JudgeRun& run, wire::JudgeRunReply* reply) {
         return {Verdict::kUnsupported, text, ""};
       case End::kLost: {
         const auto rank = static_cast<std::size_t>(reply->rank);
-        if (reply->rank >= 0 && rank < ranks_.size()) return RankEnded(rank);
+        if (reply->rank >= 0 && rank < ranks_.size()) return RankLost(rank);
         return {Verdict::kCrash, text, ""};
       }
     }

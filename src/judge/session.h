@@ -67,6 +67,7 @@ class Session {
   // The next frame of the node; polls sandboxes meanwhile. Nothing: see *outcome.
   std::optional<wire::Frame> Next(Outcome* outcome);
   Outcome RankEnded(std::size_t rank);
+  Outcome RankLost(std::size_t rank);
   Outcome NodeEnded();
   Outcome Told(const wire::JudgeNews& news);
 

@@ -462,6 +462,7 @@ void Core::SendReply(Thread thread, node::Status status, const wire::Blob& body,
   auto found = threads_.find(thread);
   if (found == threads_.end()) return;
   ThreadRecord& record = found->second;
+  if (judged_ != nullptr) judged_->Answered(thread.rank, status);
   Release(record, thread);
   record.asked = false;
   if (record.since && options_.trace != nullptr)

@@ -17,6 +17,8 @@ using node::Status;
 
 namespace {
 
+constexpr std::size_t kMaxAnswer = 1 << 20;  // of a query; the driver takes no more
+
 constexpr int kMaxNews = 100;
 constexpr std::size_t kMaxText = 4'096;
 constexpr std::size_t kMaxGather = 4'096;
@@ -153,8 +155,9 @@ void Judged::Failed(std::int32_t rank, std::int32_t status, const std::string& t
     return News(lacking ? What::kUnsupported : What::kFault,
                 of != core_.machine_ranks_.end() ? of->second : rank, fault->message);
   }
-  const bool lacking = status == static_cast<int>(Status::kNotSupported) ||
-                       status == static_cast<int>(Status::kInvalidPtx);
+  const bool lacking = rank >= 0 && Of(rank).lacked &&
+                       (status == static_cast<int>(Status::kNotSupported) ||
+                        status == static_cast<int>(Status::kInvalidPtx));
   News(lacking ? What::kUnsupported : What::kRefused, rank, text);
 }
 
@@ -203,6 +206,10 @@ void Judged::Deliver(Thread thread, const wire::JudgeNext& message, Time at) {
   }
   if (window) {
     if (told->what == Do::kAnswer) {
+      if (message.answer.size() > kMaxAnswer) {
+        News(What::kTampered, thread.rank, "an answer larger than the driver takes");
+        return core_.Reply<wire::JudgeNext>(thread, {});
+      }
       if (thread.rank == 0) run_->reply.answer = message.answer;
       if (run_->request.calls > 0) Close(thread.rank, 0, at);
     } else if (rank.calls != run_->request.calls || rank.opened) {

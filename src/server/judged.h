@@ -52,6 +52,12 @@ class Judged {
 
   // --- for the Core
   bool planned() const { return planned_; }
+  // What a rank says of itself is no ground for `unsupported`, which does not count against it.
+  void Answered(std::int32_t rank, node::Status status) {
+    if (rank >= 0 && static_cast<std::size_t>(rank) < ranks_.size() &&
+        (status == node::Status::kNotSupported || status == node::Status::kInvalidPtx))
+      ranks_[static_cast<std::size_t>(rank)].lacked = true;
+  }
   // From the first graph window on no rank is listened to.
   bool sealed() const { return sealed_; }
   bool host_window() const { return plan_.window == wire::JudgeWindow::kHost; }
@@ -116,6 +122,7 @@ class Judged {
     std::vector<wire::Blob> args;                     // by case
     std::vector<Pinned> pinned;
     std::string forbidden;    // the first thing that it was refused
+    bool lacked = false;      // the node itself has answered that it cannot do something
     bool opened = false;      // a window's call
     std::uint32_t calls = 0;  // of this window that it has closed
   };
@@ -178,6 +185,7 @@ class Judged {
     return {};
   }
   std::string RefusedArguments(std::int32_t rank, const wire::PutGraph& message);
+  std::string RefusedTogether(const wire::PutGraph& message) const;
   std::string RefusedArguments(std::int32_t rank, const wire::DropGraph& message);
   std::string RefusedArguments(std::int32_t rank, const wire::Launch& message);
   std::string RefusedArguments(std::int32_t rank, const wire::Free& message);

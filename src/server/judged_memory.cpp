@@ -15,7 +15,8 @@ using node::Status;
 namespace {
 
 constexpr std::size_t kMaxCases = 1'024, kMaxTensors = 256, kMaxFields = 4'096;
-constexpr std::size_t kMaxArgs = 4'096;  // what a kernel takes as one parameter
+constexpr std::size_t kMaxArgs = 4'096;              // what a kernel takes as one parameter
+constexpr std::uint64_t kSetupFuel = 5'000'000'000;  // of a kernel before the first window
 constexpr std::uint64_t kMaxTensor = std::uint64_t{1} << 36;
 
 bool Good(const wire::JudgeCase& one, std::uint32_t world) {
@@ -46,6 +47,7 @@ Status Judged::Plan(wire::JudgePlan plan) {
   for (const wire::JudgeCase& one : plan.cases)
     if (!Good(one, plan.world)) return Status::kInvalidValue;
   plan_ = std::move(plan);
+  machine().SetFuel(kSetupFuel);
   for (Rank& rank : ranks_) {
     rank.tensors.resize(plan_.cases.size());
     rank.args.resize(plan_.cases.size());

@@ -13,6 +13,7 @@ using wire::Op;
 namespace {
 
 constexpr std::size_t kMaxNodes = 4'096;  // of a delivered graph
+constexpr std::size_t kMaxOrdered = 256;  // of one whose order is looked at
 
 // Host code among itself.
 bool OfThreads(Op op) {
@@ -300,7 +301,34 @@ std::string Judged::RefusedArguments(std::int32_t rank, const wire::PutGraph& me
     }
     if (!why.empty()) return why;
   }
-  return {};
+  return RefusedTogether(message);
+}
+
+// The limit on CTAs holds for what can run at the same time: kernels that are not ordered by edges
+// count together.
+std::string Judged::RefusedTogether(const wire::PutGraph& message) const {
+  if (plan_.rules.max_ctas == 0) return {};
+  std::vector<std::vector<bool>> before(message.nodes.size());  // which nodes one waits for
+  std::vector<std::size_t> kernels;
+  std::uint64_t ctas = 0;
+  bool chain = message.nodes.size() <= kMaxOrdered;
+  for (std::size_t i = 0; i < message.nodes.size(); ++i) {
+    if (chain) before[i].resize(message.nodes.size());
+    for (const std::uint32_t k : message.nodes[i].after) {
+      if (!chain || k >= i) continue;  // the machine refuses the latter
+      before[i][k] = true;
+      for (std::size_t j = 0; j < k; ++j) before[i][j] = before[i][j] || before[k][j];
+    }
+    if (message.nodes[i].kind != wire::GraphNode::Kind::kKernel) continue;
+    if (chain && !kernels.empty()) chain = before[i][kernels.back()];
+    kernels.push_back(i);
+    const wire::Launch& launch = message.nodes[i].launch;
+    ctas += std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+  }
+  if (chain || ctas <= plan_.rules.max_ctas) return {};
+  return fmt::format(
+      "kernels side by side with {} blocks together are not allowed: the limit is {}", ctas,
+      plan_.rules.max_ctas);
 }
 
 std::string Judged::RefusedArguments(std::int32_t rank, const wire::DropGraph& message) {

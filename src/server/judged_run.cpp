@@ -306,8 +306,9 @@ void Judged::FinishByFailure(std::int32_t rank, const wire::JudgeNext& message) 
   if (!Of(rank).forbidden.empty()) return Finish(End::kForbidden, rank, Of(rank).forbidden);
   if (FirstFault() != nullptr) return FinishByFault();
   run_->reply.status = message.status;
-  const bool lacking = message.status == static_cast<int>(Status::kNotSupported) ||
-                       message.status == static_cast<int>(Status::kInvalidPtx);
+  const bool lacking =
+      Of(rank).lacked && (message.status == static_cast<int>(Status::kNotSupported) ||
+                          message.status == static_cast<int>(Status::kInvalidPtx));
   Finish(lacking ? End::kUnsupported : End::kFault, rank, Printable(message.text));
 }
 
