@@ -158,7 +158,14 @@ ProblemsCommand::ProblemsCommand(CLI::App* app) {
   check_->add_flag("--all", options_.all, "All problems");
   check_->add_flag("--update", options_.update,
                    "Write reference.lock instead of comparing with it");
-  check_->add_option("--only", options_.only, "Only items with TEXT in their names")
+  check_
+      ->add_option("--every", options_.every,
+                   "Of the mutants only every Nth, and none that waits for a checker")
+      ->option_text("N [1]")
+      ->check(CLI::Range(1, 1000));
+  check_
+      ->add_option("--only", options_.only,
+                   "Only items with TEXT in their names; several with commas between them")
       ->option_text("TEXT");
   check_->add_option("--profile", options_.profile, "The simulated hardware")
       ->option_text("PROFILE [h100x8]");

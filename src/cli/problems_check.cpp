@@ -305,9 +305,23 @@ Result<std::vector<CheckedProblem>> Gather(const ProblemsOptions& options) {
     CheckedProblem& checked = all.emplace_back();
     checked.problem = std::move(*problem);
     checked.items = ItemsOf(checked.problem, &checked.faults);
+    if (options.every > 1) {
+      // Those that wait for a checker take a whole judgement each and show nothing yet.
+      int count = 0;
+      std::erase_if(checked.items, [&](const CheckItem& item) {
+        return item.kind == CheckItem::Kind::kMutant &&
+               (item.needs_checker || count++ % options.every != 0);
+      });
+    }
     if (options.only.empty()) continue;
     std::erase_if(checked.items, [&](const CheckItem& item) {
-      return item.name.find(options.only) == std::string::npos;
+      // TEXT, or one of several with commas between them.
+      for (std::size_t at = 0; at <= options.only.size();) {
+        const std::size_t end = std::min(options.only.find(',', at), options.only.size());
+        if (item.name.find(options.only.substr(at, end - at)) != std::string::npos) return false;
+        at = end + 1;
+      }
+      return true;
     });
     if (checked.items.empty())
       return Fail("{} has no item with '{}' in its name", checked.problem.slug, options.only);

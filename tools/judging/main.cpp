@@ -255,9 +255,7 @@ struct Variant {
 constexpr Variant kVariants[] = {
     {"allreduce_one_shot", "one_buffer_backoff", "one staging buffer"},
     {"allreduce_one_shot", "equal_backoff", "waits for == epoch"},
-    {"allreduce_two_shot", "equal_first_backoff", "waits for == epoch"},
     {"allreduce_multimem", "one_shot_one_buffer", "one staging buffer"},
-    {"allreduce_multimem", "equal_backoff", "waits for == epoch"},
 };
 
 Result<std::string> MutantOf(const fs::path& folder, const std::string& name) {
