@@ -22,6 +22,7 @@ struct ProblemsOptions {
   std::string only;                   // check: items whose names contain it
   std::string profile = "h100x8";     // check
   int workers = 0;                    // check: -j
+  int every = 1;                      // check: of the mutants
 };
 
 // The command with its options; tells itself to `app`.
