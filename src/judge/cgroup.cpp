@@ -24,8 +24,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kPrefix = "allranks-";
-
 std::string ReadAll(const fs::path& path) {
   std::ifstream in(path);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
@@ -150,7 +148,7 @@ void SweepUnder(const fs::path& folder, int depth) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     std::error_code ignored;
     if (!entry.is_directory(ignored)) continue;
-    if (entry.path().filename().string().starts_with(kPrefix)) {
+    if (entry.path().filename().string().starts_with(kMakerPrefix)) {
       if (MakerIsGone(entry.path().filename())) gone.push_back(entry.path());
     } else if (depth > 0) {
       others.push_back(entry.path());
@@ -167,11 +165,11 @@ void SweepUnder(const fs::path& folder, int depth) {
 
 std::string MakerName() {
   const std::string pid = std::to_string(getpid());
-  return fmt::format("{}{}-{}-{}", kPrefix, Namespace(), pid, StartOf(pid));
+  return fmt::format("{}{}-{}-{}", kMakerPrefix, Namespace(), pid, StartOf(pid));
 }
 
 bool MakerIsGone(const std::string& name) {
-  std::istringstream parts(name.substr(std::min(kPrefix.size(), name.size())));
+  std::istringstream parts(name.substr(std::min(kMakerPrefix.size(), name.size())));
   std::string space, pid, start;
   std::getline(parts, space, '-');
   std::getline(parts, pid, '-');

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -61,6 +62,7 @@ class Cgroup {
 // Ends and removes groups of processes that are gone.
 void SweepCgroups(const CgroupPlaces& places);
 
+inline constexpr std::string_view kMakerPrefix = "allranks-";  // all such names begin with it
 // The part of a name that says which process made it, and whether that process is alive. A name of
 // another PID namespace counts as alive: nothing can be known about it.
 std::string MakerName();

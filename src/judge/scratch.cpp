@@ -3,21 +3,19 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "judge/cgroup.h"
 
 namespace allranks::judge {
 
@@ -25,33 +23,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kPrefix = "allranks-judge-";
-
 fs::path Base() {
   std::error_code error;
   const fs::path base = fs::temp_directory_path(error);
   return error ? fs::path("/tmp") : base;
-}
-
-// When a process began, in the kernel's ticks: with the pid it names a process for good.
-std::string StartOf(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  const std::size_t end = text.rfind(')');  // the name may contain anything
-  if (end == std::string::npos) return "";
-  std::size_t at = end + 1;
-  for (int field = 3; field < 22; ++field) {
-    at = text.find(' ', at + 1);
-    if (at == std::string::npos) return "";
-  }
-  const std::size_t stop = text.find(' ', at + 1);
-  return text.substr(at + 1, stop - at - 1);
-}
-
-// Of pids: two containers may share a temporary folder.
-std::string Namespace() {
-  struct stat info{};
-  return stat("/proc/self/ns/pid", &info) == 0 ? std::to_string(info.st_ino) : "0";
 }
 
 struct Digest {
@@ -74,9 +49,7 @@ struct Digest {
 }  // namespace
 
 Result<Scratch> Scratch::Make() {
-  std::string pattern =
-      (Base() / fmt::format("{}{}-{}-{}-XXXXXX", kPrefix, Namespace(), getpid(), StartOf(getpid())))
-          .string();
+  std::string pattern = (Base() / (MakerName() + "-XXXXXX")).string();
   if (mkdtemp(pattern.data()) == nullptr)
     return Fail("cannot make a temporary folder {}: {}", pattern, std::strerror(errno));
   Scratch made;
@@ -101,16 +74,7 @@ void SweepScratch() {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(Base(), error)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kPrefix)) continue;
-    // Pids of another namespace say nothing here.
-    const std::string own = std::string(kPrefix) + Namespace() + "-";
-    if (!name.starts_with(own)) continue;
-    pid_t pid = 0;
-    const char* begin = name.data() + own.size();
-    const auto [end, bad] = std::from_chars(begin, name.data() + name.size(), pid);
-    if (bad != std::errc() || *end != '-') continue;
-    const std::string rest(end + 1);
-    if (rest.substr(0, rest.find('-')) == StartOf(pid)) continue;  // it lives
+    if (!name.starts_with(kMakerPrefix) || !MakerIsGone(name)) continue;
     std::error_code ignored;
     fs::remove_all(entry.path(), ignored);
   }
