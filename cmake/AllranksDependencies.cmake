@@ -4,6 +4,7 @@
 #   fmt::fmt  nlohmann_json::nlohmann_json  CLI11::CLI11  tl::expected  tomlplusplus::tomlplusplus
 #   allranks_zstd  allranks_lz4  OpenSSL::Crypto  Threads::Threads
 #   allranks_seccomp                                         (the sandbox)
+#   CURL::libcurl                                            (model providers)
 #   GTest::gtest_main  rapidcheck  benchmark::benchmark      (tests and bench only)
 # Variables: ALLRANKS_HAVE_CUDA, and with it ALLRANKS_NVCC and CUDAToolkit_INCLUDE_DIRS; MPI_C_FOUND.
 
@@ -26,6 +27,7 @@ pkg_check_modules(ALLRANKS_SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
 add_library(allranks_seccomp INTERFACE)
 target_link_libraries(allranks_seccomp INTERFACE PkgConfig::ALLRANKS_SECCOMP)
 find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)
+find_package(CURL 7.88 REQUIRED)
 
 find_package(GTest 1.12 REQUIRED)
 find_package(benchmark REQUIRED)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -15,11 +16,6 @@
 
 namespace allranks::cli {
 namespace {
-
-int Usage(const std::string& message) {
-  fmt::print(stderr, "allranks: {}\n", message);
-  return kExitUsage;
-}
 
 int ExitCodeOf(const judge::Judgement& judgement) {
   if (judgement.verdict == judge::Verdict::kPass) return kExitPass;
@@ -37,7 +33,14 @@ Environment:
   ALLRANKS_PROBLEMS  a folder to look for problems in first
   ALLRANKS_CACHE     where what was built is kept, else XDG_CACHE_HOME/allranks)";
 
-}  // namespace
+class JudgeCommand : public Command {
+ public:
+  explicit JudgeCommand(CLI::App* app);
+  int Run() const override;
+
+ private:
+  JudgeOptions options_;
+};
 
 JudgeCommand::JudgeCommand(CLI::App* app) {
   command_ = app->add_subcommand("judge", "Judge a candidate's solution of a problem");
@@ -115,6 +118,12 @@ int JudgeCommand::Run() const {
   for (const judge::Judgement& judgement : judgements)
     if (const int code = ExitCodeOf(judgement); code != kExitPass) return code;
   return kExitPass;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> MakeJudgeCommand(CLI::App* app) {
+  return std::make_unique<JudgeCommand>(app);
 }
 
 }  // namespace allranks::cli

@@ -1,9 +1,11 @@
 // `allranks judge`: one candidate, or two against each other, on one problem.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "cli/command.h"
 
 namespace allranks::cli {
 
@@ -20,17 +22,6 @@ struct JudgeOptions {
 inline constexpr int kExitPass = 0;
 inline constexpr int kExitNoPass = 1;
 
-// The command with its options; tells itself to `app`.
-class JudgeCommand {
- public:
-  explicit JudgeCommand(CLI::App* app);
-  bool parsed() const { return command_->parsed(); }
-  std::string help() const { return command_->help(); }
-  int Run() const;  // an exit code
-
- private:
-  JudgeOptions options_;
-  CLI::App* command_;
-};
+std::unique_ptr<Command> MakeJudgeCommand(CLI::App* app);
 
 }  // namespace allranks::cli

@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "cli/api.h"
+#include "cli/command.h"
 #include "cli/exec.h"
-#include "cli/judge.h"
-#include "cli/problems.h"
 #include "cli/profile.h"
 #include "cli/ptx.h"
 #include "cli/ranks.h"
@@ -149,8 +148,7 @@ struct Commands {
   bool constants = false;
   allranks::server::NodeOptions node_options;
   allranks::cli::RankOptions rank_options;
-  std::unique_ptr<allranks::cli::ProblemsCommand> problems;
-  std::unique_ptr<allranks::cli::JudgeCommand> judge;
+  std::vector<std::unique_ptr<allranks::cli::Command>> others;
 
   Commands() {
     app.set_version_flag("--version", std::string("allranks ") + ALLRANKS_VERSION,
@@ -227,8 +225,7 @@ struct Commands {
     profile_diff->add_option("A", profile_a, "Name or path")->required();
     profile_diff->add_option("B", profile_b, "Name or path")->required();
 
-    judge = std::make_unique<allranks::cli::JudgeCommand>(&app);
-    problems = std::make_unique<allranks::cli::ProblemsCommand>(&app);
+    others = allranks::cli::MakeCommands(&app);
 
     node = app.add_subcommand("node")->group("");
     node->add_option("--listen", node_options.listen_fd);
@@ -264,11 +261,11 @@ void PrintDocs() {
       "## allranks exec --help\n\n```text\n{}```\n\n"
       "## allranks ptx --help\n\n```text\n{}```\n\n"
       "## allranks api --help\n\n```text\n{}```\n\n"
-      "## allranks profile --help\n\n```text\n{}```\n\n"
-      "## allranks judge --help\n\n```text\n{}```\n\n"
-      "## allranks problems --help\n\n```text\n{}```\n",
+      "## allranks profile --help\n\n```text\n{}```\n",
       commands.app.help(), commands.exec->help(), commands.ptx->help(), commands.api->help(),
-      commands.profile->help(), commands.judge->help(), commands.problems->help());
+      commands.profile->help());
+  for (const auto& command : commands.others)
+    fmt::print("\n## allranks {} --help\n\n```text\n{}```\n", command->name(), command->help());
 }
 
 }  // namespace
@@ -313,8 +310,8 @@ int main(int argc, char** argv) {
     return allranks::cli::ProfileShow(commands.profile_a, commands.constants);
   if (commands.profile_diff->parsed())
     return allranks::cli::ProfileDiff(commands.profile_a, commands.profile_b);
-  if (commands.judge->parsed()) return commands.judge->Run();
-  if (commands.problems->parsed()) return commands.problems->Run();
+  for (const auto& command : commands.others)
+    if (command->parsed()) return command->Run();
   if (commands.node->parsed()) return allranks::server::RunNode(commands.node_options);
   if (commands.ranks->parsed()) {
     commands.rank_options.command = commands.exec_options.command;

@@ -80,6 +80,13 @@ std::string IncludeFolder() {
   return ALLRANKS_INCLUDE_DIR;
 }
 
+std::string ShareFolder() {
+  std::error_code error;
+  const fs::path installed = fs::path(OwnPath()).parent_path().parent_path() / "share/allranks";
+  if (fs::is_directory(installed / "prompts", error)) return installed.string();
+  return ALLRANKS_SHARE_DIR;
+}
+
 Result<std::string> FindShim() {
   std::vector<fs::path> folders;
   folders.push_back(fs::path(OwnPath()).parent_path().parent_path() / "lib/allranks");

@@ -27,6 +27,9 @@ Result<problem::Problem> FindProblem(const std::string& name, const std::string&
 // The folder whose allranks/ has the headers of solutions and oracles.
 std::string IncludeFolder();
 
+// The folder share/ of what the program carries with it: prompts/, models.toml, report/.
+std::string ShareFolder();
+
 // The folder with liballranks_host.so, libcuda.so.1 and libcudart.so.13.
 Result<std::string> FindShim();
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -124,7 +125,25 @@ void PrintCases(const Problem& problem) {
   fmt::print("  {} drawn in secret:{}{}\n", drawn.count, ranges, drawn.skew ? ", skewed" : "");
 }
 
+class ProblemsCommand : public Command {
+ public:
+  explicit ProblemsCommand(CLI::App* app);
+  int Run() const override;
+
+ private:
+  ProblemsOptions options_;
+  CLI::App* list_;
+  CLI::App* show_;
+  CLI::App* new_;
+  CLI::App* check_;
+  CLI::App* export_;
+};
+
 }  // namespace
+
+std::unique_ptr<Command> MakeProblemsCommand(CLI::App* app) {
+  return std::make_unique<ProblemsCommand>(app);
+}
 
 ProblemsCommand::ProblemsCommand(CLI::App* app) {
   command_ = app->add_subcommand("problems", "List, show, make and check problems");

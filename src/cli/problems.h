@@ -2,9 +2,11 @@
 // keeps its word.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "cli/command.h"
 
 namespace allranks::cli {
 
@@ -25,23 +27,7 @@ struct ProblemsOptions {
   int every = 1;                      // check: of the mutants
 };
 
-// The command with its options; tells itself to `app`.
-class ProblemsCommand {
- public:
-  explicit ProblemsCommand(CLI::App* app);
-  bool parsed() const { return command_->parsed(); }
-  std::string help() const { return command_->help(); }
-  int Run() const;  // an exit code
-
- private:
-  ProblemsOptions options_;
-  CLI::App* command_;
-  CLI::App* list_;
-  CLI::App* show_;
-  CLI::App* new_;
-  CLI::App* check_;
-  CLI::App* export_;
-};
+std::unique_ptr<Command> MakeProblemsCommand(CLI::App* app);
 
 // Each returns an exit code.
 int ProblemsList(const ProblemsOptions& options);

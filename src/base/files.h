@@ -1,0 +1,24 @@
+// Files that survive a crash whole or not at all: what a run leaves behind is read by later ones.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace allranks {
+
+// A file that is longer than `limit` is an error.
+Result<std::string> ReadWhole(const std::filesystem::path& path, std::size_t limit = 256u << 20);
+
+// The file has its new content or its old one, whatever happens: written beside it, flushed to the
+// disk, renamed. Makes missing folders. A full disk is an error that leaves nothing half-written.
+Status WriteWhole(const std::filesystem::path& path, std::string_view bytes);
+
+// Adds one line (the newline is added) and flushes it to the disk. A crash may leave half a last
+// line: readers of such files skip what does not parse.
+Status AppendLine(const std::filesystem::path& path, std::string_view line);
+
+}  // namespace allranks

@@ -1,0 +1,37 @@
+// Who carries out judgements: processes of this program on this machine, later jobs of a cluster.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "base/stop.h"
+
+namespace allranks::campaign {
+
+struct JudgeTask {
+  std::filesystem::path problem;  // its folder
+  std::string source;             // the candidate
+  std::string profile;            // path
+  std::string seed;
+  int band = 0;
+  bool visible = false;         // visible cases only: the tool of a command
+  std::filesystem::path trace;  // empty: none
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  // Blocks until there is a judgement: the JSON of `allranks judge --json`. Called from many
+  // threads; no more than `jobs` run at once. A failure is ours (or the wish to stop), never the
+  // candidate's.
+  virtual Result<std::string> Judge(const JudgeTask& task, const Stop& stop) = 0;
+  virtual int jobs() const = 0;
+};
+
+// Each judgement is a process `PROGRAM judge ... --json`, so that one that crashes ends nothing
+// else. It dies with this process.
+std::unique_ptr<Executor> MakeLocalExecutor(std::string program, int jobs);
+
+}  // namespace allranks::campaign

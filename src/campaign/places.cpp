@@ -1,0 +1,35 @@
+// Where the parts of a run lie (record.h has the picture).
+#include <fmt/format.h>
+
+#include <cctype>
+
+#include "campaign/record.h"
+
+namespace allranks::campaign {
+namespace {
+
+// A name as a folder: one level, never hidden, and different for different names.
+std::string FolderName(const std::string& name) {
+  std::string folder;
+  for (const char c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' ||
+                       (c == '.' && !folder.empty());
+    folder += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return folder;
+}
+
+}  // namespace
+
+std::filesystem::path SampleFolder(const std::string& model, const std::string& problem,
+                                   int sample) {
+  return std::filesystem::path("samples") / FolderName(model) / FolderName(problem) /
+         std::to_string(sample);
+}
+
+std::filesystem::path RoundFolder(const std::string& model, const std::string& problem, int sample,
+                                  int round) {
+  return SampleFolder(model, problem, sample) / fmt::format("round-{}", round);
+}
+
+}  // namespace allranks::campaign

@@ -1,0 +1,29 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "cli/command.h"
+#include "cli/exec.h"
+#include "cli/judge.h"
+#include "cli/problems.h"
+
+namespace allranks::cli {
+
+bool Command::parsed() const { return command_->parsed(); }
+std::string Command::name() const { return command_->get_name(); }
+std::string Command::help() const { return command_->help(); }
+
+int Usage(const std::string& message) {
+  fmt::print(stderr, "allranks: {}\n", message);
+  return kExitUsage;
+}
+
+std::vector<std::unique_ptr<Command>> MakeCommands(CLI::App* app) {
+  std::vector<std::unique_ptr<Command>> commands;
+  commands.push_back(MakeJudgeCommand(app));
+  commands.push_back(MakeProblemsCommand(app));
+  return commands;
+}
+
+}  // namespace allranks::cli
