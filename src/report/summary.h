@@ -2,6 +2,7 @@
 // docs/scores.md defines each figure; statistics.h has the estimators.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,22 +15,29 @@ namespace allranks::report {
 
 inline constexpr int kSummarySchema = 1;
 
+// How far modelled times may be trusted; a test compares it with docs/fidelity.md.
+inline constexpr char kHeldOut[] =
+    "mean absolute error on published experiments that took no part in the fit, all profiles "
+    "together: 12.1 % (docs/fidelity.md)";
+
 struct Options {
   std::string title = "AllRanks";
   std::vector<std::string> panel;  // models whose pass rates define difficulty; empty: all
   int resamples = 2000;
   std::uint64_t seed = 1;  // of the bootstrap: the same runs give the same intervals
-  std::string held_out;    // of the profile's times, for people: "12.1 % (docs/fidelity.md)"
+  std::string held_out = kHeldOut;
+  std::map<std::string, std::string> validated;  // profile's name: its node::Profile::validated
 };
 
-struct Interval {  // 95 %
+struct Interval {  // 95 %; 0 in 0 .. 1 without a problem
   double value = 0, low = 0, high = 0;
 };
 
 // Figures of one model over a set of problems. A rate is a mean over problems of means over
-// samples.
+// samples. A sample whose first round is `unsupported` or `internal_error` counts nowhere, and a
+// problem without another sample neither.
 struct Figures {
-  int problems = 0, samples = 0;
+  int problems = 0, samples = 0, families = 0;
   Interval strict_pass;              // round 1: pass@1
   Interval score;                    // round 1: strict x min(1, roofline fraction)
   Interval lenient_pass;             // round 1
@@ -45,24 +53,33 @@ struct Figures {
 
 struct ModelSummary {
   campaign::ModelFacts facts;
-  std::string run;
-  int rank_group = 1;  // 1: nobody is better beyond doubt
+  std::string label;          // facts.name, or NAME (RUN) where that is not unique
+  std::string run;            // its name
+  std::size_t run_index = 0;  // in Summary::runs
+  int rank_group = 1;         // 1: nobody is better beyond doubt
   Figures all;
-  std::map<std::string, std::map<std::string, Figures>> by;  // category level library parallelism
-                                                             // family: value: figures
-  std::map<std::string, int> verdicts;                       // round 1, samples
+  // category level library parallelism family split: value: figures
+  std::map<std::string, std::map<std::string, Figures>> by;
+  std::map<std::string, int> verdicts;  // round 1, all finished samples
   std::vector<std::map<std::string, int>> verdicts_by_round;
   std::vector<Interval> pass_within_round, score_within_round;  // by number of rounds, from 1
-  std::map<std::string, int> classes;   // better on_par degraded severely_degraded unresolved
-  std::map<std::string, double> moved;  // bytes by mover, of passes, per call
-  double dollars = 0, wasted_dollars = 0;
+  // Strict passes of round 1: better on_par degraded severely_degraded unresolved.
+  std::map<std::string, int> classes;
+  std::map<std::string, double> moved;  // bytes by mover, per burst: mean over passes x timed cases
+  double dollars = 0;                   // of the replies of finished samples
+  std::optional<double> dollars_per_problem;  // one sample with all its rounds
+  std::optional<double> dollars_per_pass;     // dollars / samples that pass in any round
   model::Usage usage;
-  double unsupported_rate = 0;  // of samples; excluded from every rate
-  int internal_errors = 0, unfinished = 0;
+  int finished = 0, unfinished = 0, planned = 0;  // samples
+  int unsupported = 0, internal_errors = 0;       // of the finished: round 1, excluded
+  double unsupported_rate = 0;                    // of the finished
 };
 
-struct Pair {  // the difference of two models' scores over the same problems
-  std::string a, b;
+// The difference of two models over the problems that both have. Only models of the same profile
+// are paired.
+struct Pair {
+  std::string a, b;  // labels; a stands before b in Summary::models
+  int problems = 0;
   Interval strict_pass, score;  // a - b
 };
 
@@ -73,18 +90,22 @@ struct ProblemSummary {
     double strict_pass = 0, score = 0, pass_within = 0, score_within = 0;
     int samples = 0;
   };
-  std::map<std::string, Cell> models;
+  std::map<std::string, Cell> models;  // by label; without a counted sample there is none
 };
 
 struct Summary {
   Options options;
   std::vector<campaign::Settings> runs;
-  std::vector<ModelSummary> models;  // best first: score, then strict pass
+  std::vector<ModelSummary> models;  // best first: score, then strict pass; by profile if several
   std::vector<Pair> pairs;
   std::vector<ProblemSummary> problems;
+  double dollars = 0;              // all that the runs say
+  double dollars_elsewhere = 0;    // of it, in no model's: attempts that failed, unfinished samples
+  std::vector<std::string> times;  // "Times are modelled ...": belongs beside every figure of time
+  std::vector<std::string> notes;  // what a reader must know before believing a rank
 };
 
-// Models of the same name in several runs are told apart as NAME (RUN).
+// Models of the same name in several runs are told apart as NAME (RUN). Fails without runs.
 Result<Summary> Summarise(const std::vector<campaign::Run>& runs, const Options& options);
 
 std::string ToJson(const Summary& summary);  // summary.json
