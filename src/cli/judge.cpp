@@ -33,6 +33,15 @@ Environment:
   ALLRANKS_PROBLEMS  a folder to look for problems in first
   ALLRANKS_CACHE     where what was built is kept, else XDG_CACHE_HOME/allranks)";
 
+// A seed is a line, however it was written: with or without an end.
+Result<std::string> SeedFrom(const std::string& file) {
+  Result<std::string> text = problem::ReadFile(file, 4096);
+  if (!text) return text;
+  while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
+  if (text->empty()) return Fail("{} holds no seed: write a line of text into it", file);
+  return text;
+}
+
 class JudgeCommand : public Command {
  public:
   explicit JudgeCommand(CLI::App* app);
@@ -61,6 +70,9 @@ JudgeCommand::JudgeCommand(CLI::App* app) {
   command_->add_flag("--visible", options_.visible, "Only visible cases, as a model is shown");
   option("--seed", options_.seed, "TEXT [random]",
          "What inputs are drawn from; the same text gives the same judgement");
+  option("--seed-file", options_.seed_file, "FILE",
+         "The seed is in FILE: lists of processes show what is on a command line")
+      ->excludes("--seed");
   option("--problems-dir", options_.problems_dir, "DIR",
          "Where problems are looked for, instead of our own");
   command_->add_flag("--json", options_.json, "Print JSON, one line per candidate");
@@ -70,6 +82,8 @@ JudgeCommand::JudgeCommand(CLI::App* app) {
                      "Compile anew and keep nothing of what was built");
   command_->add_flag("--keep-going", options_.keep_going,
                      "Go on after wrong results: every case runs, wrong calls are counted");
+  command_->add_flag("--drawn-last", options_.drawn_last,
+                     "Drawn cases of all worlds come after everything else");
   command_->add_flag("--drain", options_.drain,
                      "A test mode: each call begins when all ranks are at rest");
   option("--rank-seconds", options_.rank_wall_s, "SECONDS [60]",
@@ -98,6 +112,13 @@ int JudgeCommand::Run() const {
   request.drain = options.drain;
   request.keep_going = options.keep_going;
   request.visible_only = options.visible;
+
+  request.drawn_last = options.drawn_last;
+  if (!options.seed_file.empty()) {
+    Result<std::string> seed = SeedFrom(options.seed_file);
+    if (!seed) return Usage(seed.error().message);
+    request.seed = std::move(*seed);
+  }
 
   std::vector<std::string> files = options.compare;
   if (files.empty()) files.push_back(options.solution);

@@ -14,8 +14,9 @@ struct JudgeOptions {
   std::string solution;
   std::vector<std::string> compare;
   std::string profile = "h100x8";
-  std::string only_case, seed, problems_dir, trace, cache;
-  bool json = false, drain = false, no_cache = false, keep_going = false, visible = false;
+  std::string only_case, seed, seed_file, problems_dir, trace, cache;
+  bool json = false, drain = false, no_cache = false, keep_going = false, visible = false,
+       drawn_last = false;
   double rank_wall_s = 60;
 };
 

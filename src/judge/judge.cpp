@@ -1,5 +1,6 @@
 // The flow of one judgement. Sessions go by world, small worlds first; in each, visible cases come
-// before timed and drawn ones. The first failure ends it: what is wrong once need not be timed.
+// before timed and drawn ones, or drawn ones of all worlds come after everything else. The first
+// failure ends it: what is wrong once need not be timed.
 #include "judge/judge.h"
 
 #include <fcntl.h>
@@ -172,8 +173,10 @@ void Trial::ChooseCases() {
   std::vector<std::size_t> by(cases.size());
   for (std::size_t i = 0; i < by.size(); ++i) by[i] = i;
   std::sort(by.begin(), by.end(), [&](std::size_t a, std::size_t b) {
-    return std::tuple(cases[a].world, order(cases[a].kind), a) <
-           std::tuple(cases[b].world, order(cases[b].kind), b);
+    const auto key = [&](std::size_t i) {
+      return std::tuple(GroupOf(cases[i]).late, cases[i].world, order(cases[i].kind), i);
+    };
+    return key(a) < key(b);
   });
   for (const std::size_t i : by) {
     if (!request_.only_case.empty() && cases[i].name != request_.only_case) continue;
@@ -190,22 +193,31 @@ void Trial::ChooseCases() {
   }
 }
 
+Trial::Group Trial::GroupOf(const Case& one) const {
+  return {.late = request_.drawn_last && one.kind == Case::Kind::kDrawn,
+          .world = one.world,
+          .profile = one.profile};
+}
+
 Judgement Trial::Run() {
   const auto start = std::chrono::steady_clock::now();
   const double before = OwnSeconds();
   judgement_.seed = request_.seed;
   if (Prepare()) {
     ChooseCases();
-    std::map<std::pair<int, std::string>, std::vector<std::size_t>> worlds;
-    for (std::size_t i = 0; i < judgement_.cases.size(); ++i) {
-      const Case& one = judgement_.cases[i].what;
-      worlds[{one.world, one.profile}].push_back(i);
-    }
-    if (worlds.empty())
+    std::map<Group, std::vector<std::size_t>> groups;
+    for (std::size_t i = 0; i < judgement_.cases.size(); ++i)
+      groups[GroupOf(judgement_.cases[i].what)].push_back(i);
+    // The largest world's; not of drawn cases, if they are alone in it: nobody looks at their
+    // times.
+    const Group* traced = nullptr;
+    for (const auto& [group, indices] : groups)
+      if (traced == nullptr || !group.late) traced = &group;
+    if (groups.empty())
       End(Verdict::kInternalError,
           fmt::format("{} has no case '{}'", problem_.slug, request_.only_case));
-    for (const auto& [world, indices] : worlds)
-      if (!RunWorld(world.first, world.second, indices)) break;
+    for (const auto& [group, indices] : groups)
+      if (!RunGroup(group, indices, &group == traced)) break;
     if (judgement_.verdict == Verdict::kPass) judgement_.score = Score(judgement_.cases);
   }
   judgement_.cost.judge = OwnSeconds() - before;
@@ -214,11 +226,10 @@ Judgement Trial::Run() {
   return std::move(judgement_);
 }
 
-bool Trial::RunWorld(int world, const std::string& profile,
-                     const std::vector<std::size_t>& indices) {
+bool Trial::RunGroup(const Group& group, const std::vector<std::size_t>& indices, bool traced) {
   wire::JudgePlan plan;
   plan.window = WireWindow(problem_.window);
-  plan.world = static_cast<std::uint32_t>(world);
+  plan.world = static_cast<std::uint32_t>(group.world);
   plan.host_threads = static_cast<std::uint32_t>(problem_.host_threads);
   plan.rules = {.setup = problem_.setup,
                 .copies = Allows(problem_, "memcpy"),
@@ -227,14 +238,16 @@ bool Trial::RunWorld(int world, const std::string& profile,
   SessionOptions options;
   options.tools = &tools_;
   options.profile = request_.profile;
-  if (!profile.empty())
+  if (!group.profile.empty())
     options.profile =
-        (std::filesystem::path(request_.profile).parent_path() / (profile + ".toml")).string();
+        (std::filesystem::path(request_.profile).parent_path() / (group.profile + ".toml"))
+            .string();
   options.program = program_;
   options.folder = scratch_->path();
   if (problem_.window != problem::Window::kQuery) options.calls = problem_.calls;
-  options.secret = drawers_[0].Secret(fmt::format("handles of world {}", world));
-  if (world == judgement_.cases.back().what.world) options.trace_fd = trace_.get();
+  options.secret = drawers_[0].Secret(
+      fmt::format("handles of {}world {}", group.late ? "drawn cases in " : "", group.world));
+  if (traced) options.trace_fd = trace_.get();
   for (const std::size_t i : indices) {
     const Case& one = judgement_.cases[i].what;
     plan.cases.push_back(WireCase(problem_, one));

@@ -37,6 +37,7 @@ struct Request {
   bool drain = false;         // a test mode: every call begins when all ranks are at rest
   bool keep_going = false;    // wrong results do not end it: how many calls are wrong is counted
   bool visible_only = false;  // neither timed nor drawn cases
+  bool drawn_last = false;    // all that is not drawn comes first, in all worlds
 };
 
 struct CaseResult {

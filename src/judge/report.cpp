@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
+#include "judge/score.h"
 #include "node/traffic.h"
 
 namespace allranks::judge {
@@ -32,6 +34,7 @@ double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
 double Bandwidth(const CaseResult& result) { return Ratio(result.bytes, result.call_ns); }
 
 Json OptionalNumber(double value) { return value > 0 ? Json(value) : Json(nullptr); }
+Json OptionalNumber(std::optional<double> value) { return OptionalNumber(value.value_or(0)); }
 
 std::string Us(double ns) { return ns > 0 ? fmt::format("{:.2f}", ns / 1e3) : "-"; }
 
@@ -134,6 +137,11 @@ std::string ToJson(const problem::Problem& problem, const Judgement& judgement) 
     });
   }
   const Cost& cost = judgement.cost;
+  const bool pass = judgement.verdict == Verdict::kPass;
+  // Of the cases that were reached before a failure: no figure of the candidate.
+  const auto if_pass = [&](std::optional<double> figure) {
+    return OptionalNumber(pass ? figure : std::nullopt);
+  };
   const Json json = {
       {"schema", kReportSchema},
       {"problem",
@@ -146,8 +154,12 @@ std::string ToJson(const problem::Problem& problem, const Judgement& judgement) 
       {"times", "modelled"},
       {"seed", judgement.seed},
       {"verdict", NameOf(judgement.verdict)},
-      {"pass", judgement.verdict == Verdict::kPass},
-      {"score", judgement.verdict == Verdict::kPass ? judgement.score : 0.0},
+      {"pass", pass},
+      {"strict", pass},
+      {"lenient", pass},
+      {"score", pass ? judgement.score : 0.0},
+      {"speedup_vs_reference", if_pass(SpeedupOverReference(judgement.cases))},
+      {"speedup_vs_baseline", if_pass(SpeedupOverBaseline(judgement.cases))},
       {"text", judgement.text},
       {"log", judgement.log},
       {"cases", cases},

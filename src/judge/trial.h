@@ -2,6 +2,7 @@
 // draw, run, verify, floors) share.
 #pragma once
 
+#include <compare>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,8 +42,16 @@ class Trial {
   bool Prepare();
   bool End(Verdict verdict, std::string text, std::string log = "");
   void ChooseCases();
-  // The cases of one world size (and profile, if they name one).
-  bool RunWorld(int world, const std::string& profile, const std::vector<std::size_t>& indices);
+  // What one session runs: the cases of one world size, and of one profile, if they name one. Where
+  // drawn cases come last they have sessions of their own.
+  struct Group {
+    bool late = false;
+    int world = 0;
+    std::string profile;
+    auto operator<=>(const Group&) const = default;
+  };
+  Group GroupOf(const problem::Case& one) const;
+  bool RunGroup(const Group& group, const std::vector<std::size_t>& indices, bool traced);
   bool RunCase(Session& session, std::uint32_t place, CaseResult& result);
   // One window; false if the judgement is over.
   bool RunWindow(Session& session, std::uint32_t place, CaseResult& result, int seed,

@@ -54,6 +54,22 @@ TEST(ReportTest, JsonHasTheFiguresOfACase) {
   EXPECT_DOUBLE_EQ(one["bandwidth_gbs"], 16384.0 / 8000.0);
 }
 
+TEST(ReportTest, AJudgementHasItsOwnFigures) {
+  Judgement judgement = SomeJudgement();
+  judgement.cases.push_back(judgement.cases[0]);
+  judgement.cases[1].reference_ns = 8000 * 8;
+  Json json = Json::parse(ToJson(SomeProblem(), judgement));
+  EXPECT_EQ(json["strict"], true);
+  EXPECT_EQ(json["lenient"], true);
+  EXPECT_DOUBLE_EQ(json["speedup_vs_reference"], 2);  // of 0.5 and 8
+  EXPECT_TRUE(json["speedup_vs_baseline"].is_null());
+  judgement.verdict = Verdict::kWrongResult;
+  json = Json::parse(ToJson(SomeProblem(), judgement));
+  EXPECT_EQ(json["strict"], false);
+  EXPECT_EQ(json["lenient"], false);
+  EXPECT_TRUE(json["speedup_vs_reference"].is_null());
+}
+
 TEST(ReportTest, OnlyCostDependsOnTheMachine) {
   Judgement slow = SomeJudgement();
   slow.cost = {.compile = 9, .ranks = 9, .node = 9, .judge = 9, .wall = 9, .cached_build = true};

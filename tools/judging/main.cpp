@@ -1,7 +1,8 @@
 // What is claimed of judging, shown: `judging exact` (the same candidate and seed give the same
 // JSON, alone, beside load and side by side), `judging cost` (CPU seconds against the bare
-// compiler), `judging drain` (calls back to back find what draining hides). Each runs the
-// `allranks` command as a user would, and fails if the claim does not hold.
+// compiler), `judging drain` (calls back to back find what draining hides), `judging order` (drawn
+// cases last change nothing but the order). Each runs the `allranks` command as a user would, and
+// fails if the claim does not hold.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -306,6 +307,47 @@ int Drain(const fs::path& folder, int seeds) {
   return failures == 0 ? 0 : 1;
 }
 
+// A candidate that passes and one that does not, in both orders: the same figures of every case.
+int Order(const fs::path& folder, const std::string& slug, const std::string& mutant) {
+  const fs::path problem = kProblems / "collective" / slug;
+  const Result<std::string> broken = MutantOf(problem, mutant);
+  if (!broken) {
+    fmt::print(stderr, "{}\n", broken.error().message);
+    return 1;
+  }
+  const fs::path file = folder / "mutant.cu", seed = folder / "seed";
+  std::ofstream(file) << *broken;
+  std::ofstream(seed) << "judging\n";
+  int failures = 0;
+  for (const fs::path& solution : {problem / "reference.cu", file}) {
+    auto command = JudgeCommand(problem, solution, {"--keep-going"});
+    const Json usual = Parse(End(Start(command, folder, 0)));
+    command[5] = "--seed-file";
+    command[6] = seed.string();
+    command.emplace_back("--drawn-last");
+    const Json late = Parse(End(Start(command, folder, 0)));
+    std::map<std::string, Json> cases[2];
+    int after_drawn = 0;  // cases that come after a drawn one and are none
+    bool drawn = false;
+    for (const Json& one : usual["cases"]) cases[0][one["name"]] = one;
+    for (const Json& one : late["cases"]) {
+      cases[1][one["name"]] = one;
+      drawn = drawn || one["kind"] == "drawn";
+      after_drawn += drawn && one["kind"] != "drawn" ? 1 : 0;
+    }
+    int different = 0;
+    for (const auto& [name, one] : cases[0]) different += cases[1][name] == one ? 0 : 1;
+    const bool same = usual["verdict"] == late["verdict"] && usual["score"] == late["score"] &&
+                      usual["seed"] == late["seed"] && cases[0].size() == cases[1].size();
+    fmt::print("{}: {}; {} of {} cases differ, {} come after drawn ones\n",
+               solution.filename().string(), usual["verdict"].get<std::string>(), different,
+               cases[0].size(), after_drawn);
+    failures += same && drawn && different + after_drawn == 0 ? 0 : 1;
+    failures += usual["pass"] == (solution != file) ? 0 : 1;
+  }
+  return failures == 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -329,6 +371,7 @@ int main(int argc, char** argv) {
   CLI::App* drain =
       app.add_subcommand("drain", "Calls back to back find what draining after each hides");
   drain->add_option("--seeds", seeds, "Judgements of each variant and mode");
+  CLI::App* order = app.add_subcommand("order", "Drawn cases last: the same figures of every case");
   CLI11_PARSE(app, argc, argv);
 
   std::string pattern = (fs::temp_directory_path() / "judging-XXXXXX").string();
@@ -336,6 +379,7 @@ int main(int argc, char** argv) {
   const fs::path folder = pattern;
   const int code = drain->parsed()   ? Drain(folder, seeds)
                    : exact->parsed() ? Exact(folder, runs, beside, slug, options)
+                   : order->parsed() ? Order(folder, "allreduce_one_shot", "tail_skipped")
                                      : CostOf(folder, repeat, limit, only);
   fs::remove_all(folder);
   return code;
