@@ -4,9 +4,12 @@
 #include <cctype>
 
 #include "campaign/record.h"
+#include "judge/scratch.h"
 
 namespace allranks::campaign {
 namespace {
+
+constexpr std::size_t kLongest = 120;
 
 // A name as a folder: one level, never hidden, and different for different names.
 std::string FolderName(const std::string& name) {
@@ -15,6 +18,12 @@ std::string FolderName(const std::string& name) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' ||
                        (c == '.' && !folder.empty());
     folder += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  if (folder.empty()) return "%";
+  // A file system takes 255 bytes; '%' is followed by two digits in all other names.
+  if (folder.size() > kLongest) {
+    folder.resize(kLongest);
+    folder += "%-" + judge::HashOf({name}).substr(0, 16);
   }
   return folder;
 }

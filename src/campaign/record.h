@@ -12,8 +12,10 @@
 //     verdict.json     as `allranks judge --json` printed it; compiler.log; trace.json if asked for
 //     feedback.md      what the model is told in the next round
 //     round.json       a Round, written last: its presence says that the round is over
+//   RUN/samples/MODEL/SLUG/K/unfinished.txt    why there is no sample.json, if a chain gave up
 //   RUN/judged/HASH.json                 judgements by content: the same source is judged once
 //   RUN/log.txt                          what happened when, for people
+//   RUN/lock                             held by the process that works on it
 //
 // run.json, sample.json, round.json, prompt.json, request.json, reply.txt, source.cu and
 // feedback.md are the same in every repetition of a run with the same replies; times of day,
@@ -68,6 +70,7 @@ struct Settings {
   int samples = 1, rounds = 1;
   int band = 0;         // perturbed profiles per passing candidate
   double target = 0.9;  // fraction of the roofline at which improvement ends
+  bool trace = false;   // each judgement leaves a trace.json
   std::vector<ModelFacts> models;
   std::vector<ProblemFacts> problems;
 };
@@ -87,6 +90,7 @@ inline constexpr const char* kNoAnswer = "no_answer";
 
 struct Round {
   int round = 1;
+  std::string key;     // hash of all that this round is made from: generation and judgement
   std::string kind;    // first | repair | improve
   std::string finish;  // model::NameOf(Finish)
   std::string answer;  // problem::NameOf(Answer::Kind)
@@ -130,7 +134,7 @@ struct Run {
 Result<Run> LoadRun(const std::filesystem::path& folder);
 
 // Where a sample lies below the run's folder. Names with other characters than A-Z a-z 0-9 . _ -
-// are escaped with %XX.
+// are escaped with %XX; long ones end in a hash.
 std::filesystem::path SampleFolder(const std::string& model, const std::string& problem,
                                    int sample);
 std::filesystem::path RoundFolder(const std::string& model, const std::string& problem, int sample,

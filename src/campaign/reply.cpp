@@ -1,0 +1,103 @@
+#include "campaign/reply.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "campaign/record.h"
+
+namespace allranks::campaign {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array kFinishes = {model::Finish::kStop, model::Finish::kLength,
+                                  model::Finish::kRefused, model::Finish::kOther};
+
+// Money of a file that may be damaged: never negative, never not a number.
+double MoneyFrom(const Json& json, const char* member) {
+  if (!json.is_object() || !json.contains(member) || !json[member].is_number()) return 0;
+  const double dollars = json[member].get<double>();
+  return std::isfinite(dollars) ? std::max(0.0, dollars) : 0;
+}
+
+}  // namespace
+
+std::string ToJson(const ReplyRecord& record) {
+  const Json json = {{"schema", kRunSchema},
+                     {"key", record.key},
+                     {"finish", model::NameOf(record.finish)},
+                     {"input_tokens", record.usage.input},
+                     {"cached_input_tokens", record.usage.cached_input},
+                     {"output_tokens", record.usage.output},
+                     {"reasoning_tokens", record.usage.reasoning},
+                     {"usage_known", record.usage_known},
+                     {"dollars", record.dollars},
+                     {"wasted_dollars", record.wasted_dollars},
+                     {"served_by", record.served_by},
+                     {"attempts", record.attempts}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<ReplyRecord> ReplyFrom(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return Fail("reply.json: not a JSON object");
+  try {
+    if (json.at("schema").get<int>() != kRunSchema)
+      return Fail("reply.json: a schema that is not known here: use the version that wrote it");
+    ReplyRecord record;
+    json.at("key").get_to(record.key);
+    const std::string finish = json.at("finish").get<std::string>();
+    const auto* found = std::find_if(kFinishes.begin(), kFinishes.end(),
+                                     [&](model::Finish one) { return finish == NameOf(one); });
+    if (found == kFinishes.end()) return Fail("reply.json: unknown finish '{}'", finish);
+    record.finish = *found;
+    json.at("input_tokens").get_to(record.usage.input);
+    json.at("cached_input_tokens").get_to(record.usage.cached_input);
+    json.at("output_tokens").get_to(record.usage.output);
+    json.at("reasoning_tokens").get_to(record.usage.reasoning);
+    json.at("usage_known").get_to(record.usage_known);
+    record.dollars = MoneyFrom(json, "dollars");
+    record.wasted_dollars = MoneyFrom(json, "wasted_dollars");
+    json.at("served_by").get_to(record.served_by);
+    json.at("attempts").get_to(record.attempts);
+    return record;
+  } catch (const Json::exception& fault) {
+    return Fail("reply.json: {}", fault.what());
+  }
+}
+
+double DollarsOfRound(const std::filesystem::path& folder) {
+  double replied = 0, attempted = 0;
+  if (const Result<std::string> text = ReadWhole(folder / "reply.json")) {
+    const Json json = Json::parse(*text, nullptr, false);
+    replied = MoneyFrom(json, "dollars") + MoneyFrom(json, "wasted_dollars");
+  }
+  if (const Result<std::string> text = ReadWhole(folder / "attempts.jsonl")) {
+    for (std::size_t at = 0; at < text->size();) {
+      const std::size_t end = std::min(text->find('\n', at), text->size());
+      attempted += MoneyFrom(Json::parse(text->substr(at, end - at), nullptr, false), "dollars");
+      at = end + 1;
+    }
+  }
+  return std::max(replied, attempted);
+}
+
+double DollarsOfRun(const std::filesystem::path& run) {
+  double dollars = 0;
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator at(run / "samples", error), end;
+  while (!error && at != end) {
+    const std::filesystem::path& path = at->path();
+    if (path.filename().string().rfind("round-", 0) == 0 && at->is_directory(error)) {
+      dollars += DollarsOfRound(path);
+      at.disable_recursion_pending();
+    }
+    at.increment(error);
+  }
+  return dollars;
+}
+
+}  // namespace allranks::campaign
