@@ -328,7 +328,7 @@ Found FindBlock(std::string_view text, bool cut, const Wanted& wanted) {
           const std::size_t tick = word.find('`');
           const std::string_view before = word.substr(0, tick);
           if (word.find_first_not_of('`', tick) == std::string_view::npos &&
-              before.find('"') == std::string_view::npos &&
+              std::count(before.begin(), before.end(), '"') % 2 == 0 &&
               before.find("//") == std::string_view::npos) {
             close(static_cast<std::size_t>(word.data() - text.data()) + tick, End::kFence);
           }
