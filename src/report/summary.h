@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "campaign/record.h"
+#include "report/statistics.h"
 
 namespace allranks::report {
 
@@ -27,10 +28,6 @@ struct Options {
   std::uint64_t seed = 1;  // of the bootstrap: the same runs give the same intervals
   std::string held_out = kHeldOut;
   std::map<std::string, std::string> validated;  // profile's name: its node::Profile::validated
-};
-
-struct Interval {  // 95 %; 0 in 0 .. 1 without a problem
-  double value = 0, low = 0, high = 0;
 };
 
 // Figures of one model over a set of problems. A rate is a mean over problems of means over

@@ -1,0 +1,153 @@
+// Sentences for people. A mixture of runs is never silent: each way in which runs differ is named
+// with what it means for the ranks.
+#include "report/notes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+namespace allranks::report {
+namespace {
+
+constexpr int kFewProblems = 30;
+
+using campaign::Settings;
+
+// Different values of a setting over runs, each as `show` names it, in order of appearance.
+std::vector<std::string> Different(const Summary& summary,
+                                   const std::function<std::string(const Settings&)>& identity,
+                                   const std::function<std::string(const Settings&)>& show) {
+  std::set<std::string> seen;
+  std::vector<std::string> names;
+  for (const Settings& run : summary.runs)
+    if (seen.insert(identity(run)).second)
+      names.push_back(fmt::format("{} in {}", show(run), run.name));
+  return names;
+}
+
+std::string Short(const std::string& hash) { return hash.substr(0, 12); }
+
+std::string Profile(const Settings& run) {
+  return fmt::format("{} version {} ({})", run.profile, run.profile_version,
+                     Short(run.profile_hash));
+}
+
+std::string Prompt(const Settings& run) {
+  return fmt::format("{} ({})", run.prompt, Short(run.prompt_hash));
+}
+
+// Slugs and hashes: what was asked.
+std::set<std::pair<std::string, std::string>> Asked(const Settings& run) {
+  std::set<std::pair<std::string, std::string>> asked;
+  for (const campaign::ProblemFacts& facts : run.problems) asked.emplace(facts.slug, facts.hash);
+  return asked;
+}
+
+void AddMixtures(const Summary& summary, std::vector<std::string>* notes) {
+  const auto add = [&](const std::function<std::string(const Settings&)>& identity,
+                       const std::function<std::string(const Settings&)>& show, const char* what,
+                       const char* consequence) {
+    const std::vector<std::string> names = Different(summary, identity, show);
+    if (names.size() > 1)
+      notes->push_back(fmt::format("The runs have different {}: {}. {}", what,
+                                   fmt::join(names, ", "), consequence));
+  };
+  add([](const Settings& run) { return run.profile_hash; }, Profile, "profiles",
+      "Models are ranked and paired within a profile only.");
+  add([](const Settings& run) { return run.prompt_hash; }, Prompt, "prompts",
+      "A difference between their models may be the prompt's.");
+  const auto judge = [](const Settings& run) {
+    return fmt::format("{} ({})", run.version, Short(run.judge));
+  };
+  add([](const Settings& run) { return run.version + " " + run.judge; }, judge, "judges",
+      "A difference between their models may be the judge's.");
+  const auto rounds = [](const Settings& run) {
+    return fmt::format("{} rounds up to {:g} of the roofline", run.rounds, run.target);
+  };
+  add(rounds, rounds, "rounds", "Figures within rounds do not compare; those of round 1 do.");
+  add([](const Settings& run) { return run.seed; },
+      [](const Settings&) { return std::string("one"); }, "seeds",
+      "Their drawn cases differ, which adds noise to differences.");
+  std::set<std::set<std::pair<std::string, std::string>>> asked;
+  for (const Settings& run : summary.runs) asked.insert(Asked(run));
+  if (asked.size() > 1)
+    notes->push_back(
+        "The runs did not ask the same problems in the same wording: scores are over different "
+        "sets, and pairs and rank groups compare only the problems that two models have in "
+        "common.");
+}
+
+}  // namespace
+
+std::vector<std::string> TimesOf(const Summary& summary) {
+  std::vector<std::string> times;
+  std::set<std::string> seen;
+  for (const Settings& run : summary.runs) {
+    if (!seen.insert(run.profile_hash).second) continue;
+    const auto found = summary.options.validated.find(run.profile);
+    const std::string word = found == summary.options.validated.end() ? "" : found->second;
+    const char* how = word == "fitted" ? "fitted to published measurements"
+                      : word == "rough"
+                          ? "rough: its constants are of the right size, but it was not fitted"
+                      : word == "untested" ? "untested: never compared with measurements"
+                                           : "not known here to have been validated";
+    times.push_back(fmt::format(
+        "Times are modelled on profile {} version {} ({}), never measured on hardware. The profile "
+        "is {}.",
+        run.profile, run.profile_version, Short(run.profile_hash), how));
+    if (!summary.options.held_out.empty())
+      times.back() += fmt::format(" Held-out error of the model: {}.", summary.options.held_out);
+  }
+  return times;
+}
+
+std::vector<std::string> NotesOf(const Summary& summary) {
+  std::vector<std::string> notes;
+  AddMixtures(summary, &notes);
+  int planned = 0, unfinished = 0, unsupported = 0, internal = 0, most = 0, families = 0;
+  int classes = 0, unresolved = 0;
+  for (const ModelSummary& model : summary.models) {
+    planned += model.planned;
+    unfinished += model.unfinished;
+    unsupported += model.unsupported;
+    internal += model.internal_errors;
+    if (model.all.problems >= most) {
+      most = model.all.problems;
+      families = model.all.families;
+    }
+    for (const auto& [name, count] : model.classes) {
+      classes += count;
+      if (name == "unresolved") unresolved += count;
+    }
+  }
+  if (unfinished > 0)
+    notes.push_back(
+        fmt::format("{} of {} samples are unfinished and count nowhere: the figures will change "
+                    "when the same `allranks run` has ended.",
+                    unfinished, planned));
+  if (internal > 0)
+    notes.push_back(fmt::format(
+        "{} samples ended in internal_error, which is our own failure: they count nowhere.",
+        internal));
+  if (unsupported > 0)
+    notes.push_back(fmt::format(
+        "{} samples are unsupported (the node lacks something that they use): they count nowhere.",
+        unsupported));
+  if (most > 0 && most < kFewProblems)
+    notes.push_back(
+        fmt::format("{} problem{} of {} famil{} are too few for a claim about ranks: see the "
+                    "width of the intervals.",
+                    most, most == 1 ? "" : "s", families, families == 1 ? "y" : "ies"));
+  const bool band = std::any_of(summary.runs.begin(), summary.runs.end(),
+                                [](const Settings& run) { return run.band > 0; });
+  if (classes > 0 && unresolved == classes && !band)
+    notes.emplace_back(
+        "Performance classes are unresolved: no perturbed profiles were run (`allranks run "
+        "--band`).");
+  return notes;
+}
+
+}  // namespace allranks::report

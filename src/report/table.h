@@ -1,0 +1,24 @@
+// Text tables for terminals: columns as wide as their widest cell.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace allranks::report {
+
+struct TextTable {
+  std::vector<std::vector<std::string>> rows;  // the first one is the head
+  std::string left;  // columns that are flush left, as their letters: "ac"
+};
+std::string Render(const TextTable& table);
+
+// Columns that a terminal needs: code points, and no control characters from a name.
+std::string Shown(const std::string& text, std::size_t most);
+
+// A sentence in lines of at most `width` bytes, each after `indent`.
+std::string Wrapped(const std::string& text, std::size_t width, const std::string& indent);
+
+std::string Percent(double rate);                            // "41.3"
+std::string Percent(double value, double low, double high);  // "41.3 [30.1, 53.0]"
+
+}  // namespace allranks::report
