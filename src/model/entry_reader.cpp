@@ -1,0 +1,295 @@
+// Reads models.toml. Tables of providers hold what their models share; a model's own keys win.
+// Nothing is guessed: an unknown key, a value of another type and a missing one are all faults, and
+// all of a file's faults are told at once.
+#include <toml++/toml.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "model/entry.h"
+#include "model/words.h"
+#include "problem/reader.h"
+
+namespace allranks::model {
+namespace {
+
+using problem::Faults;
+using problem::Section;
+
+constexpr std::size_t kLargestFile = 4 << 20;
+constexpr int kSchema = 1;
+
+const std::vector<std::string>& ProtocolNames() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (int i = 0; i <= static_cast<int>(Protocol::kMaterial); ++i)
+      all.emplace_back(NameOf(static_cast<Protocol>(i)));
+    return all;
+  }();
+  return names;
+}
+
+bool IsHttp(Protocol protocol) {
+  return protocol != Protocol::kCommand && protocol != Protocol::kReplay &&
+         protocol != Protocol::kMaterial;
+}
+
+// A number, integer or not.
+bool Number(Section& section, const char* key, double* out, double low, double high,
+            Section::Need need = Section::kOptional) {
+  const std::string expected = fmt::format("a number from {} to {}", low, high);
+  const toml::node* node = section.Find(key, need, expected);
+  if (node == nullptr) return false;
+  const auto value = node->is_number() ? node->value<double>() : std::nullopt;
+  if (!value || !std::isfinite(*value) || *value < low || *value > high) {
+    section.Wrong(node, key, expected);
+    return false;
+  }
+  *out = *value;
+  return true;
+}
+
+void Seconds(Section& section, const char* key, std::chrono::milliseconds* out, double high) {
+  double seconds = 0;
+  if (Number(section, key, &seconds, 0.001, high))
+    *out = std::chrono::milliseconds(std::llround(seconds * 1e3));
+}
+
+// What TOML can say and JSON too. Dates are no JSON; depth is bounded by toml++.
+Result<nlohmann::json> ToJson(const toml::node& node) {
+  if (const auto* text = node.as_string()) return nlohmann::json(text->get());
+  if (const auto* number = node.as_integer()) return nlohmann::json(number->get());
+  if (const auto* flag = node.as_boolean()) return nlohmann::json(flag->get());
+  if (const auto* number = node.as_floating_point()) {
+    if (!std::isfinite(number->get())) return Fail("JSON has no infinity and no NaN");
+    return nlohmann::json(number->get());
+  }
+  if (const auto* list = node.as_array()) {
+    nlohmann::json all = nlohmann::json::array();
+    for (const toml::node& one : *list) {
+      auto value = ToJson(one);
+      if (!value) return value;
+      all.push_back(std::move(*value));
+    }
+    return all;
+  }
+  if (const auto* table = node.as_table()) {
+    nlohmann::json all = nlohmann::json::object();
+    for (const auto& [key, one] : *table) {
+      auto value = ToJson(one);
+      if (!value) return value;
+      all[std::string(key.str())] = std::move(*value);
+    }
+    return all;
+  }
+  return Fail("JSON has no dates and times");
+}
+
+void ReadParameters(const toml::table* table, const std::string& name, Faults* faults,
+                    Parameters* out) {
+  Section section(table, name, faults);
+  double number = 0;
+  if (Number(section, "temperature", &number, 0, 2)) out->temperature = number;
+  if (Number(section, "top_p", &number, 0, 1)) out->top_p = number;
+  section.Text("effort", &out->effort, Section::kOptional);
+  section.Int("max_output_tokens", &out->max_output_tokens, 1, 10'000'000);
+  section.OneOf("max_tokens_field", &out->max_tokens_field, {"max_tokens", "max_completion_tokens"},
+                Section::kOptional);
+  section.Flag("stream", &out->stream);
+  if (const toml::node* node = section.Find("extra", Section::kOptional, "")) {
+    if (!node->is_table()) {
+      section.Wrong(node, "extra", "a table, which is merged into the request");
+    } else if (const auto json = ToJson(*node); !json) {
+      faults->Add(node, "{}: {}", section.Path("extra"), json.error().message);
+    } else {
+      out->extra = json->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    }
+  }
+  section.RejectOthers();
+}
+
+void ReadRetry(const toml::table* table, const std::string& name, Faults* faults,
+               RetryPolicy* out) {
+  Section section(table, name, faults);
+  section.Int("attempts", &out->attempts, 1, 100);
+  Seconds(section, "base", &out->base, 3600);
+  Seconds(section, "cap", &out->cap, 86'400);
+  Seconds(section, "longest_retry_after", &out->longest_retry_after, 86'400);
+  Seconds(section, "connect", &out->connect, 3600);
+  Seconds(section, "stall", &out->stall, 86'400);
+  Seconds(section, "total", &out->total, 7 * 86'400);
+  section.RejectOthers();
+}
+
+void ReadPrice(const toml::table* table, const std::string& name, Faults* faults, Price* out) {
+  if (table == nullptr) return;
+  Section section(table, name, faults);
+  constexpr double kHigh = 1e6;
+  const bool input = Number(section, "input", &out->input, 0, kHigh, Section::kRequired);
+  const bool output = Number(section, "output", &out->output, 0, kHigh, Section::kRequired);
+  if (!Number(section, "cached_input", &out->cached_input, 0, kHigh))
+    out->cached_input = out->input;
+  out->known = input && output;
+  section.RejectOthers();
+}
+
+// What providers and models both may say.
+void ReadShared(Section& section, const std::string& name, Entry* out) {
+  Faults* faults = &section.faults();
+  std::string protocol;
+  if (section.OneOf("protocol", &protocol, ProtocolNames(), Section::kOptional)) {
+    for (int i = 0; i <= static_cast<int>(Protocol::kMaterial); ++i)
+      if (protocol == NameOf(static_cast<Protocol>(i))) out->protocol = static_cast<Protocol>(i);
+  }
+  if (section.Text("endpoint", &out->endpoint, Section::kOptional)) {
+    while (out->endpoint.ends_with('/')) out->endpoint.pop_back();
+    if (const auto fault = EndpointFault(out->endpoint); !fault.empty())
+      faults->Add(section.Find("endpoint", Section::kOptional, ""), "{}: expected {}",
+                  section.Path("endpoint"), fault);
+  }
+  const toml::node* key = section.Find("key", Section::kOptional, "");
+  if (key != nullptr) {
+    const auto* text = key->as_string();
+    if (text == nullptr || !IsVariable(text->get())) {
+      // What stands there may be a key itself: it is not repeated.
+      faults->Add(key, "{}: expected the name of an environment variable, as in \"OPENAI_API_KEY\"",
+                  section.Path("key"));
+    } else {
+      out->key_variable = text->get();
+    }
+  }
+  section.Int("concurrency", &out->concurrency, 1, 4096);
+  ReadParameters(section.Table("parameters", Section::kOptional), name + ".parameters", faults,
+                 &out->parameters);
+  ReadRetry(section.Table("retry", Section::kOptional), name + ".retry", faults, &out->retry);
+}
+
+void ReadModel(Section& section, const std::string& name, Entry* out) {
+  Faults* faults = &section.faults();
+  ReadShared(section, name, out);
+  section.Flag("open_weights", &out->open_weights);
+  ReadPrice(section.Table("price", Section::kOptional), name + ".price", faults, &out->price);
+  const auto only_with = [&](const char* key, Protocol protocol) {
+    const toml::node* node = section.Find(key, Section::kOptional, "");
+    if (node != nullptr && out->protocol != protocol)
+      faults->Add(node, "{} needs protocol = \"{}\"", section.Path(key), NameOf(protocol));
+    return out->protocol == protocol;
+  };
+  if (only_with("command", Protocol::kCommand)) section.Text("command", &out->source);
+  if (only_with("check", Protocol::kCommand)) {
+    out->check_tool = true;
+    section.Flag("check", &out->check_tool);
+    if (out->provider.empty() && section.Find("concurrency", Section::kOptional, "") == nullptr)
+      out->concurrency = kCommandConcurrency;
+  }
+  if (only_with("folder", Protocol::kReplay)) section.Text("folder", &out->source);
+  if (only_with("material", Protocol::kMaterial))
+    section.OneOf("material", &out->source, MaterialKinds());
+  if (only_with("seconds", Protocol::kCommand)) {
+    int seconds = static_cast<int>(out->seconds.count());
+    section.Int("seconds", &seconds, 1, 7 * 86'400);
+    out->seconds = std::chrono::seconds(seconds);
+  }
+  if (!IsHttp(out->protocol)) return;
+  section.Text("model", &out->model);
+  if (out->endpoint.empty()) section.Find("endpoint", Section::kRequired, "a URL");
+}
+
+}  // namespace
+
+std::string EndpointFault(std::string_view endpoint) {
+  std::string_view rest = endpoint;
+  if (rest.starts_with("https://")) {
+    rest.remove_prefix(8);
+  } else if (rest.starts_with("http://")) {
+    rest.remove_prefix(7);
+  } else {
+    return "a URL that begins with https:// or http://";
+  }
+  if (rest.empty() || rest.front() == '/') return "a URL with a host";
+  for (const char c : rest)
+    if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f) return "a URL without blanks";
+  if (rest.substr(0, rest.find('/')).find('@') != std::string_view::npos)
+    return "a URL without a user's name: keys come from the variable that `key` names";
+  if (rest.find_first_of("?#") != std::string_view::npos)
+    return "a URL without ? and #: the protocol's path is added at its end";
+  return "";
+}
+
+bool IsVariable(std::string_view text) {
+  // Shorter than any key, and only such characters: a key put here by mistake is seldom taken.
+  if (text.empty() || text.size() > 64 || (text[0] >= '0' && text[0] <= '9')) return false;
+  for (const char c : text)
+    if (!((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
+  return true;
+}
+
+Result<std::vector<Entry>> LoadModels(const std::filesystem::path& file) {
+  const auto text = ReadWhole(file, kLargestFile);
+  if (!text) return Fail(text.error());
+  toml::table table;
+  try {
+    table = toml::parse(*text, file.string());
+  } catch (const toml::parse_error& error) {
+    return Fail("{}:{}: {}", file.string(), error.source().begin.line, error.description());
+  }
+  Faults faults(file.string());
+  Section root(&table, "", &faults);
+  int schema = 0;
+  root.Int("schema", &schema, kSchema, kSchema, Section::kRequired);
+
+  std::vector<std::pair<std::string, Entry>> providers;
+  Section provider_tables(root.Table("providers", Section::kOptional), "providers", &faults);
+  for (const auto& [name, node] : provider_tables.InOrder()) {
+    if (!node->is_table()) {
+      provider_tables.Wrong(node, name, "a section");
+      continue;
+    }
+    Entry& shared = providers.emplace_back(name, Entry{}).second;
+    shared.provider = name;
+    Section section(node->as_table(), "providers." + name, &faults);
+    ReadShared(section, "providers." + name, &shared);
+    section.RejectOthers();
+  }
+
+  std::vector<Entry> entries;
+  Section model_tables(root.Table("models", Section::kOptional), "models", &faults);
+  for (const auto& [name, node] : model_tables.InOrder()) {
+    if (!node->is_table()) {
+      model_tables.Wrong(node, name, "a section");
+      continue;
+    }
+    if (!IsModelName(name))
+      faults.Add(node, "'{}' cannot name a model: expected 1 to 80 of A-Z a-z 0-9 . _ - : / @ +",
+                 name);
+    Section section(node->as_table(), "models." + name, &faults);
+    Entry entry;
+    std::string provider;
+    if (section.Text("provider", &provider, Section::kOptional)) {
+      std::vector<std::string> names;
+      bool found = false;
+      for (const auto& [known, shared] : providers) {
+        names.push_back(known);
+        if (known != provider) continue;
+        entry = shared;
+        found = true;
+      }
+      if (!found) {
+        section.Wrong(section.Find("provider", Section::kOptional, ""), "provider",
+                      names.empty() ? "a table of [providers]"
+                                    : "one of " + problem::Join(names) +
+                                          problem::DidYouMean(provider, names));
+      }
+    }
+    entry.name = name;
+    ReadModel(section, "models." + name, &entry);
+    section.RejectOthers();
+    entries.push_back(std::move(entry));
+  }
+  root.RejectOthers();
+  if (faults.Any()) return Fail("{}", faults.Text());
+  return entries;
+}
+
+}  // namespace allranks::model

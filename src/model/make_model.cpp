@@ -1,0 +1,53 @@
+// From an entry to a model that can be asked. Keys are read here, from the environment, and handed
+// to nobody but the model.
+#include <cstdlib>
+
+#include "model/entry.h"
+#include "model/local_models.h"
+#include "model/words.h"
+
+namespace allranks::model {
+namespace {
+
+// The key without blanks around it, which shells and files of keys add.
+Result<std::string> KeyOf(const Entry& entry) {
+  if (entry.key_variable.empty()) return std::string();
+  const char* value = std::getenv(entry.key_variable.c_str());
+  std::string key = value == nullptr ? "" : value;
+  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
+  while (!key.empty() && blank(key.back())) key.pop_back();
+  while (!key.empty() && blank(key.front())) key.erase(key.begin());
+  if (key.empty())
+    return Fail("{} needs a key: export {}=... (no such variable is set)", entry.name,
+                entry.key_variable);
+  for (const char c : key)
+    if (static_cast<unsigned char>(c) <= ' ' || static_cast<unsigned char>(c) >= 0x7f)
+      return Fail(
+          "{}: the value of {} cannot be a key: it has blanks or other characters that no "
+          "header can hold",
+          entry.name, entry.key_variable);
+  return key;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> MakeModel(const Entry& entry, Budget /*budget*/,
+                                         Listener* /*listener*/) {
+  switch (entry.protocol) {
+    case Protocol::kMaterial:
+      return MakeMaterialModel(entry);
+    case Protocol::kReplay:
+      return MakeReplayModel(entry);
+    case Protocol::kCommand:
+      return Fail("{}: commands cannot be run yet", entry.name);
+    default:
+      break;
+  }
+  if (const std::string fault = EndpointFault(entry.endpoint); !fault.empty())
+    return Fail("{}: its endpoint should be {}", entry.name, fault);
+  Result<std::string> key = KeyOf(entry);
+  if (!key) return Fail(key.error());
+  return Fail("{}: the protocol {} cannot be spoken yet", entry.name, NameOf(entry.protocol));
+}
+
+}  // namespace allranks::model
