@@ -1,6 +1,7 @@
 // From an entry to a model that can be asked. Keys are read here, from the environment, and handed
 // to nobody but the model.
 #include <cstdlib>
+#include <utility>
 
 #include "model/entry.h"
 #include "model/local_models.h"
@@ -31,15 +32,14 @@ Result<std::string> KeyOf(const Entry& entry) {
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> MakeModel(const Entry& entry, Budget /*budget*/,
-                                         Listener* /*listener*/) {
+Result<std::unique_ptr<Model>> MakeModel(const Entry& entry, Budget budget, Listener* listener) {
   switch (entry.protocol) {
     case Protocol::kMaterial:
       return MakeMaterialModel(entry);
     case Protocol::kReplay:
       return MakeReplayModel(entry);
     case Protocol::kCommand:
-      return Fail("{}: commands cannot be run yet", entry.name);
+      return MakeCommandModel(entry, std::move(budget), listener);
     default:
       break;
   }
