@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,8 @@ struct JudgeTask {
   int band = 0;
   bool visible = false;         // visible cases only: the tool of a command
   std::filesystem::path trace;  // empty: none
+  // Told, before it is done once more, why a judgement was of no use. May be empty.
+  std::function<void(const std::string& why)> on_repeat;
 };
 
 class Executor {
@@ -31,7 +34,9 @@ class Executor {
 };
 
 // Each judgement is a process `PROGRAM judge ... --json`, so that one that crashes ends nothing
-// else. It dies with this process.
+// else. It dies with this process. What is our own fault (internal_error, a crash of the judge) is
+// tried kTries times in all; then the verdict internal_error stands, and a crash is a failure.
+inline constexpr int kTries = 3;
 std::unique_ptr<Executor> MakeLocalExecutor(std::string program, int jobs);
 
 }  // namespace allranks::campaign

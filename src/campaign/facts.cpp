@@ -83,14 +83,9 @@ CaseFigures FiguresFrom(const Json& json) {
 }
 
 std::vector<double> BandFrom(const Json& json) {
-  std::vector<double> band;
   const auto found = json.find("band");
-  if (found == json.end() || !found->is_array()) return band;
-  for (const Json& one : *found) {
-    if (one.is_number()) band.push_back(one.get<double>());
-    if (one.is_object()) band.push_back(NumberOr0(one, "speedup_vs_reference"));
-  }
-  return band;
+  if (found == json.end() || !found->is_object()) return {};
+  return found->at("speedup_vs_reference").get<std::vector<double>>();
 }
 
 }  // namespace

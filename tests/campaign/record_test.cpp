@@ -173,7 +173,7 @@ TEST_F(RecordTest, FindingsPartStrictFromLenient) {
   Json json = Json::parse(judge::ToJson(problem, SomeJudgement()));
   json["strict"] = false;
   json["lenient"] = true;
-  json["band"] = {0.5, 1.5};
+  json["band"] = {{"profiles", 2}, {"speedup_vs_reference", {0.5, 1.5}}};
   Round round;
   ASSERT_TRUE(TakeVerdict(json.dump(), &round));
   EXPECT_FALSE(round.strict);
