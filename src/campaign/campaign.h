@@ -8,7 +8,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,12 @@ struct Plan {
   int band = 0;
   double target = 0.9;
   bool trace = false;
+  // For tests. What makes models, if not model::MakeModel; and what is asked before each file is
+  // written: a failure is taken for one of the disk.
+  std::function<Result<std::unique_ptr<model::Model>>(const model::Entry&, model::Budget,
+                                                      model::Listener*)>
+      make_model;
+  std::function<Status(const std::filesystem::path&)> before_write;
 };
 
 // What a run is about to do and may cost, without doing it.
@@ -58,15 +66,20 @@ Result<Estimate> Foresee(const Plan& plan);
 struct Ending {
   int finished = 0, unfinished = 0;
   bool stopped = false, out_of_money = false;
+  std::string broken;  // not empty: something could not be written, and everything was ended
   double dollars = 0;
   std::vector<Unfinished> why;  // of those that failed
 };
 
 // What progress shows. Called from many threads, one call at a time.
 struct Observer : model::Listener {
-  virtual void OnBegin(int /*samples*/, int /*already_done*/) {}
+  // `dollars`: spent by earlier processes of the same run.
+  virtual void OnBegin(int /*samples*/, int /*already_done*/, double /*dollars*/) {}
   virtual void OnReply(const std::string& /*model*/, const std::string& /*problem*/,
                        const model::Reply& /*reply*/) {}
+  virtual void OnAsk(bool /*begins*/) {}
+  virtual void OnJudge(bool /*begins*/) {}
+  virtual void OnRepeat(const std::string& /*why*/) {}  // a judgement is done once more
   virtual void OnRound(const Sample& /*so_far*/) {}
   virtual void OnSample(const Sample& /*sample*/) {}
   virtual void OnUnfinished(const Unfinished& /*what*/) {}

@@ -201,7 +201,8 @@ class LocalExecutor : public Executor {
                          !ended->out.empty() && ended->out.back() == '\n';
       const int code = WIFEXITED(ended->status) ? WEXITSTATUS(ended->status) : -1;
       if (whole && (code == kPass || code == kNoPass)) return ended->out;
-      const bool last = tried == kTries || (code != kInternal && WIFEXITED(ended->status));
+      const bool last = tried == kTries || !ended->because.empty() ||
+                        (code != kInternal && WIFEXITED(ended->status));
       if (last && whole && code == kInternal) return ended->out;
       const std::string said = LastLines(ended->errors);
       const std::string why =

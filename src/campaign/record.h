@@ -112,7 +112,7 @@ struct Sample {
   std::string model, problem;
   int sample = 0;
   std::vector<Round> rounds;
-  std::string stopped;  // why there is no further round: rounds | fast | request
+  std::string stopped;  // why there is no further round: rounds | fast | request | internal
 };
 
 // A sample that has no sample.json: why, as far as it is known.
