@@ -3,6 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <sstream>
+
+#include "base/files.h"
 #include "synthetic.h"
 
 namespace allranks::report {
@@ -61,6 +67,238 @@ TEST(Summary, OneProblemOneModel) {
   EXPECT_DOUBLE_EQ(all.fast.at("2").at(1), 0);  // exactly twice as fast is not faster than that
   EXPECT_DOUBLE_EQ(*summary.problems[0].difficulty, 0);
   EXPECT_TRUE(Mentions(summary.notes, "too few"));
+}
+
+// Of `passes` of `problems` problems, two to a family.
+campaign::Run RunWith(const std::string& name, const std::string& model, int problems, int passes,
+                      double fraction = 1) {
+  campaign::Run run = EmptyRun(name);
+  AddModel(&run, model);
+  for (int p = 0; p < problems; ++p) {
+    const std::string slug = "p" + std::to_string(p);
+    run.settings.problems.push_back(ProblemNamed(slug, "family" + std::to_string(p / 2)));
+    AddSample(&run, model, slug, 0, {RoundOf(1, p < passes ? fraction : -1)});
+  }
+  return run;
+}
+
+void AddResults(campaign::Run* run, const std::string& model, int passes, double fraction = 1) {
+  AddModel(run, model);
+  for (std::size_t p = 0; p < run->settings.problems.size(); ++p)
+    AddSample(run, model, run->settings.problems[p].slug, 0,
+              {RoundOf(1, static_cast<int>(p) < passes ? fraction : -1)});
+}
+
+TEST(Summary, ExcludesWhatIsNotTheModelsFault) {
+  campaign::Run run = EmptyRun("run");
+  run.settings.samples = 2;
+  AddModel(&run, "m");
+  for (const char* slug : {"a", "b", "c"})
+    run.settings.problems.push_back(ProblemNamed(slug, slug));
+  AddSample(&run, "m", "a", 0, {RoundOf(1, 1)});
+  AddSample(&run, "m", "a", 1, {RoundWith(1, "unsupported"), RoundOf(2, 1)});
+  AddSample(&run, "m", "b", 0, {RoundWith(1, "internal_error")});
+  AddSample(&run, "m", "c", 0, {RoundWith(1, "no_answer")});
+  const Summary summary = Of({run});
+  const ModelSummary& model = summary.models[0];
+  EXPECT_EQ(model.all.problems, 2);  // a and c
+  EXPECT_EQ(model.all.samples, 2);
+  EXPECT_DOUBLE_EQ(model.all.strict_pass.value, 0.5);  // no_answer is a failure
+  EXPECT_DOUBLE_EQ(model.all.pass_within.value, 0.5);
+  EXPECT_EQ(model.unsupported, 1);
+  EXPECT_DOUBLE_EQ(model.unsupported_rate, 0.25);
+  EXPECT_EQ(model.internal_errors, 1);
+  EXPECT_EQ(model.finished, 4);
+  EXPECT_EQ(model.unfinished, 2);
+  EXPECT_EQ(model.verdicts.at("unsupported"), 1);
+  EXPECT_TRUE(Mentions(summary.notes, "2 of 6 samples are unfinished"));
+  EXPECT_TRUE(Mentions(summary.notes, "internal_error"));
+  EXPECT_TRUE(Mentions(summary.notes, "unsupported"));
+  EXPECT_EQ(summary.problems[1].models.size(), 0u);
+  EXPECT_FALSE(summary.problems[1].difficulty);
+}
+
+TEST(Summary, RanksOnlyBeyondDoubt) {
+  campaign::Run run = RunWith("run", "worst", 80, 5);
+  AddResults(&run, "best", 75);
+  AddResults(&run, "second", 73);
+  AddResults(&run, "middle", 40);
+  const Summary summary = Of({run});
+  std::vector<std::pair<std::string, int>> ranks;
+  for (const ModelSummary& model : summary.models)
+    ranks.emplace_back(model.label, model.rank_group);
+  EXPECT_EQ(ranks, (std::vector<std::pair<std::string, int>>{
+                       {"best", 1}, {"second", 1}, {"middle", 3}, {"worst", 4}}));
+  ASSERT_EQ(summary.pairs.size(), 6u);
+  EXPECT_EQ(summary.pairs[0].a, "best");
+  EXPECT_EQ(summary.pairs[0].b, "second");
+  EXPECT_LT(summary.pairs[0].score.low, 0);
+  EXPECT_GT(summary.pairs[0].score.high, 0);
+  EXPECT_EQ(ToJson(summary), ToJson(Of({run})));  // to the last digit
+}
+
+TEST(Summary, TellsModelsOfTheSameNameApart) {
+  const Summary summary = Of({RunWith("one", "m", 4, 4), RunWith("two", "m", 4, 3),
+                              RunWith("two", "m", 4, 2), RunWith("two", "other", 4, 1)});
+  std::vector<std::string> labels;
+  for (const ModelSummary& model : summary.models) {
+    labels.push_back(model.label);
+    EXPECT_EQ(summary.runs[model.run_index].name, model.run);
+  }
+  EXPECT_EQ(labels, (std::vector<std::string>{"m (one)", "m (two)", "m (two) #2", "other"}));
+  EXPECT_EQ(summary.problems[0].models.size(), 4u);
+}
+
+TEST(Summary, NeverRanksAcrossProfiles) {
+  campaign::Run fast = RunWith("fast", "good", 80, 80), slow = RunWith("slow", "bad", 80, 0);
+  slow.settings.profile = "b300x8";
+  slow.settings.profile_hash = "other";
+  slow.settings.prompt_hash = "other prompt";
+  const Summary summary = Of({slow, fast});
+  EXPECT_EQ(summary.models[0].label, "bad");  // its profile came first
+  EXPECT_EQ(summary.models[0].rank_group, 1);
+  EXPECT_EQ(summary.models[1].rank_group, 1);
+  EXPECT_TRUE(summary.pairs.empty());
+  EXPECT_TRUE(Mentions(summary.notes, "different profiles"));
+  EXPECT_TRUE(Mentions(summary.notes, "different prompts"));
+  EXPECT_EQ(summary.times.size(), 2u);
+  const std::string table = ToTable(summary);
+  EXPECT_NE(table.find("Profile b300x8"), std::string::npos);
+  EXPECT_NE(table.find("Profile h100x8"), std::string::npos);
+}
+
+TEST(Summary, PairsOnlyProblemsThatBothWereAsked) {
+  campaign::Run one = RunWith("one", "a", 40, 40), two = RunWith("two", "b", 50, 0);
+  two.settings.problems[3].hash = "another wording";
+  const Summary summary = Of({one, two});
+  ASSERT_EQ(summary.pairs.size(), 1u);
+  EXPECT_EQ(summary.pairs[0].problems, 39);
+  EXPECT_EQ(summary.problems.size(), 50u);
+  EXPECT_EQ(summary.problems[45].models.size(), 1u);
+  EXPECT_EQ(summary.models[1].all.problems, 50);
+  EXPECT_TRUE(Mentions(summary.notes, "did not ask the same problems"));
+  // Nothing in common: nothing is said.
+  for (campaign::ProblemFacts& facts : two.settings.problems) facts.hash = "another";
+  const Summary apart = Of({one, two});
+  EXPECT_EQ(apart.pairs[0].problems, 0);
+  EXPECT_EQ(apart.models[1].rank_group, 1);
+}
+
+TEST(Summary, DifficultyIsThePanels) {
+  campaign::Run run = RunWith("run", "a", 2, 2);
+  AddResults(&run, "b", 1);
+  AddResults(&run, "c", 0);
+  EXPECT_NEAR(*Of({run}).problems[0].difficulty, 1 - 2.0 / 3, 1e-12);
+  Options options;
+  options.panel = {"b", "c"};
+  const Summary summary = Of({run}, options);
+  EXPECT_NEAR(*summary.problems[0].difficulty, 0.5, 1e-12);
+  EXPECT_NEAR(*summary.problems[1].difficulty, 1, 1e-12);
+  options.panel = {"nobody"};
+  EXPECT_FALSE(Of({run}, options).problems[0].difficulty);
+}
+
+std::string ClassWith(double speedup, const std::vector<double>& band) {
+  campaign::Run run = RunWith("run", "m", 1, 1);
+  campaign::Round& round = run.samples[0].rounds[0];
+  round.speedup_vs_reference = speedup;
+  round.band = band;
+  const Summary summary = Of({run});
+  EXPECT_EQ(summary.models[0].classes.size(), 1u);
+  return summary.models[0].classes.begin()->first;
+}
+
+TEST(Summary, AwardsAClassOnlyToAWholeBand) {
+  EXPECT_EQ(ClassWith(1.3, {1.2, 1.25, 1.4}), "better");
+  EXPECT_EQ(ClassWith(1.3, {1.19, 1.25, 1.4}), "unresolved");
+  EXPECT_EQ(ClassWith(1.19, {1.2, 1.25}), "unresolved");
+  EXPECT_EQ(ClassWith(1.0, {0.95, 1.19}), "on_par");
+  EXPECT_EQ(ClassWith(0.7, {0.6, 0.94}), "degraded");
+  EXPECT_EQ(ClassWith(0.3, {0.1, 0.59}), "severely_degraded");
+  EXPECT_EQ(ClassWith(0.3, {}), "unresolved");
+}
+
+TEST(Summary, SaysThatTimesAreModelledAndHowFarToTrustThem) {
+  const campaign::Run run = RunWith("run", "m", 4, 2);
+  Options options;
+  options.validated["h100x8"] = "rough";
+  const Summary summary = Of({run}, options);
+  ASSERT_EQ(summary.times.size(), 1u);
+  for (const char* words : {"modelled", "h100x8 version 2", "0123456789ab", "rough", "12.1 %"})
+    EXPECT_TRUE(Mentions(summary.times, words)) << words;
+  EXPECT_NE(ToTable(summary).find("modelled"), std::string::npos);
+  EXPECT_TRUE(Mentions(Of({run}).times, "not known here"));
+}
+
+// The figure is docs/fidelity.md's, which a tool writes: both must say the same.
+TEST(Summary, QuotesTheHeldOutErrorOfTheFidelityPage) {
+  const Result<std::string> page = ReadWhole(ALLRANKS_SOURCE_DIR "/docs/fidelity.md");
+  ASSERT_TRUE(page);
+  const std::string row = "| mean absolute error, experiments never fitted | ";
+  const std::size_t at = page->find(row);
+  ASSERT_NE(at, std::string::npos);
+  const std::size_t begin = at + row.size();
+  const std::string figure = page->substr(begin, page->find(" |", begin) - begin);
+  EXPECT_NE(std::string(kHeldOut).find(figure), std::string::npos) << figure;
+  std::set<std::string> profiles;  // of experiments that took no part in the fit
+  std::istringstream lines(*page);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("| held out |") == std::string::npos) continue;
+    const std::size_t platform = line.find(", `") + 3;
+    profiles.insert(line.substr(platform, line.find('`', platform) - platform));
+  }
+  EXPECT_EQ(profiles, (std::set<std::string>{"b300x8", "gh200"}));
+  for (const std::string& profile : profiles)
+    EXPECT_NE(std::string(kHeldOut).find(profile), std::string::npos) << profile;
+}
+
+TEST(Summary, CountsMoneyThatBoughtNothing) {
+  campaign::Run run = RunWith("run", "m", 2, 1);
+  run.settings.models[0].price_known = true;
+  for (campaign::Sample& sample : run.samples) sample.rounds[0].dollars = 0.5;
+  run.dollars = 1.25;
+  const Summary summary = Of({run});
+  EXPECT_DOUBLE_EQ(summary.models[0].dollars, 1);
+  EXPECT_DOUBLE_EQ(*summary.models[0].dollars_per_problem, 0.5);
+  EXPECT_DOUBLE_EQ(*summary.models[0].dollars_per_pass, 1);
+  EXPECT_DOUBLE_EQ(summary.dollars, 1.25);
+  EXPECT_DOUBLE_EQ(summary.dollars_elsewhere, 0.25);
+}
+
+TEST(Csv, QuotesNamesAndDisarmsFormulas) {
+  campaign::Run run = RunWith("run, \"quoted\"", "=cmd|' /C calc'!A0", 1, 1);
+  run.settings.problems[0].family = "two\nlines";
+  const Summary summary = Of({run});
+  const std::string models = ModelsCsv(summary);
+  EXPECT_NE(models.find("\r\n'=cmd|' /C calc'!A0,\"run, \"\"quoted\"\"\",all,all,1,1,1,1,1,"),
+            std::string::npos)
+      << models;
+  EXPECT_NE(models.find("family,\"two\nlines\","), std::string::npos);
+  for (const char* name : {"=1", "+1", "-1", "@SUM(A1)", "\t=1"}) {
+    run.settings.models[0].name = run.samples[0].model = name;
+    EXPECT_NE(CasesCsv({run}).find(std::string(",'") + name + ","), std::string::npos) << name;
+  }
+  // Every row has as many cells as the head.
+  run.settings.name = run.settings.models[0].name = run.samples[0].model = "plain";
+  run.settings.problems[0].family = "plain";
+  AddSample(&run, "plain", "p0", 1, {RoundWith(1, "compile_error")});
+  const Summary plain = Of({run});
+  for (const std::string& csv : {ModelsCsv(plain), ProblemsCsv(plain), CasesCsv({run})}) {
+    std::set<std::ptrdiff_t> counts;
+    std::istringstream lines(csv);
+    for (std::string line; std::getline(lines, line);)
+      counts.insert(std::count(line.begin(), line.end(), ','));
+    EXPECT_EQ(counts.size(), 1u) << csv;
+  }
+}
+
+TEST(Summary, SurvivesNamesThatAreNotText) {
+  campaign::Run run = RunWith("run", "bad \xff\xfe \x1b[31m", 1, 1);
+  run.samples[0].rounds[0].score = std::numeric_limits<double>::quiet_NaN();
+  const Summary summary = Of({run});
+  EXPECT_DOUBLE_EQ(summary.models[0].all.score.value, 0);
+  EXPECT_FALSE(ToJson(summary).empty());
+  EXPECT_EQ(ToTable(summary).find('\x1b'), std::string::npos);
 }
 
 }  // namespace
