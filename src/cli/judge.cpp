@@ -84,6 +84,9 @@ JudgeCommand::JudgeCommand(CLI::App* app) {
                      "Go on after wrong results: every case runs, wrong calls are counted");
   command_->add_flag("--drawn-last", options_.drawn_last,
                      "Drawn cases of all worlds come after everything else");
+  option("--band", options_.band, "N [0]",
+         "Time a candidate that passes, and the reference, on N perturbed profiles, too")
+      ->check(CLI::Range(0, 64));
   command_->add_flag("--drain", options_.drain,
                      "A test mode: each call begins when all ranks are at rest");
   option("--rank-seconds", options_.rank_wall_s, "SECONDS [60]",
@@ -113,6 +116,7 @@ int JudgeCommand::Run() const {
   request.keep_going = options.keep_going;
   request.visible_only = options.visible;
 
+  request.band = options.band;
   request.drawn_last = options.drawn_last;
   if (!options.seed_file.empty()) {
     Result<std::string> seed = SeedFrom(options.seed_file);

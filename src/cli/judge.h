@@ -17,6 +17,7 @@ struct JudgeOptions {
   std::string only_case, seed, seed_file, problems_dir, trace, cache;
   bool json = false, drain = false, no_cache = false, keep_going = false, visible = false,
        drawn_last = false;
+  int band = 0;
   double rank_wall_s = 60;
 };
 

@@ -17,6 +17,7 @@
 #include <optional>
 #include <utility>
 
+#include "judge/band.h"
 #include "judge/build.h"
 #include "judge/sandbox.h"
 #include "judge/score.h"
@@ -161,9 +162,11 @@ bool Trial::Prepare() {
 
 void Trial::ChooseCases() {
   std::vector<Case> cases;
-  for (const Case& one : problem_.cases)
-    if (one.kind == Case::Kind::kVisible || !request_.visible_only) cases.push_back(one);
-  if (!request_.visible_only) {
+  for (const Case& one : problem_.cases) {
+    const bool visible = one.kind == Case::Kind::kVisible;
+    if (visible ? !request_.times_only : !request_.visible_only) cases.push_back(one);
+  }
+  if (!request_.visible_only && !request_.times_only) {
     for (Case& one : drawers_[0].DrawCases(problem_)) cases.push_back(std::move(one));
   }
   const auto order = [](Case::Kind kind) {
@@ -270,6 +273,10 @@ bool Trial::RunGroup(const Group& group, const std::vector<std::size_t>& indices
   return good;
 }
 
-Judgement Judge(const Tools& tools, const Request& request) { return Trial(tools, request).Run(); }
+Judgement Judge(const Tools& tools, const Request& request) {
+  Judgement judgement = Trial(tools, request).Run();
+  if (request.band > 0) AddBand(tools, request, &judgement);
+  return judgement;
+}
 
 }  // namespace allranks::judge

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct Request {
   bool keep_going = false;    // wrong results do not end it: how many calls are wrong is counted
   bool visible_only = false;  // neither timed nor drawn cases
   bool drawn_last = false;    // all that is not drawn comes first, in all worlds
+  bool times_only = false;    // the undisturbed bursts of timed cases with the first seed: call_ns
+  int band = 0;               // on so many perturbed profiles, too (band.h)
 };
 
 struct CaseResult {
@@ -59,6 +62,7 @@ struct CaseResult {
 // CPU seconds by part, and wall seconds of the whole. Not part of what must repeat.
 struct Cost {
   double compile = 0, ranks = 0, node = 0, judge = 0, wall = 0;
+  double band = 0;  // all parts of what was run on perturbed profiles
   bool cached_build = false;
 };
 
@@ -68,10 +72,17 @@ struct Judgement {
   std::string log;   // the compiler's words, a deadlock's waiters: longer, bounded
   std::vector<CaseResult> cases;
   double score = 0;  // pass: geometric mean over timed cases of min(1, roofline / call_ns)
+  // Speed-up over the reference on each perturbed profile, 0 where this candidate does not pass; of
+  // a pass only, and where there are a reference and timed cases.
+  std::optional<std::vector<double>> band;
   std::string seed, profile;
   std::int64_t profile_version = 0;
   std::string source_hash, problem_hash;  // SHA-256
   Cost cost;
+
+  double cpu_seconds() const {
+    return cost.compile + cost.ranks + cost.node + cost.judge + cost.band;
+  }
 };
 
 // Never fails: what goes wrong on our side is the verdict internal_error with the reason.

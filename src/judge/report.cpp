@@ -36,6 +36,11 @@ double Bandwidth(const CaseResult& result) { return Ratio(result.bytes, result.c
 Json OptionalNumber(double value) { return value > 0 ? Json(value) : Json(nullptr); }
 Json OptionalNumber(std::optional<double> value) { return OptionalNumber(value.value_or(0)); }
 
+Json BandOf(const Judgement& judgement) {
+  if (!judgement.band) return nullptr;
+  return {{"profiles", judgement.band->size()}, {"speedup_vs_reference", *judgement.band}};
+}
+
 std::string Us(double ns) { return ns > 0 ? fmt::format("{:.2f}", ns / 1e3) : "-"; }
 
 std::string Times(double ratio) { return ratio > 0 ? fmt::format("{:.2f}x", ratio) : "-"; }
@@ -160,16 +165,18 @@ std::string ToJson(const problem::Problem& problem, const Judgement& judgement) 
       {"score", pass ? judgement.score : 0.0},
       {"speedup_vs_reference", if_pass(SpeedupOverReference(judgement.cases))},
       {"speedup_vs_baseline", if_pass(SpeedupOverBaseline(judgement.cases))},
+      {"band", BandOf(judgement)},
       {"text", judgement.text},
       {"log", judgement.log},
       {"cases", cases},
       {"cost",
        {{"wall_s", cost.wall},
-        {"cpu_s", cost.compile + cost.ranks + cost.node + cost.judge},
+        {"cpu_s", judgement.cpu_seconds()},
         {"compile_cpu_s", cost.compile},
         {"ranks_cpu_s", cost.ranks},
         {"node_cpu_s", cost.node},
         {"judge_cpu_s", cost.judge},
+        {"band_cpu_s", cost.band},
         {"build_cached", cost.cached_build}}},
   };
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -204,10 +211,17 @@ std::string ToTable(const problem::Problem& problem, const Judgement& judgement)
   if (judgement.verdict == Verdict::kCompileError && !judgement.log.empty())
     out += "\n" + Printable(judgement.log);
   const Cost& cost = judgement.cost;
-  out += fmt::format("{:.2f} CPU s: compiler {:.2f}{}, ranks {:.2f}, node {:.2f}, judge {:.2f}\n",
-                     cost.compile + cost.ranks + cost.node + cost.judge, cost.compile,
-                     cost.cached_build ? " (kept from before)" : "", cost.ranks, cost.node,
-                     cost.judge);
+  if (judgement.band && !judgement.band->empty()) {
+    std::vector<double> band = *judgement.band;
+    std::sort(band.begin(), band.end());
+    out += fmt::format("on {} perturbed profiles: {:.3f}x to {:.3f}x the reference's speed\n",
+                       band.size(), band.front(), band.back());
+  }
+  out +=
+      fmt::format("{:.2f} CPU s: compiler {:.2f}{}, ranks {:.2f}, node {:.2f}, judge {:.2f}{}\n",
+                  judgement.cpu_seconds(), cost.compile,
+                  cost.cached_build ? " (kept from before)" : "", cost.ranks, cost.node, cost.judge,
+                  cost.band > 0 ? fmt::format(", perturbed profiles {:.2f}", cost.band) : "");
   return out;
 }
 

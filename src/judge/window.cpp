@@ -46,14 +46,16 @@ bool Trial::RunCase(Session& session, std::uint32_t place, CaseResult& result) {
   // Only what is timed goes undisturbed: elsewhere ranks enter late and their warps stumble.
   const bool timed = result.what.kind == Case::Kind::kTimed;
   // Visible cases are for finding out what is wrong: one seed does.
-  const int seeds = result.what.kind == Case::Kind::kVisible ? 1 : kSeeds;
+  const int seeds = result.what.kind == Case::Kind::kVisible || request_.times_only ? 1 : kSeeds;
   for (int seed = 0; seed < seeds; ++seed) {
     Seen disturbed, alone, burst;
     const auto calls = static_cast<std::uint32_t>(problem_.burst);
     // What passes only while nothing disturbs it must not be timed: a candidate knows these sizes.
-    if (timed && seed == 0 && !RunWindow(session, place, result, seed, calls, true, &disturbed))
-      return false;
-    if (timed && !RunWindow(session, place, result, seed, 1, false, &alone)) return false;
+    if (timed && !request_.times_only) {
+      if (seed == 0 && !RunWindow(session, place, result, seed, calls, true, &disturbed))
+        return false;
+      if (!RunWindow(session, place, result, seed, 1, false, &alone)) return false;
+    }
     if (!RunWindow(session, place, result, seed, calls, result.what.skew || !timed, &burst))
       return false;
     result.isolated_ns = std::max(result.isolated_ns, alone.ns);

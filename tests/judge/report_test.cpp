@@ -70,6 +70,15 @@ TEST(ReportTest, AJudgementHasItsOwnFigures) {
   EXPECT_TRUE(json["speedup_vs_reference"].is_null());
 }
 
+TEST(ReportTest, TheBandIsThereIfItIsKnown) {
+  Judgement judgement = SomeJudgement();
+  EXPECT_TRUE(Json::parse(ToJson(SomeProblem(), judgement))["band"].is_null());
+  judgement.band = {0.5, 2};
+  const Json json = Json::parse(ToJson(SomeProblem(), judgement));
+  EXPECT_EQ(json["band"]["profiles"], 2);
+  EXPECT_EQ(json["band"]["speedup_vs_reference"], Json({0.5, 2.0}));
+}
+
 TEST(ReportTest, OnlyCostDependsOnTheMachine) {
   Judgement slow = SomeJudgement();
   slow.cost = {.compile = 9, .ranks = 9, .node = 9, .judge = 9, .wall = 9, .cached_build = true};

@@ -1,8 +1,8 @@
 // What is claimed of judging, shown: `judging exact` (the same candidate and seed give the same
 // JSON, alone, beside load and side by side), `judging cost` (CPU seconds against the bare
 // compiler), `judging drain` (calls back to back find what draining hides), `judging order` (drawn
-// cases last change nothing but the order). Each runs the `allranks` command as a user would, and
-// fails if the claim does not hold.
+// cases last change nothing but the order), `judging band` (ratios on perturbed profiles are
+// exact). Each runs the `allranks` command as a user would, and fails if the claim does not hold.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -19,6 +19,7 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -348,6 +349,37 @@ int Order(const fs::path& folder, const std::string& slug, const std::string& mu
   return failures == 0 ? 0 : 1;
 }
 
+// Ratios on perturbed profiles: the reference's to itself are 1, with and without what is kept, and
+// a baseline that is slower by far is slower on each of them.
+int BandOf(const fs::path& folder, const std::string& slug, int profiles) {
+  int failures = 0;
+  const auto ratios = [&](const char* solution, std::vector<std::string> options) {
+    const auto problem = kProblems / "p2p" / slug;
+    options.insert(options.end(), {"--band", std::to_string(profiles)});
+    const Json json =
+        Parse(End(Start(JudgeCommand(problem, problem / solution, options), folder, 0)));
+    if (!json["pass"].get<bool>() || json["band"].is_null() ||
+        json["band"]["profiles"] != profiles) {
+      fmt::print("{}: no band: {}\n", solution, json.dump());
+      ++failures;
+      return std::vector<double>();
+    }
+    const auto band = json["band"]["speedup_vs_reference"].get<std::vector<double>>();
+    fmt::print("{}: {} ({:.2f} CPU s)\n", solution, fmt::join(band, " "),
+               json["cost"]["band_cpu_s"].get<double>());
+    return band;
+  };
+  const std::vector<double> ones(static_cast<std::size_t>(profiles), 1.0);
+  failures += ratios("reference.cu", {"--no-cache"}) == ones ? 0 : 1;
+  const auto slower = ratios("baseline.cu", {});
+  failures += slower == ratios("baseline.cu", {}) ? 0 : 1;
+  failures += ratios("reference.cu", {}) == ones ? 0 : 1;
+  for (const double ratio : slower) failures += ratio > 0 && ratio < 1 ? 0 : 1;
+  // They are different machines.
+  failures += std::set<double>(slower.begin(), slower.end()).size() == ones.size() ? 0 : 1;
+  return failures == 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -372,6 +404,7 @@ int main(int argc, char** argv) {
       app.add_subcommand("drain", "Calls back to back find what draining after each hides");
   drain->add_option("--seeds", seeds, "Judgements of each variant and mode");
   CLI::App* order = app.add_subcommand("order", "Drawn cases last: the same figures of every case");
+  CLI::App* band = app.add_subcommand("band", "Ratios on perturbed profiles are exact");
   CLI11_PARSE(app, argc, argv);
 
   std::string pattern = (fs::temp_directory_path() / "judging-XXXXXX").string();
@@ -379,6 +412,7 @@ int main(int argc, char** argv) {
   const fs::path folder = pattern;
   const int code = drain->parsed()   ? Drain(folder, seeds)
                    : exact->parsed() ? Exact(folder, runs, beside, slug, options)
+                   : band->parsed()  ? BandOf(folder, "flag_pingpong", 3)
                    : order->parsed() ? Order(folder, "allreduce_one_shot", "tail_skipped")
                                      : CostOf(folder, repeat, limit, only);
   fs::remove_all(folder);
