@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 #include <vector>
 
@@ -136,6 +138,22 @@ std::vector<std::string> CompilerFlags(const problem::Problem& problem,
                  {"-Xcompiler", "-fsanitize=thread", "-Xcompiler", "-fsanitize-coverage=trace-pc"});
   }
   return flags;
+}
+
+Result<std::string> CudaVersion(const Tools& tools) {
+  constexpr std::string_view kDefine = "#define CUDART_VERSION";
+  for (const char* folder : {"/include", "/targets/x86_64-linux/include"}) {
+    std::ifstream header(tools.cuda + folder + "/cuda_runtime_api.h");
+    for (std::string line; std::getline(header, line);) {
+      if (!line.starts_with(kDefine)) continue;
+      const int number = std::atoi(line.c_str() + kDefine.size());  // 13000: 13.0
+      if (number >= 1000) return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
+    }
+  }
+  return Fail(
+      "no version in {}/include/cuda_runtime_api.h: install the whole CUDA toolkit or set "
+      "CUDA_HOME",
+      tools.cuda);
 }
 
 Build BuildCandidate(const Tools& tools, const problem::Problem& problem,

@@ -24,6 +24,9 @@ struct Build {
 std::vector<std::string> CompilerFlags(const problem::Problem& problem,
                                        const node::Profile& profile);
 
+// Version of the toolkit, "13.0", as its headers say.
+Result<std::string> CudaVersion(const Tools& tools);
+
 // `source` is the assembled file (problem/source.h). `folder`: scratch, writable by sandboxes; what
 // is built lies there if the cache is off.
 Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
