@@ -60,6 +60,7 @@ Usage& Usage::operator+=(const Usage& other) {
 struct Budget::State {
   std::mutex mutex;
   double limit = 0, spent = 0, reserved = 0;
+  int reservations = 0;
 };
 
 Budget::Budget(double dollars) : state_(std::make_shared<State>()) { state_->limit = dollars; }
@@ -68,12 +69,15 @@ bool Budget::Reserve(double dollars) {
   const std::lock_guard lock(state_->mutex);
   if (state_->spent + state_->reserved + dollars > state_->limit) return false;
   state_->reserved += dollars;
+  if (dollars > 0) ++state_->reservations;
   return true;
 }
 
 void Budget::Settle(double reserved, double spent) {
   const std::lock_guard lock(state_->mutex);
   state_->reserved = std::max(0.0, state_->reserved - reserved);
+  // What rounding left is not set aside by anybody.
+  if (reserved > 0 && --state_->reservations == 0) state_->reserved = 0;
   state_->spent += spent;
 }
 
