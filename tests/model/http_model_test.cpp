@@ -1,0 +1,489 @@
+// Models behind HTTP against a provider that fails in every way (fake_provider.h).
+#include "model/http_model.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/files.h"
+#include "fake_provider.h"
+#include "temporary_folder.h"
+
+namespace allranks::model {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::Answer;
+using testing::FakeProvider;
+using testing::Fault;
+using testing::Seen;
+using testing::Wire;
+using Clock = std::chrono::steady_clock;
+
+constexpr Wire kWires[] = {Wire::kResponses, Wire::kChat, Wire::kAnthropic, Wire::kGemini};
+const double kNoBound = std::numeric_limits<double>::infinity();
+// Two-, three- and four-byte characters, and what JSON and events must escape.
+const std::string kText = "caf\u00e9 \u4f60\u597d \U0001F600\n```cuda\nint x = \"a\\n\";\r\n```\n";
+
+Protocol ProtocolOf(Wire wire) {
+  return wire == Wire::kResponses   ? Protocol::kOpenAiResponses
+         : wire == Wire::kChat      ? Protocol::kOpenAiChat
+         : wire == Wire::kAnthropic ? Protocol::kAnthropic
+                                    : Protocol::kGemini;
+}
+
+Entry EntryFor(const FakeProvider& provider, Wire wire) {
+  Entry entry;
+  entry.name = "tested";
+  entry.protocol = ProtocolOf(wire);
+  entry.model = "m-1";
+  entry.endpoint = provider.Endpoint(wire);
+  entry.key_variable = "TESTED_KEY";
+  entry.price = {.known = true, .input = 1, .cached_input = 0.5, .output = 10};
+  entry.parameters.max_output_tokens = 1000;
+  entry.retry.base = milliseconds(2);
+  entry.retry.cap = milliseconds(20);
+  entry.retry.stall = milliseconds(150);
+  entry.retry.attempts = 4;
+  return entry;
+}
+
+Ask AskFor(const std::string& text) {
+  Ask ask;
+  ask.messages = {{Message::Role::kSystem, "Be brief."}, {Message::Role::kUser, text}};
+  return ask;
+}
+
+Answer Good(const Seen&) {
+  Answer answer;
+  answer.text = kText;
+  answer.reasoning = "hmm, let me think";
+  answer.tokens = {100, 40, 30, 10};
+  return answer;
+}
+
+// 60 plain at 1, 40 cached at 0.5, 30 out at 10, per million
+constexpr double kGoodDollars = (60 * 1 + 40 * 0.5 + 30 * 10) / 1e6;
+
+Outcome AskOnce(const Entry& entry, Budget budget = Budget(kNoBound),
+                const Ask& ask = AskFor("Hi."), const std::string& key = "sk-0123456789abcdef") {
+  const Stop stop;
+  return MakeHttpModel(entry, key, std::move(budget), nullptr)->Generate(ask, stop);
+}
+
+TEST(HttpModel, EveryProtocolInEveryPiece) {
+  for (const Wire wire : kWires) {
+    for (const bool stream : {true, false}) {
+      for (const std::size_t piece : {0, 1, 2, 3, 7, 1000}) {
+        for (const char* line_end : {"\n", "\r\n", "\r"}) {
+          if (!stream && (piece != 0 || *line_end == '\r')) continue;
+          FakeProvider::Options options;
+          options.key = "sk-0123456789abcdef";
+          options.decide = [&](const Seen& seen) {
+            Answer answer = Good(seen);
+            answer.piece = piece;
+            answer.line_end = line_end;
+            return answer;
+          };
+          const FakeProvider provider(options);
+          Entry entry = EntryFor(provider, wire);
+          entry.parameters.stream = stream;
+          entry.parameters.effort = "high";
+          entry.parameters.temperature = 0.5;
+          Budget budget(kNoBound);
+          const Outcome outcome = AskOnce(entry, budget);
+          ASSERT_TRUE(outcome) << outcome.error().message;
+          EXPECT_EQ(outcome->text, kText);
+          EXPECT_EQ(outcome->finish, Finish::kStop);
+          EXPECT_TRUE(outcome->usage_known);
+          EXPECT_EQ(outcome->usage, (Usage{100, 40, 30, 10}));
+          EXPECT_DOUBLE_EQ(outcome->dollars, kGoodDollars);
+          EXPECT_DOUBLE_EQ(budget.spent(), kGoodDollars);
+          EXPECT_EQ(outcome->attempts, 1);
+          EXPECT_EQ(outcome->served_by.rfind("m-1-", 0), 0u);
+          EXPECT_EQ(outcome->request, provider.requests().at(0).body);
+          EXPECT_EQ(provider.complaints(), std::vector<std::string>());
+          EXPECT_EQ(provider.charges().size(), 1u);
+        }
+      }
+    }
+  }
+}
+
+TEST(HttpModel, EveryFaultThatPasses) {
+  for (const Wire wire : kWires) {
+    for (const bool stream : {true, false}) {
+      for (const Fault fault :
+           {Fault::kTooMany, Fault::kServerError, Fault::kOverloaded, Fault::kReset, Fault::kHalf,
+            Fault::kHalfReset, Fault::kUnended, Fault::kInvalidJson, Fault::kLongLength,
+            Fault::kShortLength, Fault::kErrorInside, Fault::kStall}) {
+        FakeProvider::Options options;
+        options.decide = [&](const Seen& seen) {
+          Answer answer = Good(seen);
+          if (seen.repeat < 2) answer.fault = fault;
+          return answer;
+        };
+        const FakeProvider provider(options);
+        Entry entry = EntryFor(provider, wire);
+        entry.parameters.stream = stream;
+        entry.retry.stall = milliseconds(60);
+        Budget budget(kNoBound);
+        const Outcome outcome = AskOnce(entry, budget);
+        ASSERT_TRUE(outcome) << NameOf(wire) << stream << static_cast<int>(fault) << ' '
+                             << outcome.error().message;
+        EXPECT_EQ(outcome->text, kText);
+        EXPECT_EQ(outcome->attempts, 3);
+        EXPECT_EQ(provider.requests().size(), 3u);
+        EXPECT_EQ(provider.charges().size(), 1u);
+        EXPECT_DOUBLE_EQ(outcome->dollars, kGoodDollars);
+        EXPECT_DOUBLE_EQ(budget.spent(), kGoodDollars + outcome->wasted_dollars);
+        // Words came before these failed, so that something was spent.
+        if (stream && (fault == Fault::kUnended || fault == Fault::kErrorInside)) {
+          EXPECT_GT(outcome->wasted_dollars, 0) << NameOf(wire);
+        }
+        if (fault == Fault::kServerError || fault == Fault::kReset) {
+          EXPECT_EQ(outcome->wasted_dollars, 0);
+        }
+      }
+    }
+  }
+}
+
+TEST(HttpModel, FaultsThatNoRepetitionHelps) {
+  struct Case {
+    Fault fault;
+    Failure::Kind kind;
+    const char* remedy;
+  };
+  for (const Wire wire : kWires) {
+    for (const Case& one : {Case{Fault::kBadKey, Failure::Kind::kModel, "TESTED_KEY"},
+                            Case{Fault::kNoModel, Failure::Kind::kModel, "m-1"},
+                            Case{Fault::kTooLong, Failure::Kind::kRequest, "prompt is too long"},
+                            Case{Fault::kQuota, Failure::Kind::kModel, "money"}}) {
+      if (wire == Wire::kGemini && one.fault == Fault::kQuota) continue;  // not told apart there
+      FakeProvider::Options options;
+      options.decide = [&](const Seen&) {
+        Answer answer;
+        answer.fault = one.fault;
+        return answer;
+      };
+      const FakeProvider provider(options);
+      const Outcome outcome = AskOnce(EntryFor(provider, wire));
+      ASSERT_FALSE(outcome);
+      EXPECT_EQ(outcome.error().kind, one.kind) << outcome.error().message;
+      EXPECT_NE(outcome.error().message.find(one.remedy), std::string::npos)
+          << outcome.error().message;
+      EXPECT_EQ(provider.requests().size(), 1u) << outcome.error().message;
+    }
+  }
+}
+
+TEST(HttpModel, AServerErrorForEverEndsAtTheCap) {
+  FakeProvider::Options options;
+  options.decide = [](const Seen&) {
+    Answer answer;
+    answer.fault = Fault::kServerError;
+    return answer;
+  };
+  const FakeProvider provider(options);
+  const Outcome outcome = AskOnce(EntryFor(provider, Wire::kChat));
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().kind, Failure::Kind::kGaveUp);
+  EXPECT_NE(outcome.error().message.find("4 attempts"), std::string::npos);
+  EXPECT_EQ(provider.requests().size(), 4u);
+}
+
+TEST(HttpModel, NobodyThere) {
+  int port = 0;
+  {
+    port = FakeProvider(Good).port();
+  }
+  const FakeProvider other(Good);
+  Entry entry = EntryFor(other, Wire::kChat);
+  entry.endpoint = "http://127.0.0.1:" + std::to_string(port) + "/v1";
+  entry.retry.attempts = 2;
+  const Outcome outcome = AskOnce(entry);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().kind, Failure::Kind::kGaveUp);
+}
+
+TEST(HttpModel, RetryAfterIsKept) {
+  for (const char* header : {"Retry-After: 0.12", "retry-after-ms: 120"}) {
+    FakeProvider::Options options;
+    options.decide = [&](const Seen& seen) {
+      Answer answer = Good(seen);
+      if (seen.repeat == 0) {
+        answer.fault = Fault::kTooMany;
+        answer.retry_after = header;
+      }
+      return answer;
+    };
+    const FakeProvider provider(options);
+    const auto begin = Clock::now();
+    EXPECT_TRUE(AskOnce(EntryFor(provider, Wire::kAnthropic)));
+    EXPECT_GE(Clock::now() - begin, milliseconds(120)) << header;
+  }
+  FakeProvider::Options options;
+  options.decide = [](const Seen&) {
+    Answer answer;
+    answer.fault = Fault::kTooMany;
+    answer.retry_after = "Retry-After: 3600";
+    return answer;
+  };
+  const FakeProvider provider(options);
+  const auto begin = Clock::now();
+  const Outcome outcome = AskOnce(EntryFor(provider, Wire::kAnthropic));
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().kind, Failure::Kind::kGaveUp);
+  EXPECT_EQ(provider.requests().size(), 1u);
+  EXPECT_LT(Clock::now() - begin, milliseconds(1000));
+}
+
+TEST(HttpModel, AStopEndsAStallABackoffAndAWaitForAPlace) {
+  for (const int what : {0, 1, 2}) {
+    FakeProvider::Options options;
+    options.decide = [&](const Seen& seen) {
+      Answer answer = Good(seen);
+      answer.fault = what == 0 ? Fault::kStall : what == 1 ? Fault::kTooMany : Fault::kSilence;
+      if (what == 1) answer.retry_after = "Retry-After: 60";
+      return answer;
+    };
+    const FakeProvider provider(options);
+    Entry entry = EntryFor(provider, Wire::kChat);
+    entry.retry.stall = milliseconds(60'000);
+    entry.concurrency = what == 2 ? 1 : 16;
+    const auto model = MakeHttpModel(entry, "", Budget(kNoBound), nullptr);
+    Stop stop;
+    std::vector<std::thread> threads;
+    std::atomic<int> stopped = 0;
+    for (int i = 0; i < 3; ++i)
+      threads.emplace_back([&] {
+        const Outcome outcome = model->Generate(AskFor("Hi."), stop);
+        if (!outcome && outcome.error().kind == Failure::Kind::kStopped) ++stopped;
+      });
+    while (provider.requests().empty()) std::this_thread::sleep_for(milliseconds(5));
+    std::this_thread::sleep_for(milliseconds(50));
+    const auto begin = Clock::now();
+    stop.Request();
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_LT(Clock::now() - begin, milliseconds(1000)) << what;
+    EXPECT_EQ(stopped, 3) << what;
+  }
+}
+
+TEST(HttpModel, TheBudgetIsNeverExceededAndUsedAsFarAsItGoes) {
+  const FakeProvider provider(Good);
+  Entry entry = EntryFor(provider, Wire::kChat);
+  entry.parameters.max_output_tokens = 30;
+  entry.price = {.known = true, .input = 0, .cached_input = 0, .output = 1e6};  // a token, a dollar
+  // Each reply may cost 30 and does: ten fit into 305, and not one more, however many ask at once.
+  Budget budget(305);
+  const auto model = MakeHttpModel(entry, "", budget, nullptr);
+  const Stop stop;
+  std::atomic<int> replies = 0, refused = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 16; ++i)
+    threads.emplace_back([&, i] {
+      const Outcome outcome = model->Generate(AskFor("Hi " + std::to_string(i)), stop);
+      if (outcome) ++replies;
+      if (!outcome && outcome.error().kind == Failure::Kind::kBudget) ++refused;
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(replies, 10);
+  EXPECT_EQ(refused, 6);
+  EXPECT_EQ(budget.spent(), 300);
+  EXPECT_EQ(provider.charges().size(), 10u);
+  EXPECT_EQ(provider.requests().size(), 10u);
+  EXPECT_EQ(model->MostDollars(AskFor("x").messages), 30);
+}
+
+TEST(HttpModel, MoneyThatOthersSetAsideIsWaitedFor) {
+  const FakeProvider provider(Good);
+  Entry entry = EntryFor(provider, Wire::kChat);
+  entry.price = {.known = true, .input = 0, .cached_input = 0, .output = 1e6};
+  // At most 1000 each, really 30: all eight fit into 1300, one after the other.
+  Budget budget(1300);
+  const auto model = MakeHttpModel(entry, "", budget, nullptr);
+  const Stop stop;
+  std::atomic<int> replies = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&, i] {
+      if (model->Generate(AskFor("Hi " + std::to_string(i)), stop)) ++replies;
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(replies, 8);
+  EXPECT_EQ(budget.spent(), 240);
+}
+
+TEST(HttpModel, AReplyThatIsWholeIsNotAskedForAgain) {
+  for (const Wire wire : kWires) {
+    const FakeProvider provider([](const Seen& seen) {
+      Answer answer = Good(seen);
+      answer.fault = Fault::kCutAfterEnd;
+      return answer;
+    });
+    const Outcome outcome = AskOnce(EntryFor(provider, wire));
+    ASSERT_TRUE(outcome) << NameOf(wire);
+    EXPECT_EQ(outcome->text, kText);
+    EXPECT_EQ(provider.requests().size(), 1u);
+    // Chat says what it charged in an event of its own, after the end.
+    EXPECT_EQ(outcome->usage_known, wire != Wire::kChat);
+  }
+}
+
+TEST(HttpModel, UsageThatIsNotToldIsEstimated) {
+  for (const bool stream : {true, false}) {
+    const FakeProvider provider([](const Seen& seen) {
+      Answer answer = Good(seen);
+      answer.with_usage = false;
+      return answer;
+    });
+    Entry entry = EntryFor(provider, Wire::kChat);
+    entry.parameters.stream = stream;
+    Budget budget(kNoBound);
+    const Outcome outcome = AskOnce(entry, budget);
+    ASSERT_TRUE(outcome);
+    EXPECT_FALSE(outcome->usage_known);
+    // "Be brief." and "Hi.": 12 bytes; 17 of reasoning count as output.
+    EXPECT_EQ(outcome->usage.input, 3u);
+    EXPECT_EQ(outcome->usage.output, (kText.size() + 17 + 3) / 4);
+    EXPECT_DOUBLE_EQ(budget.spent(), outcome->dollars);
+    EXPECT_GT(outcome->dollars, 0);
+  }
+}
+
+TEST(HttpModel, TheKeyIsNowhere) {
+  const std::string key = "sk-very/secret-0123456789";
+  const TemporaryFolder folder;
+  FakeProvider::Options options;
+  options.decide = [&](const Seen& seen) {
+    Answer answer = Good(seen);
+    answer.text = "Your key is " + key + ".";
+    answer.message =
+        "bad key sk-very\\/secret-0123456789 or " + key + ", " + std::string(3000, 'x');
+    if (seen.repeat < 2) answer.fault = Fault::kServerError;
+    if (seen.body.find("forbidden") != std::string::npos) answer.fault = Fault::kBadKey;
+    return answer;
+  };
+  const FakeProvider provider(options);
+  for (const Wire wire : kWires) {
+    Ask ask = AskFor("Hi.");
+    ask.folder = folder.path() / NameOf(wire);
+    const Outcome good = AskOnce(EntryFor(provider, wire), Budget(kNoBound), ask, key);
+    ASSERT_TRUE(good);
+    EXPECT_EQ(good->text, "Your key is [key].");
+    for (const std::string& text : {good->raw, good->request, good->served_by})
+      EXPECT_EQ(text.find("secret-0123"), std::string::npos);
+    ask.messages.back().text = "forbidden";
+    const Outcome bad = AskOnce(EntryFor(provider, wire), Budget(kNoBound), ask, key);
+    ASSERT_FALSE(bad);
+    EXPECT_EQ(bad.error().message.find("secret-0123"), std::string::npos);
+    const auto lines = ReadWhole(ask.folder / "attempts.jsonl");
+    ASSERT_TRUE(lines);
+    EXPECT_EQ(lines->find("secret-0123"), std::string::npos);
+    EXPECT_NE(lines->find("[key]"), std::string::npos);
+  }
+  // A word that a local server was given is no secret.
+  const Outcome local =
+      AskOnce(EntryFor(provider, Wire::kChat), Budget(kNoBound), AskFor("!"), "key");
+  ASSERT_TRUE(local);
+  EXPECT_NE(local->text.find("Your key is"), std::string::npos);
+}
+
+TEST(HttpModel, EachAttemptIsRecordedBeforeAndAfter) {
+  const TemporaryFolder folder;
+  FakeProvider::Options options;
+  std::string seen_before;
+  options.decide = [&](const Seen& seen) {
+    if (seen.repeat == 0) seen_before = ReadWhole(folder.path() / "attempts.jsonl").value_or("");
+    Answer answer = Good(seen);
+    if (seen.repeat == 0) answer.fault = Fault::kServerError;
+    return answer;
+  };
+  const FakeProvider provider(options);
+  Ask ask = AskFor("Hi.");
+  ask.folder = folder.path();
+  const Outcome outcome = AskOnce(EntryFor(provider, Wire::kChat), Budget(kNoBound), ask);
+  ASSERT_TRUE(outcome);
+  const std::string hash = testing::Sha256(outcome->request);
+  EXPECT_NE(seen_before.find("\"event\":\"begin\",\"attempt\":1,"), std::string::npos)
+      << seen_before;
+  EXPECT_NE(seen_before.find(hash), std::string::npos);
+  EXPECT_EQ(seen_before.find("\"end\""), std::string::npos);
+  const std::string lines = ReadWhole(folder.path() / "attempts.jsonl").value_or("");
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4);
+  EXPECT_NE(lines.find("\"status\":500,\"outcome\":\"retry\",\"error\":\"500: Internal error\""),
+            std::string::npos)
+      << lines;
+  EXPECT_NE(lines.find("\"outcome\":\"reply\",\"error\":\"\",\"input\":100,\"cached_input\":40,"
+                       "\"output\":30,\"reasoning\":10,\"usage_known\":true,\"dollars\":0.00038"),
+            std::string::npos)
+      << lines;
+}
+
+TEST(HttpModel, WhatCannotBeRecordedIsNotSent) {
+  const TemporaryFolder folder;
+  const FakeProvider provider(Good);
+  Ask ask = AskFor("Hi.");
+  ask.folder = folder.Write("file", "") / "below";
+  const Outcome outcome = AskOnce(EntryFor(provider, Wire::kChat), Budget(kNoBound), ask);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().kind, Failure::Kind::kOurs);
+  EXPECT_EQ(provider.requests().size(), 0u);
+}
+
+TEST(HttpModel, ConnectionsAreUsedAgain) {
+  const FakeProvider provider(Good);
+  const auto model =
+      MakeHttpModel(EntryFor(provider, Wire::kAnthropic), "", Budget(kNoBound), nullptr);
+  const Stop stop;
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(model->Generate(AskFor(std::to_string(i)), stop));
+  EXPECT_EQ(provider.connections(), 1);
+}
+
+TEST(HttpModel, TheLimitFindsWhatTheProviderAllows) {
+  FakeProvider::Options options;
+  options.capacity = 6;
+  options.decide = [](const Seen& seen) {
+    Answer answer = Good(seen);
+    answer.delay_ms = 10;
+    return answer;
+  };
+  const FakeProvider provider(options);
+  Entry entry = EntryFor(provider, Wire::kChat);
+  entry.concurrency = 32;
+  entry.retry.attempts = 8;
+  struct : Listener {
+    std::atomic<int> least{1000}, most{0}, retries{0};
+    void OnLimit(const std::string&, int n) override {
+      if (n > most) most = n;
+      if (n < least) least = n;
+    }
+    void OnRetry(const std::string&, const std::string&, double) override { ++retries; }
+  } listener;
+  const auto model = MakeHttpModel(entry, "", Budget(kNoBound), &listener);
+  const Stop stop;
+  std::atomic<int> next = 0, replies = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 32; ++i)
+    threads.emplace_back([&] {
+      for (int ask; (ask = next++) < 300;)
+        if (model->Generate(AskFor(std::to_string(ask)), stop)) ++replies;
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(replies, 300);
+  EXPECT_EQ(provider.charges().size(), 300u);
+  // Without learning, 32 at once against 6 would be refused four times out of five.
+  EXPECT_LT(listener.retries, 60);
+  EXPECT_GE(listener.least, 2);
+  EXPECT_LT(listener.most, 20);
+}
+
+}  // namespace
+}  // namespace allranks::model
