@@ -7,6 +7,7 @@
 #include "cli/exec.h"
 #include "cli/judge.h"
 #include "cli/problems.h"
+#include "cli/prompt.h"
 
 namespace allranks::cli {
 
@@ -23,6 +24,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands(CLI::App* app) {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(MakeJudgeCommand(app));
   commands.push_back(MakeProblemsCommand(app));
+  commands.push_back(MakePromptCommand(app));
   return commands;
 }
 

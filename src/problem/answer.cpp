@@ -26,36 +26,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <vector>
+
+#include "problem/text.h"
 
 namespace allranks::problem {
 namespace {
-
-constexpr std::string_view kBlank = " \t\r\n\v\f";
-
-std::string_view Trim(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
-// Takes one line off the front, with its newline.
-std::string_view TakeLine(std::string_view* text) {
-  const std::size_t end = text->find('\n');
-  const std::string_view line = text->substr(0, end == std::string_view::npos ? end : end + 1);
-  text->remove_prefix(line.size());
-  return line;
-}
-
-bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-template <std::size_t kCount>
-bool StartsWithOne(std::string_view text, const std::array<std::string_view, kCount>& list) {
-  return std::any_of(list.begin(), list.end(),
-                     [&](std::string_view start) { return text.starts_with(start); });
-}
 
 // ---- What a problem's template tells ----
 
@@ -67,11 +43,11 @@ struct Wanted {
 
 Wanted WantedOf(const Region& region) {
   Wanted wanted;
-  std::string_view rest = Trim(region.before);
-  wanted.begin = Trim(rest.substr(rest.rfind('\n') + 1));
+  std::string_view rest = Trimmed(region.before);
+  wanted.begin = Trimmed(rest.substr(rest.rfind('\n') + 1));
   rest = region.after;
-  wanted.end = Trim(TakeLine(&rest));
-  wanted.inside = Trim(region.inside);
+  wanted.end = Trimmed(TakeLine(&rest));
+  wanted.inside = Trimmed(region.inside);
   constexpr std::string_view kExtern = "extern \"C\"";
   for (std::size_t at = wanted.inside.find(kExtern); at != std::string_view::npos;
        at = wanted.inside.find(kExtern, at + 1)) {
@@ -82,21 +58,6 @@ Wanted WantedOf(const Region& region) {
     if (first < open) wanted.entries.push_back(wanted.inside.substr(first, open - first));
   }
   return wanted;
-}
-
-// NAME ( anything without brackets ) {
-bool Defines(std::string_view code, std::string_view name) {
-  for (std::size_t at = code.find(name); at != std::string_view::npos;
-       at = code.find(name, at + name.size())) {
-    if (at > 0 && IsWord(code[at - 1])) continue;
-    std::size_t next = code.find_first_not_of(kBlank, at + name.size());
-    if (next == std::string_view::npos || code[next] != '(') continue;
-    next = code.find_first_of("();{}", next + 1);
-    if (next == std::string_view::npos || code[next] != ')') continue;
-    next = code.find_first_not_of(kBlank, next + 1);
-    if (next != std::string_view::npos && code[next] == '{') return true;
-  }
-  return false;
 }
 
 bool DefinesAll(std::string_view code, const Wanted& wanted) {
@@ -110,7 +71,7 @@ std::string_view BetweenMarkers(std::string_view code, const Wanted& wanted) {
   if (wanted.begin.empty() || wanted.end.empty()) return {};
   std::string_view rest = code, inside;
   while (!rest.empty()) {
-    const std::string_view line = TakeLine(&rest), word = Trim(line);
+    const std::string_view line = TakeLine(&rest), word = Trimmed(line);
     if (inside.data() == nullptr) {
       if (word == wanted.begin) inside = rest;
     } else if (word == wanted.end) {
@@ -118,91 +79,6 @@ std::string_view BetweenMarkers(std::string_view code, const Wanted& wanted) {
     }
   }
   return {};
-}
-
-// ---- How code looks ----
-
-constexpr std::array<std::string_view, 16> kCodeNames = {
-    "cuda", "cu",  "cuh", "cpp", "c++",      "cxx",     "cc",       "c",
-    "h",    "hpp", "hh",  "hxx", "cuda-cpp", "cudacpp", "cuda_cpp", "cuda-c++"};
-constexpr std::array<std::string_view, 34> kOtherNames = {
-    "python", "py",   "bash",     "sh",       "shell",  "zsh",     "console", "text", "txt",
-    "plain",  "json", "markdown", "md",       "make",   "cmake",   "yaml",    "yml",  "toml",
-    "xml",    "html", "diff",     "patch",    "ptx",    "asm",     "sass",    "rust", "go",
-    "java",   "js",   "log",      "makefile", "output", "mermaid", "latex"};
-
-template <std::size_t kCount>
-bool Has(const std::array<std::string_view, kCount>& list, std::string_view word) {
-  return std::find(list.begin(), list.end(), word) != list.end();
-}
-
-// The language of an info string: "CUDA title=x", "{.cpp}", "cpp:../../x.cu".
-std::string LanguageOf(std::string_view info) {
-  info = info.substr(0, 64);
-  info.remove_prefix(std::min(info.find_first_not_of(" \t{."), info.size()));
-  std::string word(info.substr(0, info.find_first_of(" \t\r:{},=")));
-  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return word;
-}
-
-// A line that begins a file or a piece of C++, and hardly a sentence.
-bool BeginsCode(std::string_view line) {
-  constexpr std::array<std::string_view, 13> kSure = {
-      "#include",   "#define", "#pragma",    "#if",          "#undef",       "//",        "/*",
-      "__global__", "__host_", "__device__", "__constant__", "extern \"C\"", "__shared__"};
-  constexpr std::array<std::string_view, 11> kPerhaps = {
-      "template", "namespace", "using ", "constexpr", "static ", "struct ",
-      "inline ",  "typedef ",  "class ", "enum ",     "const "};
-  line = Trim(line);
-  if (StartsWithOne(line, kSure)) return true;
-  return StartsWithOne(line, kPerhaps) &&
-         std::string_view(";{}>,)").find(line.back()) != std::string_view::npos;
-}
-
-bool EndsCode(std::string_view line) {
-  line = Trim(line);
-  return !line.empty() && (line.back() == '}' || line.back() == ';' || line.ends_with("*/") ||
-                           line.starts_with("//") || line.starts_with("#endif"));
-}
-
-bool LooksLikeCode(std::string_view code) {
-  if (code.find_first_of(";{") == std::string_view::npos) return false;
-  while (!code.empty())
-    if (BeginsCode(TakeLine(&code))) return true;
-  return false;
-}
-
-// All brackets are closed, and it ends in neither a comment nor a literal. Unequal branches of the
-// preprocessor are not understood: such code needs its closing fence.
-bool Closed(std::string_view code) {
-  std::vector<char> open;
-  for (std::size_t i = 0; i < code.size(); ++i) {
-    const char c = code[i];
-    if (c == '(' || c == '[' || c == '{') {
-      open.push_back(c == '(' ? ')' : c == '[' ? ']' : '}');
-    } else if (c == ')' || c == ']' || c == '}') {
-      if (open.empty() || open.back() != c) return false;
-      open.pop_back();
-    } else if (c == '/' && code.substr(i, 2) == "//") {
-      i = std::min(code.find('\n', i), code.size());
-    } else if (c == '/' && code.substr(i, 2) == "/*") {
-      i = code.find("*/", i + 2);
-      if (i == std::string_view::npos) return false;
-      ++i;
-    } else if (c == '"' && i > 0 && code[i - 1] == 'R') {
-      const std::size_t paren = code.find('(', i);
-      if (paren == std::string_view::npos || paren - i > 17) return false;
-      const std::string end = ")" + std::string(code.substr(i + 1, paren - i - 1)) + "\"";
-      i = code.find(end, paren);
-      if (i == std::string_view::npos) return false;
-      i += end.size() - 1;
-    } else if (c == '"' || (c == '\'' && (i == 0 || !IsWord(code[i - 1])))) {
-      for (++i; i < code.size() && code[i] != c && code[i] != '\n'; ++i)
-        if (code[i] == '\\') ++i;
-      if (i >= code.size()) return false;
-    }
-  }
-  return open.empty();
 }
 
 // ---- Fences ----
@@ -219,7 +95,7 @@ Fence FenceOf(std::string_view line) {
   const std::size_t first = line.find_first_not_of(" \t");
   if (first == std::string_view::npos || (line[first] != '`' && line[first] != '~')) return fence;
   const std::size_t end = std::min(line.find_first_not_of(line[first], first), line.size());
-  const std::string_view info = Trim(line.substr(end));
+  const std::string_view info = Trimmed(line.substr(end));
   if (end - first < 3) return fence;
   if (line[first] == '`' && info.find('`') != std::string_view::npos) return fence;
   return {line[first], end - first, first, info};
@@ -245,16 +121,16 @@ void Assess(const Wanted& wanted, End end, Block* block) {
                      block->code.starts_with("diff --git ") || block->code.starts_with("--- ");
   const std::string_view inside = patch ? std::string_view() : BetweenMarkers(block->code, wanted);
   const bool markers = inside.data() != nullptr;
-  const std::string_view own = Trim(markers ? inside : block->code);
+  const std::string_view own = Trimmed(markers ? inside : block->code);
   const bool untouched = own.empty() || own == wanted.inside;
   const bool all = !patch && DefinesAll(block->code, wanted);
   if (markers && !untouched) {
     block->rank = 3;
   } else if (all && !untouched) {
     block->rank = 2;
-  } else if (markers || all || Has(kCodeNames, block->language)) {
-    block->rank = Trim(block->code).empty() ? 0 : 1;
-  } else if (!Has(kOtherNames, block->language) && !patch) {
+  } else if (markers || all || IsCodeName(block->language)) {
+    block->rank = Trimmed(block->code).empty() ? 0 : 1;
+  } else if (!IsOtherName(block->language) && !patch) {
     block->rank = LooksLikeCode(block->code) ? 1 : 0;
   }
   block->whole = end == End::kFence || markers || (end != End::kCut && all && Closed(block->code));
@@ -271,10 +147,10 @@ void Assess(const Wanted& wanted, End end, Block* block) {
 Block Unfenced(std::string_view text, const Wanted& wanted, End end) {
   Block block;
   std::string_view rest = text, first;
-  while (!rest.empty() && Trim(first).empty()) first = TakeLine(&rest);
+  while (!rest.empty() && Trimmed(first).empty()) first = TakeLine(&rest);
   const bool file = BeginsCode(first);
   const std::string_view inside = BetweenMarkers(text, wanted);
-  if (!file && !Trim(inside).empty() && Trim(inside) != wanted.inside) {
+  if (!file && !Trimmed(inside).empty() && Trimmed(inside) != wanted.inside) {
     block.code = inside;
     block.rank = 3;
     block.whole = true;
@@ -323,7 +199,7 @@ Found FindBlock(std::string_view text, bool cut, const Wanted& wanted) {
     const std::string language = fence.length == 0 ? "" : LanguageOf(fence.info);
     if (open.length > 0) {
       if (fence.length == 0) {
-        const std::string_view word = Trim(line);
+        const std::string_view word = Trimmed(line);
         if (open.mark == '`' && word.ends_with("```")) {
           const std::size_t tick = word.find('`');
           const std::string_view before = word.substr(0, tick);
@@ -335,7 +211,7 @@ Found FindBlock(std::string_view text, bool cut, const Wanted& wanted) {
         }
         continue;
       }
-      const bool named = Has(kCodeNames, language) || Has(kOtherNames, language);
+      const bool named = IsCodeName(language) || IsOtherName(language);
       if (fence.mark != open.mark && !(fence.mark == '`' && named)) continue;
       if (!named) {
         if (fence.length >= open.length) close(at, End::kFence);
@@ -384,28 +260,6 @@ std::string Clean(const Block& block) {
   }
   if (!clean.empty() && clean.back() != '\n') clean += '\n';
   return clean;
-}
-
-bool IsUtf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-    const unsigned char lead = byte(i);
-    if (lead < 0x80) {
-      ++i;
-      continue;
-    }
-    const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-    if (lead < 0xc2 || lead > 0xf4 || i + length > text.size()) return false;
-    // The second byte rules out overlong forms, surrogates and what lies beyond U+10FFFF.
-    const unsigned char second = byte(i + 1);
-    const unsigned char low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-    const unsigned char high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-    if (second < low || second > high) return false;
-    for (std::size_t k = 2; k < length; ++k)
-      if ((byte(i + k) & 0xc0) != 0x80) return false;
-    i += length;
-  }
-  return true;
 }
 
 // Some servers leave a model's reasoning in the reply, where drafts look like answers. False: there

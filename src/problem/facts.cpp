@@ -83,7 +83,8 @@ std::vector<std::string> DefineFacts(const Problem& problem) {
     } else if (problem.window == Window::kQuery) {
       what = "writes its answer to `out`, at most `capacity` bytes, and returns their number";
     } else {
-      what = "enqueues its part of one call on `stream` and returns";
+      what = problem.calls.size() == 1 ? "enqueues the work of one call on `stream` and returns"
+                                       : "enqueues its part of one call on `stream` and returns";
     }
     facts.push_back(fmt::format("`{}` {}.", declarations[i], what));
   }

@@ -6,25 +6,15 @@
 #include <utility>
 
 #include "problem/facts.h"
+#include "problem/text.h"
 
 namespace allranks::problem {
 namespace {
 
-// Bytes of the character at `at`; 0: it is none, or one that terminals take as a command.
-std::size_t CharacterAt(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(at);
-  if (lead < 0x80) return lead == '\n' || lead == '\t' || (lead >= 0x20 && lead != 0x7f) ? 1 : 0;
-  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || at + length > text.size()) return 0;
-  // The second byte rules out overlong forms, surrogates and what lies beyond U+10FFFF.
-  const unsigned char second = byte(at + 1);
-  const unsigned char low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-  const unsigned char high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-  if (second < low || second > high) return 0;
-  for (std::size_t k = 2; k < length; ++k)
-    if ((byte(at + k) & 0xc0) != 0x80) return 0;
-  return length;
+// Terminals take other control characters as commands.
+bool IsShown(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return c == '\n' || c == '\t' || (byte >= 0x20 && byte != 0x7f);
 }
 
 // Longer than any run of backticks in the texts.
@@ -99,7 +89,7 @@ std::string Printable(std::string_view text) {
       ++i;
       continue;
     }
-    const std::size_t length = CharacterAt(text, i);
+    const std::size_t length = IsShown(text[i]) ? CharacterAt(text, i) : 0;
     clean += length == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(i, length);
     i += std::max<std::size_t>(length, 1);
   }

@@ -12,6 +12,7 @@
 #include "problem/facts.h"
 #include "problem/reader.h"
 #include "problem/source.h"
+#include "problem/text.h"
 
 namespace allranks::problem {
 namespace {
@@ -22,12 +23,6 @@ namespace mustache = kainjow::mustache;
 constexpr std::array<const char*, 4> kParts = {"system", "task", "repair", "improve"};
 constexpr const char* kDefault = "default";
 constexpr const char* kAlways = "always";  // a flag of our own; no template may name it
-
-std::string_view Trim(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
 
 bool Knows(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -41,14 +36,14 @@ Status CheckNames(std::string_view text, const std::string& part) {
   for (std::size_t at = text.find("{{"); at != std::string_view::npos; at = text.find("{{", at)) {
     const std::size_t end = text.find("}}", at);
     if (end == std::string_view::npos) return Fail("a '{{{{' in part {} has no '}}}}'", part);
-    std::string_view tag = Trim(text.substr(at + 2, end - at - 2));
+    std::string_view tag = Trimmed(text.substr(at + 2, end - at - 2));
     at = end + 2;
     if (tag.starts_with("!")) continue;
     if (tag.starts_with(">") || tag.starts_with("="))
       return Fail("part {} has '{{{{{}}}}}': neither partials nor other delimiters are known", part,
                   tag);
     if (!tag.empty() && std::string_view("#^/&{").find(tag[0]) != std::string_view::npos)
-      tag = Trim(tag.substr(1));
+      tag = Trimmed(tag.substr(1));
     if (tag == "." || Knows(known, tag)) continue;
     if (Knows(FeedbackNames(), tag))
       return Fail("part {} names '{}', which only repair and improve have", part, tag);
@@ -102,7 +97,7 @@ std::string WithQuietLines(const std::string& text) {
   std::string quiet;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = std::string_view(text).substr(at, end - at), word = Trim(line);
+    const std::string_view line = std::string_view(text).substr(at, end - at), word = Trimmed(line);
     quiet += line;
     if ((word.starts_with("{{/") || word.starts_with("{{!")) && word.ends_with("}}") &&
         word.find("}}") == word.size() - 2)
@@ -138,7 +133,7 @@ Result<std::string> Render(const PromptTemplate& form, const std::string& part, 
     return Fail("prompt '{}', part {}: '{}' can only stand within its list", form.name, part,
                 context.missing());
   }
-  const std::string_view body = Trim(text);
+  const std::string_view body = Trimmed(text);
   return body.empty() ? "" : std::string(body) + "\n";
 }
 
@@ -154,7 +149,7 @@ Result<std::map<std::string, std::string>> Divide(const std::string& text) {
     const std::string line = text.substr(at, end - at);
     at = end + 1;
     if (line.starts_with("===")) {
-      const std::string name(Trim(std::string_view(line).substr(3)));
+      const std::string name(Trimmed(std::string_view(line).substr(3)));
       if (std::find(kParts.begin(), kParts.end(), name) == kParts.end())
         return Fail("line {}: '{}' is no part; there are system, task, repair, improve", number,
                     name);
@@ -165,7 +160,7 @@ Result<std::map<std::string, std::string>> Divide(const std::string& text) {
     (part == nullptr ? before : *part) += line + "\n";
   }
   if (parts.empty()) parts["task"] = before;
-  for (auto& [name, body] : parts) body = std::string(Trim(body)) + "\n";
+  for (auto& [name, body] : parts) body = std::string(Trimmed(body)) + "\n";
   if (parts.contains("task") && parts["task"] == "\n") return Fail("its task is empty");
   for (const auto& [name, body] : parts)
     if (const Status known = CheckNames(body, name); !known) return Fail(known.error());
