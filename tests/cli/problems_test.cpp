@@ -1,4 +1,4 @@
-// `allranks problems`: list, show and new, by their output and exit codes.
+// `allranks problems` (list, show and new) and `allranks prompt`, by their output and exit codes.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,8 +18,8 @@ struct Outcome {
   std::string out;
 };
 
-Outcome Command(const std::string& arguments) {
-  const std::string command = std::string(ALLRANKS_COMMAND) + " problems " + arguments + " 2>&1";
+Outcome Program(const std::string& arguments) {
+  const std::string command = std::string(ALLRANKS_COMMAND) + " " + arguments + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   Outcome outcome;
   std::array<char, 4096> buffer;
@@ -28,6 +28,8 @@ Outcome Command(const std::string& arguments) {
   outcome.code = WEXITSTATUS(pclose(pipe));
   return outcome;
 }
+
+Outcome Command(const std::string& arguments) { return Program("problems " + arguments); }
 
 class ProblemsTest : public ::testing::Test {
  protected:
@@ -82,5 +84,37 @@ TEST(ProblemsListTest, AllThatShipAreGood) {
   EXPECT_EQ(list.code, 0) << list.out;
   EXPECT_NE(list.out.find("allreduce_one_shot "), std::string::npos);
 }
+
+#ifdef ALLRANKS_HAVE_CUDA  // a prompt tells the toolkit's version
+TEST_F(ProblemsTest, APromptIsPrinted) {
+  const Outcome plain = Program("prompt flag_pingpong");
+  EXPECT_EQ(plain.code, 0) << plain.out;
+  EXPECT_TRUE(plain.out.starts_with("=== system\n")) << plain.out;
+  EXPECT_NE(plain.out.find("\n=== task\n"), std::string::npos);
+  EXPECT_NE(plain.out.find("-gencode=arch=compute_90,code=[sm_90,compute_90]"), std::string::npos);
+  const Outcome parts =
+      Program("prompt flag_pingpong --json --part repair --part improve --prompt terse");
+  EXPECT_EQ(parts.code, 0);
+  const auto json = nlohmann::json::parse(parts.out);
+  EXPECT_EQ(json["prompt"], "terse");
+  EXPECT_EQ(json["profile"], "h100x8");
+  EXPECT_EQ(json["parts"].size(), 2u);
+  EXPECT_NE(json["parts"]["improve"].get<std::string>().find("timed.w2.rounds16"),
+            std::string::npos);
+}
+
+TEST_F(ProblemsTest, PromptsThatCannotBeMadeSayWhy) {
+  EXPECT_EQ(Command("new ep/fresh" + at_).code, 0);
+  EXPECT_EQ(Program("prompt fresh" + at_).code, 0);
+  const Outcome bare = Program("prompt fresh --prompt pytorch" + at_);
+  EXPECT_EQ(bare.code, 2);
+  EXPECT_NE(bare.out.find("operation.py"), std::string::npos) << bare.out;
+  const Outcome unknown = Program("prompt flag_pingpong --prompt tersee");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.out.find("did you mean 'terse'"), std::string::npos) << unknown.out;
+  EXPECT_EQ(Program("prompt flag_pingpong --part answer").code, 2);
+  EXPECT_EQ(Program("prompt").code, 2);
+}
+#endif
 
 }  // namespace
