@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "model/entry.h"
+#include "model/http_model.h"
 #include "model/local_models.h"
 #include "model/words.h"
 
@@ -47,7 +48,7 @@ Result<std::unique_ptr<Model>> MakeModel(const Entry& entry, Budget budget, List
     return Fail("{}: its endpoint should be {}", entry.name, fault);
   Result<std::string> key = KeyOf(entry);
   if (!key) return Fail(key.error());
-  return Fail("{}: the protocol {} cannot be spoken yet", entry.name, NameOf(entry.protocol));
+  return MakeHttpModel(entry, std::move(*key), std::move(budget), listener);
 }
 
 }  // namespace allranks::model
