@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/exec.h"
 #include "cli/judge.h"
+#include "cli/models.h"
 #include "cli/problems.h"
 #include "cli/prompt.h"
 
@@ -25,6 +26,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands(CLI::App* app) {
   commands.push_back(MakeJudgeCommand(app));
   commands.push_back(MakeProblemsCommand(app));
   commands.push_back(MakePromptCommand(app));
+  commands.push_back(MakeModelsCommand(app));
   return commands;
 }
 

@@ -87,6 +87,22 @@ std::string ShareFolder() {
   return ALLRANKS_SHARE_DIR;
 }
 
+Result<std::string> FindModelsFile(const std::string& own) {
+  std::error_code error;
+  std::string named = own;
+  if (const char* variable = std::getenv("ALLRANKS_MODELS"); named.empty() && variable != nullptr)
+    named = variable;
+  if (!named.empty()) {
+    if (!fs::is_regular_file(named, error)) return Fail("no file of models at '{}'", named);
+    return named;
+  }
+  if (fs::is_regular_file("models.toml", error)) return std::string("models.toml");
+  const std::string shared = (fs::path(ShareFolder()) / "models.toml").string();
+  if (!fs::is_regular_file(shared, error))
+    return Fail("no file of models: there is no ./models.toml and no {}", shared);
+  return shared;
+}
+
 Result<std::string> FindShim() {
   std::vector<fs::path> folders;
   folders.push_back(fs::path(OwnPath()).parent_path().parent_path() / "lib/allranks");
