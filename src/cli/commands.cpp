@@ -9,6 +9,7 @@
 #include "cli/models.h"
 #include "cli/problems.h"
 #include "cli/prompt.h"
+#include "cli/run.h"
 
 namespace allranks::cli {
 
@@ -27,6 +28,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands(CLI::App* app) {
   commands.push_back(MakeProblemsCommand(app));
   commands.push_back(MakePromptCommand(app));
   commands.push_back(MakeModelsCommand(app));
+  commands.push_back(MakeRunCommand(app));
   return commands;
 }
 

@@ -1,0 +1,350 @@
+#include "cli/run.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/files.h"
+#include "campaign/campaign.h"
+#include "cli/exec.h"
+#include "cli/judge_tools.h"
+#include "cli/places.h"
+#include "cli/progress.h"
+#include "cli/select.h"
+#include "cli/usage.h"
+#include "report/table.h"
+
+namespace allranks::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kExitUnfinished = 1, kExitStopped = 130;
+
+constexpr char kHelp[] =
+    R"(Every model is asked to solve every problem K times; each sample has up to R rounds, in which the
+model is told what the compiler or the judge said about visible cases, or how slow it is. Replies are
+judged while others are asked for. docs/campaigns.md describes the folder that is left;
+`allranks report OUT` makes scores and pages of it.
+
+The same command goes on where a run has ended, for whatever reason: neither a reply nor a judgement
+that is there is made again. It may ask for more models, problems, samples or rounds than before.
+
+Models are names of models.toml (docs/models.md), or oracle, nop, material:KIND, replay:FOLDER,
+command:LINE; each may be given another name as NAME=MODEL. After command: a comma is part of the
+line: give --models again for another one.
+
+Exit codes: 0 all samples are finished; 1 some are not; 2 wrong usage; 70 our own failure; 130 stopped
+by Ctrl-C or SIGTERM (a second one ends it at once).
+
+Environment:
+  the variables that models.toml names for keys
+  NO_COLOR           no colours
+  ALLRANKS_PROBLEMS  a folder to look for problems in first
+  ALLRANKS_CACHE     where what was built is kept, else XDG_CACHE_HOME/allranks
+
+The JSON of a run has the members version, out, finished, unfinished, stopped, out_of_money, broken,
+  dollars, why[] (model, problem, sample, why) and models[] (model, finished, unfinished, pass_at_1,
+  pass_within, dollars); rates are null where nothing is finished. That of --dry-run has version,
+  done and models[] (model, generations, input_tokens, output_tokens, dollars, price_known).)";
+
+struct RunOptions {
+  std::vector<std::string> models, problems;
+  int samples = 1, rounds = 1, jobs = 0, band = 0;
+  std::string out, prompt = "default", profile = "h100x8", seed, models_file, problems_dir;
+  double budget = std::numeric_limits<double>::infinity(), target = 0.9;
+  bool trace = false, dry_run = false, json = false, quiet = false;
+};
+
+class RunCommand : public Command {
+ public:
+  explicit RunCommand(CLI::App* app);
+  int Run() const override;
+
+ private:
+  Result<campaign::Plan> MakePlan() const;
+  int DryRun(const campaign::Plan& plan) const;
+  void PrintEnding(const campaign::Ending& ending, const campaign::Run& run) const;
+
+  RunOptions options_;
+};
+
+RunCommand::RunCommand(CLI::App* app) {
+  command_ = app->add_subcommand("run", "Ask models to solve problems, judge what they write");
+  command_->footer(kHelp);
+  command_->formatter(std::make_shared<UsageFormatter>(
+      "run --models A,B --problems X,Y|all --out FOLDER [OPTIONS]"));
+  const auto option = [&](const char* name, auto& value, const char* text, const char* what) {
+    return command_->add_option(name, value, what)->option_text(text);
+  };
+  option("--models", options_.models, "A,B", "Whom to ask")->required();
+  option("--problems", options_.problems, "X,Y|all|category:C|level:L", "What to ask")->required();
+  option("--out", options_.out, "FOLDER", "Where the run is kept, or goes on")->required();
+  option("--samples", options_.samples, "K [1]", "Times that a model is asked for a problem")
+      ->check(CLI::Range(1, 10'000));
+  option("--rounds", options_.rounds, "R [1]", "Most rounds of a sample")
+      ->check(CLI::Range(1, 100));
+  option("--prompt", options_.prompt, "NAME|FILE [default]",
+         "The prompt template; `allranks prompt` shows what is sent");
+  option("--profile", options_.profile, "PROFILE [h100x8]",
+         "The simulated hardware: the name of a profile, or a path");
+  option("--budget", options_.budget, "DOLLARS",
+         "The run asks for nothing more when this is spent, by all its processes together")
+      ->check(CLI::NonNegativeNumber);
+  option("-j", options_.jobs, "N [cores]", "Judgements at once")->check(CLI::Range(1, 1024));
+  option("--band", options_.band, "N [0]", "Perturbed profiles on which a pass is timed again")
+      ->check(CLI::Range(0, 64));
+  option("--target", options_.target, "F [0.9]",
+         "Fraction of the roofline at which no improvement is asked for")
+      ->check(CLI::Range(0.0, 1.0));
+  command_->add_flag("--trace", options_.trace,
+                     "Keep a trace of each judgement, for ui.perfetto.dev");
+  option("--seed", options_.seed, "TEXT [random]",
+         "What secrets of the judge are drawn from; kept in run.json");
+  option("--models-file", options_.models_file, "FILE", "A models.toml, instead of our own");
+  option("--problems-dir", options_.problems_dir, "DIR",
+         "Where problems are looked for, instead of our own");
+  command_->add_flag("--dry-run", options_.dry_run,
+                     "Say what would be asked and what it may cost at most, and ask nothing");
+  command_->add_flag("--json", options_.json, "Print the end as JSON");
+  command_->add_flag("--quiet", options_.quiet, "No progress, only what is wrong");
+}
+
+Result<campaign::Plan> RunCommand::MakePlan() const {
+  campaign::Plan plan;
+  plan.out = std::filesystem::absolute(options_.out).lexically_normal();
+  Result<std::vector<model::Entry>> models = SelectModels(options_.models, options_.models_file);
+  if (!models) return Fail(models.error());
+  plan.models = std::move(*models);
+  Result<std::vector<problem::Problem>> problems =
+      SelectProblems(options_.problems, options_.problems_dir);
+  if (!problems) return Fail(problems.error());
+  plan.problems = std::move(*problems);
+  plan.samples = options_.samples;
+  plan.rounds = options_.rounds;
+  plan.prompt_folder = ShareFolder() + "/prompts";
+  Result<problem::PromptTemplate> prompt = problem::LoadPrompt(options_.prompt, plan.prompt_folder);
+  if (!prompt) return Fail(prompt.error());
+  plan.prompt = std::move(*prompt);
+  Result<std::string> profile = FindProfile(options_.profile);
+  if (!profile) return Fail(profile.error());
+  plan.profile = std::filesystem::absolute(*profile).string();
+  Result<judge::Tools> tools = FindTools(true);
+  if (!tools) return Fail(tools.error());
+  plan.tools = std::move(*tools);
+  plan.version = ALLRANKS_VERSION;
+  plan.seed = options_.seed;
+  plan.budget = options_.budget;
+  plan.band = options_.band;
+  plan.target = options_.target;
+  plan.trace = options_.trace;
+  return plan;
+}
+
+std::string Dollars(double dollars) { return fmt::format("${:.2f}", dollars); }
+
+std::string Thousands(double count) {
+  return count < 10'000 ? fmt::format("{:.0f}", count) : fmt::format("{:.1f}k", count / 1e3);
+}
+
+int RunCommand::DryRun(const campaign::Plan& plan) const {
+  const Result<campaign::Estimate> estimate = campaign::Foresee(plan);
+  if (!estimate) return Usage(estimate.error().message);
+  if (options_.json) {
+    Json rows = Json::array();
+    for (const auto& row : estimate->rows)
+      rows.push_back({{"model", row.model},
+                      {"generations", row.generations},
+                      {"input_tokens", row.input_tokens},
+                      {"output_tokens", row.output_tokens},
+                      {"dollars", row.price_known ? Json(row.dollars) : Json(nullptr)},
+                      {"price_known", row.price_known}});
+    const Json json = {{"version", 1}, {"done", estimate->done}, {"models", std::move(rows)}};
+    fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+    return 0;
+  }
+  report::TextTable table;
+  table.left = "a";
+  table.rows.push_back(
+      {"model", "requests at most", "input tokens", "output tokens at most", "dollars at most"});
+  double dollars = 0;
+  bool known = true;
+  for (const auto& row : estimate->rows) {
+    table.rows.push_back({report::Shown(row.model, 60), std::to_string(row.generations),
+                          Thousands(row.input_tokens), Thousands(row.output_tokens),
+                          row.price_known ? Dollars(row.dollars) : "price not known"});
+    dollars += row.dollars;
+    known = known && row.price_known;
+  }
+  fmt::print("{}", report::Render(table));
+  fmt::print(
+      "{} of {} samples are there. At most {}{} if every sample used all its rounds and every "
+      "reply its whole cap; nothing was sent.\n",
+      estimate->done,
+      plan.models.size() * plan.problems.size() * static_cast<std::size_t>(plan.samples),
+      Dollars(dollars), known ? "" : ", and what models without a price cost,");
+  return 0;
+}
+
+// Of one model's finished samples.
+struct Row {
+  std::string model;
+  int finished = 0, unfinished = 0, first = 0, within = 0;
+  double dollars = 0;
+};
+
+std::vector<Row> RowsOf(const campaign::Run& run) {
+  std::vector<Row> rows;
+  for (const campaign::ModelFacts& facts : run.settings.models) {
+    Row row;
+    row.model = facts.name;
+    for (const campaign::Sample& sample : run.samples) {
+      if (sample.model != facts.name) continue;
+      ++row.finished;
+      bool any = false;
+      for (const campaign::Round& round : sample.rounds) {
+        any = any || round.strict;
+        row.dollars += round.dollars;
+      }
+      row.first += sample.rounds.front().strict ? 1 : 0;
+      row.within += any ? 1 : 0;
+    }
+    for (const campaign::Unfinished& one : run.unfinished)
+      row.unfinished += one.model == facts.name ? 1 : 0;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+void RunCommand::PrintEnding(const campaign::Ending& ending, const campaign::Run& run) const {
+  const std::vector<Row> rows = RowsOf(run);
+  if (options_.json) {
+    Json models = Json::array(), why = Json::array();
+    for (const Row& row : rows) {
+      const auto rate = [&](int count) {
+        return row.finished > 0 ? Json(static_cast<double>(count) / row.finished) : Json(nullptr);
+      };
+      models.push_back({{"model", row.model},
+                        {"finished", row.finished},
+                        {"unfinished", row.unfinished},
+                        {"pass_at_1", rate(row.first)},
+                        {"pass_within", rate(row.within)},
+                        {"dollars", row.dollars}});
+    }
+    for (const campaign::Unfinished& one : ending.why)
+      why.push_back({{"model", one.model},
+                     {"problem", one.problem},
+                     {"sample", one.sample},
+                     {"why", one.why}});
+    const Json json = {{"version", 1},
+                       {"out", run.folder.string()},
+                       {"finished", ending.finished},
+                       {"unfinished", ending.unfinished},
+                       {"stopped", ending.stopped},
+                       {"out_of_money", ending.out_of_money},
+                       {"broken", ending.broken},
+                       {"dollars", ending.dollars},
+                       {"why", std::move(why)},
+                       {"models", std::move(models)}};
+    fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+    return;
+  }
+  report::TextTable table;
+  table.left = "a";
+  table.rows.push_back({"model", "finished", "strict pass@1",
+                        fmt::format("pass within {}", run.settings.rounds), "dollars"});
+  for (const Row& row : rows) {
+    const auto rate = [&](int count) {
+      return row.finished > 0 ? fmt::format("{:.1f} % ({})", 100.0 * count / row.finished, count)
+                              : std::string("-");
+    };
+    table.rows.push_back({report::Shown(row.model, 60),
+                          fmt::format("{} of {}", row.finished, row.finished + row.unfinished),
+                          rate(row.first), rate(row.within), Dollars(row.dollars)});
+  }
+  fmt::print("{}", report::Render(table));
+  fmt::print("{} in all. `allranks report {}` makes scores, plots and a page of it.\n",
+             Dollars(ending.dollars), Quoted(options_.out));
+}
+
+Stop* stop_of_signals = nullptr;
+
+// The first signal is a wish; the handler is gone then, so the second one ends the process, and
+// with it all judgements.
+void StopOnSignals(Stop* stop) {
+  stop_of_signals = stop;
+  struct sigaction action{};
+  action.sa_handler = [](int) { stop_of_signals->Request(); };
+  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+  for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+// This process's own command, as a shell takes it.
+std::string OwnCommand() {
+  const Result<std::string> words = ReadWhole("/proc/self/cmdline");
+  if (!words) return "the same command";
+  std::string command;
+  for (std::size_t at = 0; at < words->size();) {
+    const std::size_t end = std::min(words->find('\0', at), words->size());
+    command += (command.empty() ? "" : " ") + Quoted(words->substr(at, end - at));
+    at = end + 1;
+  }
+  return command;
+}
+
+int RunCommand::Run() const {
+  const Result<campaign::Plan> plan = MakePlan();
+  if (!plan) return Usage(plan.error().message);
+  if (options_.dry_run) return DryRun(*plan);
+
+  static Stop stop;
+  StopOnSignals(&stop);
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const std::unique_ptr<campaign::Executor> executor =
+      campaign::MakeLocalExecutor(plan->tools.allranks, options_.jobs > 0 ? options_.jobs : cores);
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const char* term = std::getenv("TERM");
+  const bool dumb = term == nullptr || std::string(term) == "dumb";
+  using Style = Progress::Style;
+  const char* no_colour = std::getenv("NO_COLOR");
+  Result<campaign::Ending> ending = Fail("");
+  {
+    Progress progress(options_.quiet      ? Style::kQuiet
+                      : terminal && !dumb ? Style::kTerminal
+                                          : Style::kLines,
+                      terminal && !dumb && (no_colour == nullptr || *no_colour == '\0'),
+                      plan->budget);
+    ending = campaign::Execute(*plan, executor.get(), stop, &progress);
+  }
+  if (!ending) return Usage(ending.error().message);
+  const Result<campaign::Run> run = campaign::LoadRun(plan->out);
+  if (!run) {
+    fmt::print(stderr, "allranks: {}\n", run.error().message);
+    return kExitInternal;
+  }
+  PrintEnding(*ending, *run);
+  std::fflush(stdout);
+  if (ending->unfinished == 0) return 0;
+  if (!ending->broken.empty()) fmt::print(stderr, "allranks: {}\n", ending->broken);
+  if (ending->out_of_money) fmt::print(stderr, "The budget is spent: a larger --budget goes on.\n");
+  fmt::print(stderr, "{} of {} samples are not finished. To go on:\n  {}\n", ending->unfinished,
+             ending->finished + ending->unfinished, OwnCommand());
+  if (ending->stopped) return kExitStopped;
+  return ending->broken.empty() ? kExitUnfinished : kExitInternal;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> MakeRunCommand(CLI::App* app) { return std::make_unique<RunCommand>(app); }
+
+}  // namespace allranks::cli
