@@ -48,18 +48,6 @@ std::string HashOfJudge(const judge::Tools& tools) {
   return judge::HashOf({all});
 }
 
-// "13.0", from the toolkit's header; empty if there is none.
-std::string CudaVersion(const std::string& cuda) {
-  const Result<std::string> text = ReadWhole(fs::path(cuda) / "include/cuda.h", 4 << 20);
-  constexpr std::string_view kDefine = "#define CUDA_VERSION ";
-  const std::size_t at = text ? text->find(kDefine) : std::string::npos;
-  if (at == std::string::npos) return "";
-  int version = 0;
-  for (std::size_t i = at + kDefine.size(); i < text->size() && std::isdigit((*text)[i]) != 0; ++i)
-    version = version * 10 + ((*text)[i] - '0');
-  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
-}
-
 ModelFacts FactsOf(const model::Entry& entry) {
   ModelFacts facts;
   facts.name = entry.name;
@@ -193,7 +181,7 @@ Status Prepare(const Plan& plan, Setup* setup) {
     setup->settings = std::move(*merged);
   }
 
-  const std::string cuda = CudaVersion(plan.tools.cuda);
+  const std::string cuda = judge::CudaVersion(plan.tools).value_or("");
   for (std::size_t i = 0; i < plan.problems.size(); ++i) {
     const problem::Problem& problem = plan.problems[i];
     Asked asked;

@@ -21,6 +21,8 @@
 #include "cli/progress.h"
 #include "cli/select.h"
 #include "cli/usage.h"
+#include "judge/build.h"
+#include "judge/sandbox.h"
 #include "report/table.h"
 
 namespace allranks::cli {
@@ -141,6 +143,11 @@ Result<campaign::Plan> RunCommand::MakePlan() const {
   Result<judge::Tools> tools = FindTools(true);
   if (!tools) return Fail(tools.error());
   plan.tools = std::move(*tools);
+  // Replies that cannot be judged are not paid for.
+  if (const Result<std::string> cuda = judge::CudaVersion(plan.tools); !cuda)
+    return Fail(cuda.error());
+  if (const std::string& missing = judge::Means().missing; !missing.empty())
+    return Fail("{}", missing);
   plan.version = ALLRANKS_VERSION;
   plan.seed = options_.seed;
   plan.budget = options_.budget;
