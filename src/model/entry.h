@@ -46,7 +46,9 @@ struct RetryPolicy {
   std::chrono::milliseconds cap{60'000};  // of one drawn wait
   std::chrono::milliseconds longest_retry_after{300'000};  // a longer one is a failure at once
   std::chrono::milliseconds connect{15'000};
-  std::chrono::milliseconds stall{180'000};    // without a byte
+  // Without a byte. Models that think send none for minutes, and asking again is paid for again: as
+  // long as the providers' own libraries wait.
+  std::chrono::milliseconds stall{600'000};
   std::chrono::milliseconds total{3'600'000};  // of one attempt
 };
 

@@ -20,7 +20,7 @@ struct HttpRequest {
   std::chrono::milliseconds connect{15'000};
   // Without a byte in either direction. Where the whole reply comes at once (`stall_from_reply`),
   // it counts from its first byte on.
-  std::chrono::milliseconds stall{180'000};
+  std::chrono::milliseconds stall{600'000};
   bool stall_from_reply = false;
   std::chrono::milliseconds total{3'600'000};
   std::size_t largest_body = 0;

@@ -114,6 +114,10 @@ Setback Classify(const HttpResponse& response, const std::optional<ApiError>& er
       setback.why = response.error;
       setback.remedy = fmt::format("check the endpoint {} in models.toml", entry.endpoint);
       return setback;
+    case End::kTooLong:  // it was being written all that time, and would be again
+      setback.why = response.error;
+      setback.remedy = "raise `total` in models.toml";
+      return setback;
     case End::kTooLarge:
       setback.kind = Failure::Kind::kRequest;
       setback.why = response.error;

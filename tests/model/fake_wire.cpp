@@ -439,6 +439,11 @@ std::string RequestFault(const Seen& seen) {
     if (body.contains("stream_options") && !body.value("stream", false))
       return "stream_options without stream";
   }
+  if (seen.wire == Wire::kGemini && body.contains("/generationConfig/thinkingConfig"_json_pointer)) {
+    const Json& thinking = body["generationConfig"]["thinkingConfig"];
+    if (thinking.contains("thinkingBudget") && thinking.contains("thinkingLevel"))
+      return "a budget and a level of thinking";
+  }
   return "";
 }
 

@@ -99,8 +99,9 @@ TEST(Retry, TransfersThatFailed) {
     return Classify(response, std::nullopt, "", AnEntry(), kThen);
   };
   for (const End end :
-       {End::kWhole, End::kDone, End::kConnect, End::kBroken, End::kStalled, End::kTooLong})
+       {End::kWhole, End::kDone, End::kConnect, End::kBroken, End::kStalled})
     EXPECT_TRUE(of(end).retry) << static_cast<int>(end);
+  EXPECT_FALSE(of(End::kTooLong).retry);
   EXPECT_EQ(of(End::kStopped).kind, Failure::Kind::kStopped);
   EXPECT_FALSE(of(End::kStopped).retry);
   EXPECT_EQ(of(End::kUnusable).kind, Failure::Kind::kModel);
