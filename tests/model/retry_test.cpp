@@ -98,8 +98,7 @@ TEST(Retry, TransfersThatFailed) {
     response.error = "why";
     return Classify(response, std::nullopt, "", AnEntry(), kThen);
   };
-  for (const End end :
-       {End::kWhole, End::kDone, End::kConnect, End::kBroken, End::kStalled})
+  for (const End end : {End::kWhole, End::kDone, End::kConnect, End::kBroken, End::kStalled})
     EXPECT_TRUE(of(end).retry) << static_cast<int>(end);
   EXPECT_FALSE(of(End::kTooLong).retry);
   EXPECT_EQ(of(End::kStopped).kind, Failure::Kind::kStopped);
