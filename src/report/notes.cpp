@@ -17,12 +17,12 @@ constexpr int kFewProblems = 30;
 using campaign::Settings;
 
 // Different values of a setting over runs, each as `show` names it, in order of appearance.
-std::vector<std::string> Different(const Summary& summary,
+std::vector<std::string> Different(const std::vector<Settings>& runs,
                                    const std::function<std::string(const Settings&)>& identity,
                                    const std::function<std::string(const Settings&)>& show) {
   std::set<std::string> seen;
   std::vector<std::string> names;
-  for (const Settings& run : summary.runs)
+  for (const Settings& run : runs)
     if (seen.insert(identity(run)).second)
       names.push_back(fmt::format("{} in {}", show(run), run.name));
   return names;
@@ -46,17 +46,21 @@ std::set<std::pair<std::string, std::string>> Asked(const Settings& run) {
   return asked;
 }
 
-void AddMixtures(const Summary& summary, std::vector<std::string>* notes) {
+}  // namespace
+
+std::vector<std::string> Mixtures(const std::vector<Settings>& runs,
+                                  const std::string& profiles) {
+  std::vector<std::string> notes;
   const auto add = [&](const std::function<std::string(const Settings&)>& identity,
                        const std::function<std::string(const Settings&)>& show, const char* what,
-                       const char* consequence) {
-    const std::vector<std::string> names = Different(summary, identity, show);
+                       const std::string& consequence) {
+    const std::vector<std::string> names = Different(runs, identity, show);
     if (names.size() > 1)
-      notes->push_back(fmt::format("The runs have different {}: {}. {}", what,
+      notes.push_back(fmt::format("The runs have different {}: {}. {}", what,
                                    fmt::join(names, ", "), consequence));
   };
   add([](const Settings& run) { return run.profile_hash; }, Profile, "profiles",
-      "Models are ranked and paired within a profile only.");
+      profiles);
   add([](const Settings& run) { return run.prompt_hash; }, Prompt, "prompts",
       "A difference between their models may be the prompt's.");
   const auto judge = [](const Settings& run) {
@@ -72,15 +76,14 @@ void AddMixtures(const Summary& summary, std::vector<std::string>* notes) {
       [](const Settings&) { return std::string("one"); }, "seeds",
       "Their drawn cases differ, which adds noise to differences.");
   std::set<std::set<std::pair<std::string, std::string>>> asked;
-  for (const Settings& run : summary.runs) asked.insert(Asked(run));
+  for (const Settings& run : runs) asked.insert(Asked(run));
   if (asked.size() > 1)
-    notes->push_back(
+    notes.push_back(
         "The runs did not ask the same problems in the same wording: scores are over different "
         "sets, and pairs and rank groups compare only the problems that two models have in "
         "common.");
+  return notes;
 }
-
-}  // namespace
 
 std::vector<std::string> TimesOf(const Summary& summary) {
   std::vector<std::string> times;
@@ -105,8 +108,8 @@ std::vector<std::string> TimesOf(const Summary& summary) {
 }
 
 std::vector<std::string> NotesOf(const Summary& summary) {
-  std::vector<std::string> notes;
-  AddMixtures(summary, &notes);
+  std::vector<std::string> notes =
+      Mixtures(summary.runs, "Models are ranked and paired within a profile only.");
   int planned = 0, unfinished = 0, unsupported = 0, internal = 0, most = 0, families = 0;
   int classes = 0, unresolved = 0;
   for (const ModelSummary& model : summary.models) {

@@ -9,6 +9,11 @@
 
 namespace allranks::report {
 
+// In what else than their models runs differ, a sentence each. `profiles` says what different
+// profiles mean to the reader.
+std::vector<std::string> Mixtures(const std::vector<campaign::Settings>& runs,
+                                  const std::string& profiles);
+
 // One sentence or two per profile.
 std::vector<std::string> TimesOf(const Summary& summary);
 // Mixed profiles, prompts, problems; what is excluded or missing; too few problems.
