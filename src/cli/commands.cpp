@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "cli/compare.h"
 #include "cli/exec.h"
 #include "cli/judge.h"
 #include "cli/models.h"
@@ -29,6 +30,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands(CLI::App* app) {
   commands.push_back(MakePromptCommand(app));
   commands.push_back(MakeModelsCommand(app));
   commands.push_back(MakeRunCommand(app));
+  commands.push_back(MakeCompareCommand(app));
   return commands;
 }
 

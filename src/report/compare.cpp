@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "report/notes.h"
 
@@ -97,8 +99,7 @@ Compared CompareModels(const campaign::Run& run_a, const campaign::Run& run_b,
                                          : "no difference shown";
     compared.metrics.push_back(row);
   }
-  for (const auto& [family, difference] : passes_by_family)
-    Count(difference, &compared.by_family);
+  for (const auto& [family, difference] : passes_by_family) Count(difference, &compared.by_family);
   compared.families = static_cast<int>(passes_by_family.size());
   for (Compared::Signs* signs : {&compared.by_problem, &compared.by_family})
     signs->p = SignTest(signs->better, signs->worse);

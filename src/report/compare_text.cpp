@@ -15,18 +15,14 @@ constexpr int kCompareSchema = 1;
 constexpr std::size_t kName = 40;
 
 Json Of(const Compared::Signs& signs) {
-  return {{"better", signs.better},
-          {"worse", signs.worse},
-          {"equal", signs.equal},
-          {"p", signs.p}};
+  return {{"better", signs.better}, {"worse", signs.worse}, {"equal", signs.equal}, {"p", signs.p}};
 }
 
 std::string Points(double difference) { return fmt::format("{:+.1f}", difference * 100); }
 
 std::string Sentence(const Compared& pair, const Compared::Row& row) {
-  const std::string by =
-      fmt::format("{} points [{}, {}]", Points(row.difference.value), Points(row.difference.low),
-                  Points(row.difference.high));
+  const std::string by = fmt::format("{} points [{}, {}]", Points(row.difference.value),
+                                     Points(row.difference.low), Points(row.difference.high));
   if (row.word == "no difference shown")
     return fmt::format("{}: no difference between B ({}) and A ({}) is shown: {}.",
                        NameOf(row.metric), Shown(pair.model_b, kName), Shown(pair.model_a, kName),
@@ -41,10 +37,10 @@ std::string Of(const Compared::Signs& signs, const char* what) {
 }
 
 std::string TableOf(const Compared& pair) {
-  std::string out = fmt::format("A {} ({} samples), B {} ({} samples): {} problems of {} families\n",
-                                Shown(pair.model_a, kName), pair.samples_a,
-                                Shown(pair.model_b, kName), pair.samples_b, pair.problems,
-                                pair.families);
+  std::string out =
+      fmt::format("A {} ({} samples), B {} ({} samples): {} problems of {} families\n",
+                  Shown(pair.model_a, kName), pair.samples_a, Shown(pair.model_b, kName),
+                  pair.samples_b, pair.problems, pair.families);
   if (pair.only_a + pair.only_b + pair.reworded > 0)
     out += fmt::format("  left out: {} problems only in A, {} only in B, {} in another wording\n",
                        pair.only_a, pair.only_b, pair.reworded);
@@ -53,11 +49,10 @@ std::string TableOf(const Compared& pair) {
   metrics.left = "af";
   metrics.rows.push_back({"metric", "A %", "B %", "B - A", "95 % interval", ""});
   for (const Compared::Row& row : pair.metrics)
-    metrics.rows.push_back({NameOf(row.metric), Percent(row.a), Percent(row.b),
-                            Points(row.difference.value),
-                            fmt::format("[{}, {}]", Points(row.difference.low),
-                                        Points(row.difference.high)),
-                            row.word});
+    metrics.rows.push_back(
+        {NameOf(row.metric), Percent(row.a), Percent(row.b), Points(row.difference.value),
+         fmt::format("[{}, {}]", Points(row.difference.low), Points(row.difference.high)),
+         row.word});
   out += "\n" + Render(metrics) + "\n";
   out += "Sign tests of pass@1\n" + Of(pair.by_problem, "problem") + Of(pair.by_family, "family");
   out += "\n";
@@ -67,15 +62,15 @@ std::string TableOf(const Compared& pair) {
   if (pair.different.empty()) return out + "\nNo problem differs.\n";
   TextTable problems;
   problems.left = "ab";
-  problems.rows.push_back({"problem", "family", "pass@1 A", "B", "score A", "B", "B - A",
-                           "within rounds A", "B"});
+  problems.rows.push_back(
+      {"problem", "family", "pass@1 A", "B", "score A", "B", "B - A", "within rounds A", "B"});
   for (const Compared::Problem& row : pair.different)
     problems.rows.push_back({Shown(row.slug, kName), Shown(row.family, kName), Percent(row.pass_a),
                              Percent(row.pass_b), Percent(row.score_a), Percent(row.score_b),
                              Points(row.score_b - row.score_a), Percent(row.within_a),
                              Percent(row.within_b)});
-  return out + fmt::format("\n{} of {} problems differ (%):\n", pair.different.size(),
-                           pair.problems) +
+  return out +
+         fmt::format("\n{} of {} problems differ (%):\n", pair.different.size(), pair.problems) +
          Render(problems);
 }
 
@@ -124,19 +119,19 @@ std::string ToJson(const Comparison& comparison) {
                            {"strict_pass", {{"a", row.pass_a}, {"b", row.pass_b}}},
                            {"score", {{"a", row.score_a}, {"b", row.score_b}}},
                            {"pass_within", {{"a", row.within_a}, {"b", row.within_b}}}});
-    pairs.push_back({{"model_a", pair.model_a},
-                     {"model_b", pair.model_b},
-                     {"problems", pair.problems},
-                     {"families", pair.families},
-                     {"samples_a", pair.samples_a},
-                     {"samples_b", pair.samples_b},
-                     {"only_a", pair.only_a},
-                     {"only_b", pair.only_b},
-                     {"reworded", pair.reworded},
-                     {"metrics", metrics},
-                     {"sign_test",
-                      {{"by_problem", Of(pair.by_problem)}, {"by_family", Of(pair.by_family)}}},
-                     {"different", different}});
+    pairs.push_back(
+        {{"model_a", pair.model_a},
+         {"model_b", pair.model_b},
+         {"problems", pair.problems},
+         {"families", pair.families},
+         {"samples_a", pair.samples_a},
+         {"samples_b", pair.samples_b},
+         {"only_a", pair.only_a},
+         {"only_b", pair.only_b},
+         {"reworded", pair.reworded},
+         {"metrics", metrics},
+         {"sign_test", {{"by_problem", Of(pair.by_problem)}, {"by_family", Of(pair.by_family)}}},
+         {"different", different}});
   }
   const Json json = {{"schema", kCompareSchema},
                      {"a", run(comparison.a)},

@@ -1,7 +1,10 @@
 // Tables for spreadsheets and data frames, quoted as RFC 4180 says.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "report/figures.h"

@@ -48,8 +48,7 @@ std::set<std::pair<std::string, std::string>> Asked(const Settings& run) {
 
 }  // namespace
 
-std::vector<std::string> Mixtures(const std::vector<Settings>& runs,
-                                  const std::string& profiles) {
+std::vector<std::string> Mixtures(const std::vector<Settings>& runs, const std::string& profiles) {
   std::vector<std::string> notes;
   const auto add = [&](const std::function<std::string(const Settings&)>& identity,
                        const std::function<std::string(const Settings&)>& show, const char* what,
@@ -57,10 +56,9 @@ std::vector<std::string> Mixtures(const std::vector<Settings>& runs,
     const std::vector<std::string> names = Different(runs, identity, show);
     if (names.size() > 1)
       notes.push_back(fmt::format("The runs have different {}: {}. {}", what,
-                                   fmt::join(names, ", "), consequence));
+                                  fmt::join(names, ", "), consequence));
   };
-  add([](const Settings& run) { return run.profile_hash; }, Profile, "profiles",
-      profiles);
+  add([](const Settings& run) { return run.profile_hash; }, Profile, "profiles", profiles);
   add([](const Settings& run) { return run.prompt_hash; }, Prompt, "prompts",
       "A difference between their models may be the prompt's.");
   const auto judge = [](const Settings& run) {
@@ -72,9 +70,12 @@ std::vector<std::string> Mixtures(const std::vector<Settings>& runs,
     return fmt::format("{} rounds up to {:g} of the roofline", run.rounds, run.target);
   };
   add(rounds, rounds, "rounds", "Figures within rounds do not compare; those of round 1 do.");
-  add([](const Settings& run) { return run.seed; },
-      [](const Settings&) { return std::string("one"); }, "seeds",
-      "Their drawn cases differ, which adds noise to differences.");
+  std::set<std::string> seeds;
+  for (const Settings& run : runs) seeds.insert(run.seed);
+  if (seeds.size() > 1)
+    notes.emplace_back(
+        "The runs have different seeds: their drawn cases differ, which adds noise to "
+        "differences.");
   std::set<std::set<std::pair<std::string, std::string>>> asked;
   for (const Settings& run : runs) asked.insert(Asked(run));
   if (asked.size() > 1)
@@ -92,11 +93,12 @@ std::vector<std::string> TimesOf(const Summary& summary) {
     if (!seen.insert(run.profile_hash).second) continue;
     const auto found = summary.options.validated.find(run.profile);
     const std::string word = found == summary.options.validated.end() ? "" : found->second;
-    const char* how = word == "fitted" ? "fitted to published measurements"
-                      : word == "rough"
-                          ? "rough: its constants are of the right size, but it was not fitted"
-                      : word == "untested" ? "untested: never compared with measurements"
-                                           : "not known here to have been validated";
+    const char* how =
+        word == "fitted" ? "fitted to published measurements"
+        : word == "rough"
+            ? "rough: its constants are of the right size, hardly compared with measurements"
+        : word == "untested" ? "untested: never compared with measurements"
+                             : "not known here to have been validated";
     times.push_back(fmt::format(
         "Times are modelled on profile {} version {} ({}), never measured on hardware. The profile "
         "is {}.",
