@@ -50,6 +50,7 @@ by Ctrl-C or SIGTERM (a second one ends it at once).
 
 Environment:
   the variables that models.toml names for keys
+  ALLRANKS_MODELS    a models.toml, instead of our own
   NO_COLOR           no colours
   ALLRANKS_PROBLEMS  a folder to look for problems in first
   ALLRANKS_CACHE     where what was built is kept, else XDG_CACHE_HOME/allranks

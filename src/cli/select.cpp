@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
-#include <system_error>
 
 #include "cli/places.h"
 
@@ -58,22 +57,14 @@ std::vector<std::string> SplitModels(const std::string& words) {
 
 Result<std::vector<model::Entry>> SelectModels(const std::vector<std::string>& words,
                                                const std::string& file) {
-  std::vector<model::Entry> known;
-  std::string path = file;
-  if (path.empty()) {
-    std::error_code error;
-    const std::string own = ShareFolder() + "/models.toml";
-    if (std::filesystem::exists(own, error)) path = own;
-  }
-  if (!path.empty()) {
-    Result<std::vector<model::Entry>> loaded = model::LoadModels(path);
-    if (!loaded) return Fail(loaded.error());
-    known = std::move(*loaded);
-  }
+  const Result<std::string> path = FindModelsFile(file);
+  if (!path) return Fail(path.error());
+  const Result<std::vector<model::Entry>> known = model::LoadModels(*path);
+  if (!known) return Fail(known.error());
   std::vector<model::Entry> chosen;
   for (const std::string& group : words) {
     for (const std::string& word : SplitModels(group)) {
-      Result<model::Entry> entry = model::FindModel(word, known);
+      Result<model::Entry> entry = model::FindModel(word, *known);
       if (!entry) return Fail(entry.error());
       chosen.push_back(std::move(*entry));
     }

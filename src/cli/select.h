@@ -13,7 +13,7 @@ namespace allranks::cli {
 // At commas; a `command:` takes the rest, whose commas are its own.
 std::vector<std::string> SplitModels(const std::string& words);
 
-// `file`: a models.toml; empty: that of the program, if there is one.
+// `file`: as FindModelsFile takes it.
 Result<std::vector<model::Entry>> SelectModels(const std::vector<std::string>& words,
                                                const std::string& file);
 
