@@ -262,6 +262,25 @@ std::string Clean(const Block& block) {
   return clean;
 }
 
+// A whole file that has lost its markers begins with the template's own lines, which are put before
+// a region anyway: they would be there twice. Blank lines and comments need not be the same.
+std::string WithoutTemplate(const std::string& source, const Region& region) {
+  const auto is_code = [](std::string_view line) {
+    line = Trimmed(line);
+    return !line.empty() && !line.starts_with("//");
+  };
+  std::string_view rest = source, ours = region.before;
+  while (!ours.empty()) {
+    const std::string_view own = TakeLine(&ours);
+    if (!is_code(own)) continue;
+    std::string_view other;
+    while (!rest.empty() && !is_code(other)) other = TakeLine(&rest);
+    if (Trimmed(own) != Trimmed(other)) return source;
+  }
+  const std::size_t first = std::min(rest.find_first_not_of(kBlank), rest.size());
+  return std::string(rest.substr(rest.rfind('\n', first) + 1));
+}
+
 // Some servers leave a model's reasoning in the reply, where drafts look like answers. False: there
 // is nothing else.
 bool SkipReasoning(std::string_view* text) {
@@ -313,7 +332,8 @@ Answer ReadAnswer(std::string_view reply, bool cut, const Region& region) {
   if (best.code.find('\0') != std::string_view::npos)
     return Without(Kind::kNotText, "The code has NUL bytes; give plain text.");
   if (!IsUtf8(best.code)) return Without(Kind::kNotText, "The code is not valid UTF-8.");
-  return {Kind::kSource, Clean(best), ""};
+  const std::string source = Clean(best);
+  return {Kind::kSource, best.rank == 2 ? WithoutTemplate(source, region) : source, ""};
 }
 
 const char* NameOf(Answer::Kind kind) {

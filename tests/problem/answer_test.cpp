@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
 #include <random>
 
 namespace allranks::problem {
@@ -88,6 +89,13 @@ std::vector<Row> Rows() {
       {"bom", "\xef\xbb\xbf" + Fenced(kRegion), false, Kind::kSource, kRegion},
       {"inline code before", "Use ```launch``` so:\n" + Fenced(kRegion), false, Kind::kSource,
        kRegion},
+      {"markers left out", Fenced("#include \"problem.h\"\n" + kRegion), false, Kind::kSource,
+       kRegion},
+      {"markers left out, comments kept",
+       Fenced("// The template.\n\n#include \"problem.h\"\n" + kRegion), false, Kind::kSource,
+       kRegion},
+      {"another header before", Fenced("#include <cstdio>\n#include \"problem.h\"\n" + kRegion),
+       false, Kind::kSource, "#include <cstdio>\n#include \"problem.h\"\n" + kRegion},
       // File names mean nothing.
       {"path as language", Fenced(kRegion, "../../x.cu"), false, Kind::kSource, kRegion},
       {"path behind the language", Fenced(kRegion, "cpp:../../../etc/passwd"), false, Kind::kSource,
@@ -224,6 +232,52 @@ TEST(AnswerTest, WhatIsTakenCanBeAssembled) {
   const std::string changed = Replaced(kFile, "problem.h", "other.h");
   EXPECT_EQ(ReadAnswer(Fenced(changed), false, TheRegion()).source, changed);
   EXPECT_EQ(ReadAnswer(changed, false, TheRegion()).source, changed);
+}
+
+// Real code: whatever a model wraps around a problem's own solutions, the same file is compiled.
+TEST(AnswerTest, ShippedSolutionsSurviveTheirWrapping) {
+  namespace fs = std::filesystem;
+  int replies = 0;
+  for (const fs::path& folder : Find(fs::path(ALLRANKS_SOURCE_DIR) / "problems")) {
+    const Region region = SplitTemplate(ReadFile(folder / "template.cu").value()).value();
+    std::vector<fs::path> files = {folder / "reference.cu", folder / "baseline.cu"};
+    for (const auto& entry : fs::directory_iterator(folder / "alternates"))
+      files.push_back(entry.path());
+    for (const fs::path& path : files) {
+      const std::string file = ReadFile(path).value();
+      const std::string expected = Assemble(region, file).value();
+      const std::string inside = expected.substr(
+          region.before.size(), expected.size() - region.before.size() - region.after.size());
+      const std::string unmarked = region.before.substr(0, region.before.rfind("// >>>")) + inside;
+      const std::string wrapped[] = {
+          Fenced(file),
+          "Sure.\n\n" + Fenced(inside, "cpp") + "\nThe idea:\n" + Fenced(kSnippet) + "Bye.\n",
+          file,
+          "I'd do it so:\n\n" + file + "\nThat's it (I think.\n",
+          "```cuda\n" + file,
+          "```cuda\n" + inside,
+          Indented(Fenced(inside), "  "),
+          Fenced(unmarked),
+          Replaced(Fenced(file), "\n", "\r\n"),
+          Fenced(ReadFile(folder / "template.cu").value()) + "becomes\n" + Fenced(inside),
+      };
+      for (const std::string& reply : wrapped) {
+        const Answer answer = ReadAnswer(reply, false, region);
+        ++replies;
+        ASSERT_EQ(answer.kind, Kind::kSource) << path << "\n" << reply << answer.text;
+        const auto whole = Assemble(region, answer.source);
+        ASSERT_TRUE(whole) << path << ": " << whole.error().message << "\n" << reply;
+        EXPECT_EQ(*whole, expected) << path << "\n" << reply;
+      }
+      // Cut anywhere, it is never half of it.
+      for (std::size_t part = 1; part < 20; ++part) {
+        const std::string reply = "```cuda\n" + file.substr(0, file.size() * part / 20);
+        EXPECT_EQ(ReadAnswer(reply, true, region).kind, Kind::kTruncated) << path << " " << part;
+        EXPECT_EQ(ReadAnswer(reply, false, region).kind, Kind::kTruncated) << path << " " << part;
+      }
+    }
+  }
+  EXPECT_GE(replies, 8 * 4 * 10);
 }
 
 TEST(AnswerTest, ARegionOfNothingIsNoTrap) {

@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <set>
+#include <tuple>
 
 #include "problem/facts.h"
 #include "problem/source.h"
@@ -177,6 +178,20 @@ TEST(PromptTest, FactsOfLinks) {
   const auto pcie = node::LoadProfile((kRoot / "profiles/l40s-pcie8.toml").string()).value();
   EXPECT_EQ(LinkFacts(one_shot, pcie)[0], "`nvlink` may carry payload, but this machine has none.");
   EXPECT_TRUE(Has(LinkFacts(Named("fifo_gpu_to_cpu"), H100())[1], "host's memory"));
+}
+
+// Two of the templates are the default with a section more: a change to one is a change to all.
+TEST(PromptTest, TemplatesDoNotDrift) {
+  const std::string task = LoadPrompt("default", kPrompts)->parts.at("task");
+  for (const auto& [name, from, to] :
+       {std::tuple{"apis", "## Reference\n", "## Your answer\n"},
+        std::tuple{"pytorch", "## The operation in PyTorch\n", "## The file to complete\n"}}) {
+    std::string other = LoadPrompt(name, kPrompts)->parts.at("task");
+    const std::size_t begin = other.find(from), end = other.find(to);
+    ASSERT_LT(begin, end) << name;
+    other.erase(begin, end - begin);
+    EXPECT_EQ(other, task) << name;
+  }
 }
 
 TEST(PromptTest, PagesFitTheProblem) {
