@@ -20,8 +20,14 @@ Result<std::string> RenderPage(const Summary& summary, const std::vector<campaig
                                const std::filesystem::path& out,
                                const std::vector<std::string>& plots);
 
-// summary.json, models.csv, problems.csv, cases.csv, plots/ and index.html.
-Status WriteReport(const std::vector<campaign::Run>& runs, const Options& options,
-                   const std::filesystem::path& out);
+struct Written {
+  Summary summary;
+  std::filesystem::path page;
+  std::string no_plots;  // why there are none; empty: there are
+};
+// summary.json, models.csv, problems.csv, cases.csv, plots/ and index.html. Without gnuplot all but
+// the plots.
+Result<Written> WriteReport(const std::vector<campaign::Run>& runs, const Options& options,
+                            const std::filesystem::path& out, bool plots);
 
 }  // namespace allranks::report
