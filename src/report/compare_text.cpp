@@ -37,10 +37,11 @@ std::string Of(const Compared::Signs& signs, const char* what) {
 }
 
 std::string TableOf(const Compared& pair) {
-  std::string out =
-      fmt::format("A {} ({} samples), B {} ({} samples): {} problems of {} families\n",
-                  Shown(pair.model_a, kName), pair.samples_a, Shown(pair.model_b, kName),
-                  pair.samples_b, pair.problems, pair.families);
+  std::string out = fmt::format(
+      "A {} ({}), B {} ({}): {} of {}\n", Shown(pair.model_a, kName),
+      Counted(pair.samples_a, "sample", "samples"), Shown(pair.model_b, kName),
+      Counted(pair.samples_b, "sample", "samples"), Counted(pair.problems, "problem", "problems"),
+      Counted(pair.families, "family", "families"));
   if (pair.only_a + pair.only_b + pair.reworded > 0)
     out += fmt::format("  left out: {} problems only in A, {} only in B, {} in another wording\n",
                        pair.only_a, pair.only_b, pair.reworded);

@@ -9,6 +9,8 @@
 #include <functional>
 #include <set>
 
+#include "report/table.h"
+
 namespace allranks::report {
 namespace {
 
@@ -113,12 +115,16 @@ std::vector<std::string> NotesOf(const Summary& summary) {
   std::vector<std::string> notes =
       Mixtures(summary.runs, "Models are ranked and paired within a profile only.");
   int planned = 0, unfinished = 0, unsupported = 0, internal = 0, most = 0, families = 0;
-  int classes = 0, unresolved = 0;
+  int classes = 0, unresolved = 0, later = 0;
   for (const ModelSummary& model : summary.models) {
     planned += model.planned;
     unfinished += model.unfinished;
     unsupported += model.unsupported;
     internal += model.internal_errors;
+    for (std::size_t r = 1; r < model.verdicts_by_round.size(); ++r)
+      if (const auto found = model.verdicts_by_round[r].find("internal_error");
+          found != model.verdicts_by_round[r].end())
+        later += found->second;
     if (model.all.problems >= most) {
       most = model.all.problems;
       families = model.all.families;
@@ -134,18 +140,20 @@ std::vector<std::string> NotesOf(const Summary& summary) {
                     "when the same `allranks run` has ended.",
                     unfinished, planned));
   if (internal > 0)
-    notes.push_back(fmt::format(
-        "{} samples ended in internal_error, which is our own failure: they count nowhere.",
-        internal));
-  if (unsupported > 0)
-    notes.push_back(fmt::format(
-        "{} samples are unsupported (the node lacks something that they use): they count nowhere.",
-        unsupported));
-  if (most > 0 && most < kFewProblems)
+    notes.push_back(fmt::format("Not counted, because of internal_error, our own failure: {}.",
+                                Counted(internal, "sample", "samples")));
+  if (later > 0)
     notes.push_back(
-        fmt::format("{} problem{} of {} famil{} are too few for a claim about ranks: see the "
-                    "width of the intervals.",
-                    most, most == 1 ? "" : "s", families, families == 1 ? "y" : "ies"));
+        fmt::format("Of no effect, because of internal_error: {}; a sample keeps its best round.",
+                    Counted(later, "later round", "later rounds")));
+  if (unsupported > 0)
+    notes.push_back(
+        fmt::format("Not counted, because unsupported (the node lacks something that is used): {}.",
+                    Counted(unsupported, "sample", "samples")));
+  if (most > 0 && most < kFewProblems)
+    notes.push_back(fmt::format(
+        "With {} of {} no claim about ranks can be made: see the width of the intervals.",
+        Counted(most, "problem", "problems"), Counted(families, "family", "families")));
   const bool band = std::any_of(summary.runs.begin(), summary.runs.end(),
                                 [](const Settings& run) { return run.band > 0; });
   if (classes > 0 && unresolved == classes && !band)

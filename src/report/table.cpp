@@ -63,14 +63,16 @@ std::string Wrapped(const std::string& text, std::size_t width, const std::strin
 
 std::string Percent(double rate) { return fmt::format("{:.1f}", rate * 100); }
 
-std::string Percent(double value, double low, double high) {
-  return fmt::format("{} [{}, {}]", Percent(value), Percent(low), Percent(high));
+std::string Counted(int count, const char* one, const char* many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
 std::string ToTable(const Summary& summary) {
   constexpr std::size_t kName = 36;
+  // Whole percents for the bounds: a line should fit a terminal.
   const auto percent = [](const Interval& interval) {
-    return Percent(interval.value, interval.low, interval.high);
+    return fmt::format("{} [{:.0f}, {:.0f}]", Percent(interval.value), interval.low * 100,
+                       interval.high * 100);
   };
   const auto dollars = [](const std::optional<double>& value) {
     return value ? fmt::format("{:.4f}", *value) : std::string("-");
@@ -85,8 +87,7 @@ std::string ToTable(const Summary& summary) {
     TextTable table;
     table.left = "b";
     table.rows.push_back({"group", "model", "score %", "strict pass %", "within rounds %",
-                          "lenient %", "pass+good %", "GM speedup", "$/problem", "problems",
-                          "unfinished", "excluded"});
+                          "GM speedup", "$/problem", "problems", "left out"});
     std::size_t m = first;
     for (; m < summary.models.size() && profile(m) == profile(first); ++m) {
       const ModelSummary& model = summary.models[m];
@@ -95,12 +96,10 @@ std::string ToTable(const Summary& summary) {
       table.rows.push_back(
           {std::to_string(model.rank_group), Shown(model.label, kName),
            known ? percent(all.score) : "-", known ? percent(all.strict_pass) : "-",
-           known ? percent(all.pass_within) : "-", known ? Percent(all.lenient_pass.value) : "-",
-           known ? Percent(all.pass_plus_good) : "-",
+           known ? percent(all.pass_within) : "-",
            all.gm_speedup ? fmt::format("{:.2f}", *all.gm_speedup) : "-",
            dollars(model.dollars_per_problem), std::to_string(all.problems),
-           std::to_string(model.unfinished),
-           std::to_string(model.unsupported + model.internal_errors)});
+           std::to_string(model.unfinished + model.unsupported + model.internal_errors)});
     }
     if (first > 0) out += "\n";
     if (first > 0 || m < summary.models.size())
@@ -112,8 +111,10 @@ std::string ToTable(const Summary& summary) {
   if (summary.models.empty()) out += "No models.\n";
   out += "\n" + Wrapped(
                     "Best first, 95 % intervals by bootstrap over families. A group is 1 + the "
-                    "number of models whose score is better beyond doubt (paired, 95 %); within "
-                    "a group the order means nothing.",
+                    "number of models "
+                    "whose score is better beyond doubt (paired, 95 %); within a group the order "
+                    "means nothing. "
+                    "Left out: samples that are unfinished, unsupported or internal_error.",
                     100, "");
   for (const std::string& sentence : summary.times) out += Wrapped(sentence, 100, "");
   for (const std::string& note : summary.notes) out += Wrapped("Note: " + note, 100, "");

@@ -18,7 +18,9 @@ std::string Shown(const std::string& text, std::size_t most);
 // A sentence in lines of at most `width` bytes, each after `indent`.
 std::string Wrapped(const std::string& text, std::size_t width, const std::string& indent);
 
-std::string Percent(double rate);                            // "41.3"
-std::string Percent(double value, double low, double high);  // "41.3 [30.1, 53.0]"
+std::string Percent(double rate);  // "41.3"
+
+// "1 family", "2 families".
+std::string Counted(int count, const char* one, const char* many);
 
 }  // namespace allranks::report

@@ -66,7 +66,7 @@ TEST(Summary, OneProblemOneModel) {
   EXPECT_DOUBLE_EQ(all.fast.at("1.5").at(1), 1);
   EXPECT_DOUBLE_EQ(all.fast.at("2").at(1), 0);  // exactly twice as fast is not faster than that
   EXPECT_DOUBLE_EQ(*summary.problems[0].difficulty, 0);
-  EXPECT_TRUE(Mentions(summary.notes, "too few"));
+  EXPECT_TRUE(Mentions(summary.notes, "no claim"));
 }
 
 // Of `passes` of `problems` problems, two to a family.
@@ -98,7 +98,7 @@ TEST(Summary, ExcludesWhatIsNotTheModelsFault) {
   AddSample(&run, "m", "a", 0, {RoundOf(1, 1)});
   AddSample(&run, "m", "a", 1, {RoundWith(1, "unsupported"), RoundOf(2, 1)});
   AddSample(&run, "m", "b", 0, {RoundWith(1, "internal_error")});
-  AddSample(&run, "m", "c", 0, {RoundWith(1, "no_answer")});
+  AddSample(&run, "m", "c", 0, {RoundWith(1, "no_answer"), RoundWith(2, "internal_error")});
   const Summary summary = Of({run});
   const ModelSummary& model = summary.models[0];
   EXPECT_EQ(model.all.problems, 2);  // a and c
@@ -112,8 +112,9 @@ TEST(Summary, ExcludesWhatIsNotTheModelsFault) {
   EXPECT_EQ(model.unfinished, 2);
   EXPECT_EQ(model.verdicts.at("unsupported"), 1);
   EXPECT_TRUE(Mentions(summary.notes, "2 of 6 samples are unfinished"));
-  EXPECT_TRUE(Mentions(summary.notes, "internal_error"));
-  EXPECT_TRUE(Mentions(summary.notes, "unsupported"));
+  EXPECT_TRUE(Mentions(summary.notes, "our own failure: 1 sample."));
+  EXPECT_TRUE(Mentions(summary.notes, "1 later round;"));
+  EXPECT_TRUE(Mentions(summary.notes, "because unsupported"));
   EXPECT_EQ(summary.problems[1].models.size(), 0u);
   EXPECT_FALSE(summary.problems[1].difficulty);
 }
