@@ -4,13 +4,15 @@
 #   ```sh test   is run here, from the repository's root, with build/release replaced by the build
 #                folder of this test; each command must exit with 0, or with N where the line ends in
 #                `# exits with N`
+#   ```sh test slow   the same, by a test of its own, since it takes minutes. Here and above runs/ and
+#                docs/images/, where commands write to, are replaced by folders of the build
 #   ```sh        is not run here, so it may hold only what .ci/run does: installing, building, testing
 #
 # Any other block marked as shell is refused. A command may go on behind a `\` at the end of a line.
 # Files that the text names must exist.
 #
 # Usage: readme_test.sh lint ROOT
-#        readme_test.sh run ROOT BUILD NVCC
+#        readme_test.sh run|slow ROOT BUILD NVCC
 set -u
 export LC_ALL=C
 mode=$1 root=$2
@@ -41,7 +43,7 @@ lint() {
   local place line command package info path
   while IFS=: read -r place line info; do
     case ${info#"${info%%[!\` ]*}"} in
-      sh | 'sh test') ;;
+      sh | 'sh test' | 'sh test slow') ;;
       sh* | bash* | console* | shell* | zsh*)
         fail "$place:$line: mark commands with \`\`\`sh test, or \`\`\`sh if .ci/run does the same" ;;
     esac
@@ -78,25 +80,31 @@ lint() {
 }
 
 run() {
-  local build=$1 nvcc=$2 place command expected output code
+  local kind=$1 seconds=$2 build=$3 nvcc=$4 place command expected output code begin
+  mkdir -p "$build/runs" "$build/images"
   PATH=$(dirname "$nvcc"):$PATH
   while IFS=$'\t' read -r place command; do
     expected=0
     [[ $command =~ \#\ exits\ with\ ([0-9]+)$ ]] && expected=${BASH_REMATCH[1]}
-    output=$(timeout 60 bash -c "${command//build\/release/$build}" 2>&1 </dev/null)
+    begin=$SECONDS
+    command=${command//build\/release/$build}
+    command=${command// runs\// $build/runs/}
+    command=${command// docs\/images/ $build/images}
+    output=$(timeout "$seconds" bash -c "$command" 2>&1 </dev/null)
     code=$?
     if [[ $code -eq $expected ]]; then
-      echo "PASS $place: $command"
+      echo "PASS $place: $command ($((SECONDS - begin)) s)"
     else
       fail "$place: exit code $code, not $expected: $command"
       tail -n 20 <<<"$output"
     fi
-  done < <(commands 'sh test')
+  done < <(commands "$kind")
 }
 
 case $mode in
   lint) lint ;;
-  run) run "$3" "$4" ;;
+  run) run 'sh test' 60 "$3" "$4" ;;
+  slow) run 'sh test slow' 600 "$3" "$4" ;;
   *) fail "mode '$mode'" ;;
 esac
 exit $failed
