@@ -29,7 +29,7 @@ answer right "$problem/reference.cu"
 answer nothing "$problem/controls/nothing.cu"
 answer zeros "$problem/controls/zeros.cu"
 echo "I cannot write this kernel without knowing the hardware." >"$work/prose.txt"
-"$provider" --protocol openai-chat --port-file "$work/port" --log "$work/charged" --delay-ms 20..120 \
+"$provider" --stay --protocol openai-chat --port-file "$work/port" --log "$work/charged" --delay-ms 20..120 \
   --reply "$work/right.txt" --reply "$work/nothing.txt" --reply "$work/zeros.txt" \
   --reply "$work/prose.txt" &
 server=$!
