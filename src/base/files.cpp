@@ -8,9 +8,12 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <vector>
 
 namespace allranks {
 namespace {
+
+constexpr const char* kUnfinished = ".part";
 
 class Descriptor {
  public:
@@ -75,7 +78,8 @@ Status WriteWhole(const std::filesystem::path& path, std::string_view bytes) {
   if (Status made = MakeFolder(path.parent_path()); !made) return made;
   // Threads and processes that write the same file do not share the one beside it.
   static std::atomic<unsigned> count = 0;
-  const std::string beside = fmt::format("{}.{}-{}.part", path.string(), getpid(), count++);
+  const std::string beside =
+      fmt::format("{}.{}-{}{}", path.string(), getpid(), count++, kUnfinished);
   const auto failed = [&](const char* what) {
     const int why = errno;
     unlink(beside.c_str());
@@ -89,6 +93,15 @@ Status WriteWhole(const std::filesystem::path& path, std::string_view bytes) {
   if (rename(beside.c_str(), path.c_str()) != 0) return failed("replace");
   FlushFolder(path.parent_path());
   return Ok();
+}
+
+void SweepUnfinished(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::vector<std::filesystem::path> left;
+  for (std::filesystem::recursive_directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error))
+    if (at->path().extension() == kUnfinished) left.push_back(at->path());
+  for (const std::filesystem::path& file : left) std::filesystem::remove(file, error);
 }
 
 Status AppendLine(const std::filesystem::path& path, std::string_view line) {

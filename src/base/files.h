@@ -17,6 +17,9 @@ Result<std::string> ReadWhole(const std::filesystem::path& path, std::size_t lim
 // disk, renamed. Makes missing folders. A full disk is an error that leaves nothing half-written.
 Status WriteWhole(const std::filesystem::path& path, std::string_view bytes);
 
+// What a killed process has left beside files below `folder`. Nobody may be writing there.
+void SweepUnfinished(const std::filesystem::path& folder);
+
 // Adds one line (the newline is added) and flushes it to the disk. A crash may leave half a last
 // line: readers of such files skip what does not parse.
 Status AppendLine(const std::filesystem::path& path, std::string_view line);

@@ -363,6 +363,7 @@ Result<Ending> Execute(const Plan& plan, Executor* executor, const Stop& stop, O
   Campaign campaign(plan, setup, store, executor, observer);
   if (const Status good = campaign.Look(); !good) return Fail(good.error());
   if (const Status good = campaign.MakeModels(); !good) return Fail(good.error());
+  SweepUnfinished(plan.out);
   if (const Status good = LayOut(setup, store); !good) return Fail(good.error());
   store.Log(setup.fresh ? "begun" : "goes on");
   Result<Ending> ending = campaign.Run(stop);

@@ -42,6 +42,15 @@ TEST_F(FilesTest, ReadingSaysWhy) {
   EXPECT_TRUE(ReadWhole(folder_ / "long", 100));
 }
 
+TEST_F(FilesTest, SweepsWhatAKilledProcessLeft) {
+  ASSERT_TRUE(WriteWhole(folder_ / "a/whole.json", "{}"));
+  ASSERT_TRUE(WriteWhole(folder_ / "a/half.json.17-3.part", "{"));
+  SweepUnfinished(folder_);
+  SweepUnfinished(folder_ / "none");
+  EXPECT_TRUE(fs::exists(folder_ / "a/whole.json"));
+  EXPECT_FALSE(fs::exists(folder_ / "a/half.json.17-3.part"));
+}
+
 TEST_F(FilesTest, AFullDiskIsAnError) {
   // /dev/full answers every write as a full disk does; here it stands where the line would go.
   fs::create_symlink("/dev/full", folder_ / "log");
