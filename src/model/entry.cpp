@@ -42,6 +42,8 @@ Result<Entry> FromWord(const std::string& word) {
     std::error_code error;
     if (!std::filesystem::is_directory(entry.source, error))
       return Fail("'{}': there is no folder {}", word, entry.source);
+    // The same folder from wherever the run goes on.
+    entry.source = std::filesystem::absolute(entry.source).lexically_normal().string();
   }
   if (entry.protocol == Protocol::kCommand) {
     entry.check_tool = true;

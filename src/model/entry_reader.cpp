@@ -285,6 +285,11 @@ Result<std::vector<Entry>> LoadModels(const std::filesystem::path& file) {
     entry.name = name;
     ReadModel(section, "models." + name, &entry);
     section.RejectOthers();
+    if (entry.protocol == Protocol::kReplay) {
+      // Beside the file that names it.
+      entry.source =
+          std::filesystem::absolute(file.parent_path() / entry.source).lexically_normal().string();
+    }
     entries.push_back(std::move(entry));
   }
   root.RejectOthers();

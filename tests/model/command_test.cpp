@@ -141,7 +141,7 @@ TEST_F(CommandTest, OutOfTimeEndsEverythingItStarted) {
     }
   });
   const auto before = std::chrono::steady_clock::now();
-  const auto outcome = Run(Sleepers(time), 1);
+  const auto outcome = Run(Sleepers(time), 2);
   const auto took = std::chrono::steady_clock::now() - before;
   const int left = Processes(time);
   over = true;
@@ -165,7 +165,7 @@ TEST_F(CommandTest, WhatItLeavesRunningEndsWithIt) {
 TEST_F(CommandTest, StopEndsIt) {
   const std::string time = "300.3" + std::to_string(getpid());
   std::thread stopper([&] {
-    while (Processes(time) < 4) usleep(10'000);
+    for (int tries = 0; tries < 1000 && Processes(time) < 4; ++tries) usleep(10'000);
     stop_.Request();
   });
   const auto outcome = Run(Sleepers(time), 100);

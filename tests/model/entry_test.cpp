@@ -116,7 +116,8 @@ TEST(EntryTest, AFileIsReadWhole) {
   EXPECT_EQ(agent.seconds.count(), 60);
   EXPECT_FALSE(agent.check_tool);
   EXPECT_FALSE(agent.price.known);
-  EXPECT_EQ((*entries)[3].source, "recordings");
+  EXPECT_TRUE((*entries)[3].source.ends_with("/recordings")) << (*entries)[3].source;
+  EXPECT_TRUE((*entries)[3].source.starts_with("/")) << "beside the file, wherever one stands";
   EXPECT_EQ((*entries)[4].source, "mixture");
 }
 
@@ -281,6 +282,8 @@ TEST(EntryTest, WordsFindModels) {
   EXPECT_EQ(find("me=command:FOO=bar agent").name, "me");
   const TemporaryFolder folder;
   EXPECT_EQ(find("r=replay:" + folder.path().string()).source, folder.path().string());
+  EXPECT_EQ(find("r=replay:" + std::filesystem::relative(folder.path()).string()).source,
+            folder.path().string());
 
   const auto refusal = [&](const std::string& word) {
     const auto entry = FindModel(word, *known);

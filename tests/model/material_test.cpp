@@ -6,6 +6,7 @@
 #include <set>
 
 #include "model/entry.h"
+#include "problem/answer.h"
 #include "problem/source.h"
 #include "temporary_folder.h"
 
@@ -108,7 +109,15 @@ TEST(MaterialTest, TheMixtureIsFixedErrsInEveryWayAndMendsIt) {
         EXPECT_EQ(reply.text, AskOf("material:mixture", problem, sample, round)->text);
         const std::string code = CodeOf(reply);
         EXPECT_FALSE(silent.contains(code)) << problem.slug << " " << sample << ": " << reply.text;
-        if (reply.finish != Finish::kLength && !code.empty()) {
+        // The campaign reads it as what it is.
+        const bool is_cut = reply.finish == Finish::kLength;
+        const problem::Answer answer = problem::ReadAnswer(reply.text, is_cut, *region);
+        const auto expected = code.empty() ? problem::Answer::Kind::kNone
+                              : is_cut     ? problem::Answer::Kind::kTruncated
+                                           : problem::Answer::Kind::kSource;
+        EXPECT_EQ(answer.kind, expected) << problem.slug << ": " << reply.text.substr(0, 80);
+        if (expected == problem::Answer::Kind::kSource) {
+          EXPECT_EQ(answer.source, code);
           EXPECT_TRUE(problem::Assemble(*region, code)) << reply.text.substr(0, 80);
         }
         EXPECT_TRUE(round < 3 || right_ones.contains(code)) << problem.slug;
