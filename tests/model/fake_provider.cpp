@@ -169,6 +169,7 @@ struct FakeProvider::State {
   std::vector<Charge> charges;
   std::vector<std::string> complaints;
   int at_once = 0, most_at_once = 0, connections = 0;
+  static inline thread_local bool inside = false;  // a connection is a thread
 
   void Accept() {
     for (;;) {
@@ -211,10 +212,17 @@ struct FakeProvider::State {
       most_at_once = std::max(most_at_once, ++at_once);
       full = options.capacity > 0 && at_once > options.capacity;
     }
+    inside = true;
     const bool more = full ? Refuse(fd, seen) : Checked(fd, seen);
-    const std::lock_guard lock(mutex);
-    --at_once;
+    LeavePlace();
     return more;
+  }
+
+  // Before the end of a reply is sent: who has it may ask again at once.
+  void LeavePlace() {
+    const std::lock_guard lock(mutex);
+    if (inside) --at_once;
+    inside = false;
   }
 
   bool Refuse(int fd, const Seen& seen) {
@@ -277,6 +285,7 @@ struct FakeProvider::State {
   }
 
   void Took(const Seen& seen, const Answer& answer) {
+    LeavePlace();
     const Charge charge{seen.wire, Sha256(seen.body), answer.tokens};
     const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::system_clock::now().time_since_epoch());
@@ -295,6 +304,7 @@ struct FakeProvider::State {
     std::string head = "HTTP/1.1 " + std::to_string(error.status) +
                        " No\r\nContent-Type: application/json\r\nContent-Length: " +
                        std::to_string(error.body.size()) + "\r\n";
+    LeavePlace();
     if (!answer.retry_after.empty()) head += answer.retry_after + "\r\n";
     return SendAll(fd, head + "\r\n" + error.body);
   }

@@ -80,7 +80,7 @@ TEST(Storm, NothingIsLostAndNothingPaidTwice) {
     entry.retry.attempts = 12;
     entry.retry.base = milliseconds(1);
     entry.retry.cap = milliseconds(10);
-    entry.retry.stall = milliseconds(400);
+    entry.retry.stall = milliseconds(1000);
     models.push_back(MakeHttpModel(entry, "sk-0123456789abcdef", budget, nullptr));
   }
 
