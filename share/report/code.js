@@ -54,6 +54,7 @@ function codeRow(kind, number, line) {
 function code(source, before, label) {
   const lines = source.replace(/\n$/, '').split('\n');
   const rows = before === null ? lines.map((line) => [' ', line]) : diffLines(before.replace(/\n$/, '').split('\n'), lines);
+  if (before !== null && rows.every((row) => row[0] === ' ')) return h('p', { class: 'note' }, 'Unchanged: no line differs.');
   const box = h('div', { class: 'rows' });
   let number = 0;
   for (let i = 0; i < rows.length;) {

@@ -30,18 +30,18 @@ function board() {
     { key: 'name', label: 'Model', sticky: true, up: true, value: (r) => r.m.name.toLowerCase(), cell: (r) => [
       h('span', { class: 'rank', title: `Rank group ${r.m.group}: of models in one group none is better beyond doubt` }, r.m.group), ' ',
       h('span', { class: 'name' }, modelLink(r.i)),
-      r.m.open ? h('div', { class: 'sub indent' }, 'open weights') : null] },
-    bar('score', 'Score %', 'Mean over all problems of strict pass × min(1, fraction of the roofline), round 1; 95 % interval'),
-    bar('strict', 'Strict pass@1 %', 'Right in round 1, without a finding; 95 % interval'),
-    rate('within', `Pass in ≤ ${rounds} %`, `Strict pass in any of up to ${rounds} rounds`),
-    rate('score_within', `Score in ≤ ${rounds} %`, `Score of the best of up to ${rounds} rounds`),
-    rate('lenient', 'Lenient %', 'Outputs match, round 1: races and the like do not count'),
-    plainNumber('good', 'PASS+Good %', 'Strict pass and not slower than 5 % behind the reference', (r) => r.f && r.f.good, percent),
+      r.m.open ? [' ', h('span', { class: 'tag', title: 'open weights' }, 'open')] : null] },
+    bar('score', 'Score\u00a0%', 'Mean over all problems of strict pass × min(1, fraction of the roofline), round 1; 95 % interval'),
+    bar('strict', 'Strict\u00a0pass@1\u00a0%', 'Right in round 1, without a finding; 95 % interval'),
+    rate('within', `Pass in\u00a0≤\u00a0${rounds}\u00a0%`, `Strict pass in any of up to ${rounds} rounds`),
+    rate('score_within', `Score in\u00a0≤\u00a0${rounds}\u00a0%`, `Score of the best of up to ${rounds} rounds`),
+    { ...plainNumber('dollars', 'Price', 'Of all replies of finished samples', (r) => (r.m.price || r.m.dollars ? r.m.dollars : null), dollars), up: true },
+    rate('lenient', 'Lenient\u00a0%', 'Outputs match, round 1: races and the like do not count'),
+    plainNumber('good', 'PASS +Good\u00a0%', 'Strict pass and not slower than 5 % behind the reference', (r) => r.f && r.f.good, percent),
     plainNumber('gm', 'GM speedup', 'Geometric mean of speedups over the reference, of passes', (r) => r.f && r.f.gm, times),
     plainNumber('pass_x_gm', 'Pass×GM', 'Strict pass × GM speedup; not monotone', (r) => r.f && r.f.pass_x_gm, (v) => (isNumber(v) ? v.toFixed(3) : dash)),
-    k > 1 ? plainNumber('pass_k', `pass@${k} %`, `Chance that one of ${k} samples passes, unbiased`, (r) => (r.f === r.m.all ? r.f.pass_at[k] : null), percent) : null,
-    { ...plainNumber('dollars', 'Price', 'Of all replies of finished samples', (r) => (r.m.price || r.m.dollars ? r.m.dollars : null), dollars), up: true },
-    { ...plainNumber('unsupported', 'Unsupported %', 'Samples that the node could not run: excluded from every rate', (r) => r.m.unsupported, percent), up: true },
+    k > 1 ? plainNumber('pass_k', `pass@${k}\u00a0%`, `Chance that one of ${k} samples passes, unbiased`, (r) => (r.f === r.m.all ? r.f.pass_at[k] : null), percent) : null,
+    { ...plainNumber('unsupported', 'Unsupported\u00a0%', 'Samples that the node could not run: excluded from every rate', (r) => r.m.unsupported, percent), up: true },
   ].filter(Boolean);
   const rows = D.models.map((m, i) => ({ m, i, f: figuresOf(m, i) })).filter((r) => !chosen.open || r.m.open);
   const grouped = (row, before, key) => (key === 'score' && before && before.m.group !== row.m.group ? 'group-start' : null);
@@ -73,6 +73,7 @@ function leaderboardView() {
     D.notes.map((note) => h('p', { class: 'warn' }, note)),
     filters, holder,
     h('p', { class: 'note' }, 'Numbers beside names are rank groups: of models in one group none is better beyond doubt. Whiskers are 95 % intervals.'),
+    D.times.map((line) => h('p', { class: 'note' }, line)),
     matrix(), plotSection(true),
   ];
 }
@@ -85,7 +86,7 @@ function problemTable() {
     { key: 'category', label: 'Category', up: true, value: (p) => p.category, cell: (p) => p.category },
     { key: 'level', label: 'Level', up: true, value: (p) => ['easy', 'medium', 'hard'].indexOf(p.level), cell: (p) => p.level },
     { key: 'library', label: 'Library', up: true, value: (p) => p.library, cell: (p) => p.library },
-    { key: 'difficulty', label: 'Difficulty %', num: true, title: '1 − the panel’s pass@1', value: (p) => p.difficulty, cell: (p) => percent(p.difficulty, 0) },
+    { key: 'difficulty', label: 'Difficulty\u00a0%', num: true, title: '1 − the panel’s pass@1', value: (p) => p.difficulty, cell: (p) => percent(p.difficulty, 0) },
     ...D.models.map((m, i) => ({ key: 'm' + i, label: m.name, title: m.name + ': best score within its rounds, %', value: (p) => p.cells[i] && p.cells[i][3],
       heat: (p) => (p.cells[i] ? heat(p.cells[i][3]) : {}), cell: (p) => (p.cells[i] ? percent(p.cells[i][3], 0) : dash) })),
   ];

@@ -33,10 +33,13 @@ function resultTable(p) {
 
 function caseTable(p, sample, round) {
   const rows = (round.cases || []).map((row) => ({ c: p.cases[row[0]], v: row[1] || 'pass', call: row[2], alone: row[3], moved: row[4] || {} }));
+  const kinds = ['timed', 'visible', 'drawn'];
+  rows.sort((a, b) => kinds.indexOf(a.c.kind) - kinds.indexOf(b.c.kind) || a.c.name.localeCompare(b.c.name, 'en', { numeric: true }));
+  const what = (c) => (c.kind === 'drawn' ? h('span', { class: 'sub' }, ` w${c.world} ` + Object.entries(c.params).map(([key, value]) => key + value).join(' ')) : null);
   if (!rows.length) return h('p', { class: 'note' }, 'No case ran, or its figures are in the run’s folder only.');
   const ratio = (a, b) => (a > 0 && b > 0 ? a / b : NaN);
   return plain(['Case', 'Verdict', 'Call µs', 'Alone µs', 'GB/s', 'Roofline %', 'vs reference', 'vs baseline', 'Moved in a burst'],
-    rows.map((r) => [r.c.name, h('span', { class: 'verdict ' + (r.v === 'pass' ? 'pass' : '') }, words(r.v)), micros(r.call), micros(r.alone),
+    rows.map((r) => [[r.c.name, what(r.c)], h('span', { class: 'verdict ' + (r.v === 'pass' ? 'pass' : '') }, words(r.v)), micros(r.call), micros(r.alone),
       isNumber(ratio(r.c.bytes, r.call)) ? ratio(r.c.bytes, r.call).toFixed(1) : dash, percent(ratio(r.c.roofline, r.call)), times(ratio(r.c.reference, r.call)), times(ratio(r.c.baseline, r.call)),
       Object.entries(r.moved).map(([mover, n]) => `${words(mover)} ${bytesOf(n)}`).join(', ') || dash]), 'Cases', 2);
 }

@@ -10,6 +10,7 @@
 #include "cli/models.h"
 #include "cli/problems.h"
 #include "cli/prompt.h"
+#include "cli/report.h"
 #include "cli/run.h"
 
 namespace allranks::cli {
@@ -30,6 +31,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands(CLI::App* app) {
   commands.push_back(MakePromptCommand(app));
   commands.push_back(MakeModelsCommand(app));
   commands.push_back(MakeRunCommand(app));
+  commands.push_back(MakeReportCommand(app));
   commands.push_back(MakeCompareCommand(app));
   return commands;
 }

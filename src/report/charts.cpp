@@ -33,7 +33,7 @@ std::string Text(const std::string& quoted, const std::string& at, const char* m
 double NamesWidth(const std::vector<std::string>& names) {
   std::size_t longest = 4;
   for (const std::string& name : names) longest = std::max(longest, LengthOf(name, kLongestName));
-  return static_cast<double>(longest) * kCharacter + 14;
+  return static_cast<double>(longest) * kCharacter + 18;
 }
 
 // Squares and names below the plot, as many in a line as fit. `height` grows by what they take.
@@ -77,7 +77,7 @@ std::string RowNames(const std::vector<std::string>& names) {
   for (std::size_t i = 0; i < names.size(); ++i)
     out += Text(Quoted(names[i], kLongestName),
                 fmt::format("graph 0,first {:.2f}", static_cast<double>(i) + 0.5),
-                "right offset character -0.8,0");
+                "right offset character -1.1,0");
   return out;
 }
 
@@ -197,11 +197,11 @@ Chart Dumbbells(const std::vector<DotRow>& rows, const std::string& from, const 
     const double y = static_cast<double>(i) + 0.5;
     data += fmt::format("{:.3f} {:.3f} {:.2f}\n", a, b, y);
     rights += Text(fmt::format("'{:.0f} / {:.0f}'", a, b), fmt::format("graph 1,first {:.2f}", y),
-                   "left offset character 1,0");
+                   "left offset character 1.6,0");
   }
   const std::vector<std::string> names = NamesOf(rows);
   chart.commands =
-      Place(chart, NamesWidth(names), kRight + 8, kTop, chart.height - legend_from + kBottom) +
+      Place(chart, NamesWidth(names), kRight + 14, kTop, chart.height - legend_from + kBottom) +
       Percents() + RowNames(names) + rights + legend + data +
       fmt::format(
           "EOD\nplot $dots using 1:3:($2-$1):(0) with vectors nohead lw 2 lc rgb '{}' notitle, "

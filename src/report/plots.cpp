@@ -89,6 +89,7 @@ void AddClasses(const Summary& summary, std::vector<Named>* charts) {
       {"severely_degraded", "#d55e00"},
       {"unresolved", "#9a9a9a"}};
   std::vector<StackRow> rows;
+  bool resolved = false;
   for (const ModelSummary* model : First(summary.models, kMostRows)) {
     StackRow row{model->label, {}, ""};
     int sum = 0;
@@ -96,11 +97,12 @@ void AddClasses(const Summary& summary, std::vector<Named>* charts) {
       const auto found = model->classes.find(name);
       row.parts.push_back(found == model->classes.end() ? 0 : found->second);
       sum += found == model->classes.end() ? 0 : found->second;
+      resolved = resolved || (name != "unresolved" && row.parts.back() > 0);
     }
     row.right = fmt::format("of {}", sum);
     if (sum > 0) rows.push_back(std::move(row));
   }
-  if (rows.empty()) return;
+  if (!resolved) return;
   charts->push_back(
       {"classes",
        StackedBars(rows, {"better", "on par", "degraded", "severely degraded", "unresolved"},

@@ -1,0 +1,105 @@
+#include "cli/report.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "campaign/record.h"
+#include "cli/exec.h"
+#include "cli/places.h"
+#include "cli/usage.h"
+#include "node/profile.h"
+#include "report/report.h"
+
+namespace allranks::cli {
+namespace {
+
+constexpr char kHelp[] =
+    R"(Reads what `allranks run` left, finished or not, and writes into DIR:
+  index.html                            the leaderboard and all behind it: one file, for any browser
+  summary.json, models.csv, problems.csv, cases.csv
+  plots/                                as SVG and PNG, with the script that draws them (gnuplot)
+Several runs make one leaderboard. docs/report.md describes the files, docs/scores.md the figures.
+
+Exit codes: 0 written; 2 wrong usage; 70 our own failure.)";
+
+class ReportCommand : public Command {
+ public:
+  explicit ReportCommand(CLI::App* app);
+  int Run() const override;
+
+ private:
+  std::vector<std::string> runs_, panel_;
+  std::string out_, title_;
+  bool no_plots_ = false, json_ = false;
+};
+
+ReportCommand::ReportCommand(CLI::App* app) {
+  command_ = app->add_subcommand("report", "Scores, plots and a page from runs");
+  command_->footer(kHelp);
+  command_->formatter(std::make_shared<UsageFormatter>("report RUN... [OPTIONS]"));
+  command_->add_option("RUN", runs_, "Folders that `allranks run` wrote")->required();
+  command_->add_option("--out", out_, "Where to write")->option_text("DIR [RUN/report]");
+  command_->add_option("--title", title_, "The page's title")->option_text("TEXT [AllRanks]");
+  command_->add_option("--panel", panel_, "Models whose pass rates say how difficult a problem is")
+      ->option_text("MODEL,... [all]")
+      ->delimiter(',');
+  command_->add_flag("--no-plots", no_plots_, "Do without gnuplot");
+  command_->add_flag("--json", json_, "Print summary.json instead of the leaderboard");
+}
+
+int ReportCommand::Run() const {
+  report::Options options;
+  if (!title_.empty()) options.title = title_;
+  options.panel = panel_;
+  std::vector<campaign::Run> runs;
+  for (const std::string& folder : runs_) {
+    Result<campaign::Run> run = campaign::LoadRun(folder);
+    if (!run) return Usage(run.error().message);
+    // What is known of a profile's times; one that is no longer there has nothing said of it.
+    const std::string& profile = run->settings.profile;
+    if (const Result<std::string> path = FindProfile(profile))
+      if (const Result<node::Profile> found = node::LoadProfile(*path))
+        options.validated[profile] = found->validated;
+    runs.push_back(std::move(*run));
+  }
+  for (const std::string& name : panel_) {
+    std::vector<std::string> known;
+    for (const campaign::Run& run : runs)
+      for (const campaign::ModelFacts& model : run.settings.models) {
+        known.push_back(model.name);
+        known.push_back(fmt::format("{} ({})", model.name, run.settings.name));
+      }
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return Usage(fmt::format("--panel {}: no run has such a model", name));
+  }
+  if (out_.empty() && runs_.size() > 1)
+    return Usage("several runs: say with --out DIR where their report goes");
+  const std::filesystem::path out =
+      out_.empty() ? std::filesystem::path(runs_[0]) / "report" : std::filesystem::path(out_);
+  const Result<report::Written> written = report::WriteReport(runs, options, out, !no_plots_);
+  if (!written) {
+    fmt::print(stderr, "allranks: {}\n", written.error().message);
+    return kExitInternal;
+  }
+  fmt::print("{}", json_ ? report::ToJson(written->summary) : report::ToTable(written->summary));
+  std::fflush(stdout);
+  if (!no_plots_ && !written->no_plots.empty())
+    fmt::print(stderr, "allranks: no plots: {}\n", written->no_plots);
+  fmt::print(json_ ? stderr : stdout, "{}{}\n", json_ ? "allranks: " : "\n",
+             written->page.string());
+  return 0;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> MakeReportCommand(CLI::App* app) {
+  return std::make_unique<ReportCommand>(app);
+}
+
+}  // namespace allranks::cli
