@@ -80,6 +80,43 @@ TEST(Intervals, AreNeverOfWidthZero) {
   EXPECT_EQ(DifferenceInterval({}, bootstrap).low, -1);
 }
 
+// Without draws the interval is Wilson's alone. With G families whose members agree, the standard
+// error is that of G - 1 independent trials, however many members there are.
+TEST(Intervals, AreWilsonsForAsManyTrialsAsFamiliesShow) {
+  for (const std::size_t members : {1, 2, 5}) {
+    Families values(40, std::vector<double>(members, 0.0));
+    for (std::size_t f = 0; f < 10; ++f) values[f].assign(members, 1.0);
+    const double p = 0.25, n = 39, t = 2.0227;  // of 39 degrees
+    const double middle = (p + t * t / (2 * n)) / (1 + t * t / n);
+    const double half = t / (1 + t * t / n) * std::sqrt(p * (1 - p) / n + t * t / (4 * n * n));
+    const Interval interval = RateInterval(values, {0, 1});
+    EXPECT_NEAR(interval.low, middle - half, 1e-4);
+    EXPECT_NEAR(interval.high, middle + half, 1e-4);
+  }
+}
+
+// Six families with 0, 0.2 .. 1: the mean of six drawn ones is the mean of six dice, whose
+// percentiles are known. Here the bootstrap reaches further than Wilson.
+TEST(Intervals, TakeThePercentilesThatAreRightForFewFamilies) {
+  std::vector<double> chances = {1};  // of each sum
+  for (int die = 0; die < 6; ++die) {
+    std::vector<double> next(chances.size() + 5);
+    for (std::size_t sum = 0; sum < chances.size(); ++sum)
+      for (std::size_t face = 0; face < 6; ++face) next[sum + face] += chances[sum] / 6;
+    chances = next;
+  }
+  const double reach = std::sqrt(6.0 / 5) * 2.5706;  // Student's t of 5 degrees
+  const double tail = std::erfc(reach / std::sqrt(2.0)) / 2;
+  double below = 0;
+  std::size_t sum = 0;
+  while (below + chances[sum] < tail) below += chances[sum++];
+  const double low = static_cast<double>(sum) / 30;
+  const Interval interval = RateInterval({{0.0}, {0.2}, {0.4}, {0.6}, {0.8}, {1.0}}, {200'000, 1});
+  EXPECT_NEAR(interval.low, low, 1e-9);
+  EXPECT_NEAR(interval.high, 1 - low, 1e-9);
+  EXPECT_LT(RateInterval({{0.0}, {0.2}, {0.4}, {0.6}, {0.8}, {1.0}}, {0, 1}).high, 1 - low);
+}
+
 TEST(Intervals, AreTheSameForTheSameSeed) {
   const Families values = {{1, 0, 1}, {0}, {0.3, 0.7}, {1, 1}, {0, 0}};
   const Interval once = RateInterval(values, {2000, 5}), again = RateInterval(values, {2000, 5});
