@@ -69,7 +69,7 @@ TEST_F(CompareCommandTest, ComparesTwoFolders) {
   EXPECT_EQ(json["pairs"][0]["problems"], 8);
   EXPECT_EQ(json["pairs"][0]["metrics"]["score"]["difference"], 0.5);
   EXPECT_EQ(json["pairs"][0]["metrics"]["score"]["b_is"], "better");
-  EXPECT_EQ(json["pairs"][0]["sign_test"]["by_family"]["p"], 2.0 / 256);
+  EXPECT_NEAR(json["pairs"][0]["sign_test"]["by_family"]["p"].get<double>(), 2.0 / 256, 1e-12);
   EXPECT_EQ(json["pairs"][0]["different"].size(), 8u);
   EXPECT_NE(Run("old new --models m n", 0).find("B (n) is better than A (m) by +100.0 points"),
             std::string::npos);
