@@ -63,3 +63,27 @@ function(allranks_precompile target)
     target_precompile_headers(${target} PRIVATE ${ARGN})
   endif()
 endfunction()
+
+# allranks_precompile_shared(kind target header...): the same, made once for all targets of a kind. The
+# first of them makes it; all must have the same headers and options of code generation.
+function(allranks_precompile_shared kind target)
+  if(NOT ALLRANKS_PCH)
+    return()
+  endif()
+  get_property(owner GLOBAL PROPERTY allranks_precompiled_${kind})
+  if(owner)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  else()
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    set_property(GLOBAL PROPERTY allranks_precompiled_${kind} ${target})
+  endif()
+endfunction()
+
+# allranks_common_headers(target): for a library or program that has no header of its own that nearly
+# all of its sources start with.
+function(allranks_common_headers target)
+  get_target_property(kind ${target} TYPE)
+  allranks_precompile_shared(${kind} ${target} <fmt/format.h> <algorithm> <filesystem> <functional>
+                             <map> <memory> <optional> <string> <vector>
+                             "${PROJECT_SOURCE_DIR}/src/base/result.h")
+endfunction()
