@@ -14,11 +14,12 @@ function compareView(a, b) {
   const gap = (p) => p.cells[ia][3] - p.cells[ib][3];
   const wins = rows.filter((p) => gap(p) > 0.005).length, losses = rows.filter((p) => gap(p) < -0.005).length;
   const row = (label, key, show = (f) => percent(f[0])) => [label, show(D.models[ia].all[key]), show(D.models[ib].all[key])];
+  const price = (i) => dollars(D.models[i].price || D.models[i].dollars ? D.models[i].dollars : NaN);
   return [
     h('h1', {}, 'Compare two models'),
     h('div', { class: 'filters' }, select('First', names.map((n) => [n, n]), a, (v) => go(v, b)), select('Second', names.map((n) => [n, n]), b, (v) => go(a, v))),
     plain(['', a, b], [row('Score %', 'score', meter), row('Strict pass@1 %', 'strict', meter), row('Pass within all rounds %', 'within', meter), row('Lenient pass %', 'lenient', meter),
-      row('GM speedup', 'gm', times), ['Price', dollars(D.models[ia].dollars), dollars(D.models[ib].dollars)]], 'Figures'),
+      row('GM speedup', 'gm', times), ['Price', price(ia), price(ib)]], 'Figures'),
     h('h2', {}, 'Difference'),
     found ? [plain(['First − second', 'Percentage points, 95 %'], [['Score', difference(turn(found.score))], ['Strict pass@1', difference(turn(found.strict))]], 'Difference'),
       h('p', { class: 'note' }, `Paired over ${counted(found.problems, 'problem')}, clustered by family. An interval that keeps clear of the middle is a difference beyond doubt.`)]

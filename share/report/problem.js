@@ -16,9 +16,11 @@ function sizeCharts(p) {
     return [fixed('roofline', 'roofline', { colour: 'var(--ink)', wide: true, dash: '7 4' }), fixed('reference', 'reference', { colour: 'var(--soft)', dash: '2 3' }), ...own];
   };
   const x = { label: 'payload that must reach a rank', tick: bytesOf, tell: bytesOf };
+  const slow = Math.max(...timed.map((c) => c.bytes / c.roofline)) < 1;  // tokens and flags, not payload
+  const unit = slow ? 'MB/s' : 'GB/s', scale = slow ? 1000 : 1;
   return h('div', { class: 'grid' },
     lineChart({ title: 'Time of a call', sub: 'µs, modelled; each model’s best solution', log: true, x, y: { tick: (v) => (v >= 1 ? String(Math.round(v)) : String(v)), tell: (v) => v.toFixed(2) + ' µs' }, series: lines((bytes, ns) => ns / 1e3) }),
-    lineChart({ title: 'Bandwidth', sub: 'GB/s, modelled: payload / time of a call', log: true, x, y: { tick: (v) => String(v >= 1 ? Math.round(v) : +v.toPrecision(1)), tell: (v) => v.toFixed(1) + ' GB/s' }, series: lines((bytes, ns) => bytes / ns) }));
+    lineChart({ title: 'Bandwidth', sub: `${unit}, modelled: payload / time of a call`, log: true, x, y: { tick: (v) => String(v >= 1 ? Math.round(v) : +v.toPrecision(1)), tell: (v) => `${v.toFixed(1)} ${unit}` }, series: lines((bytes, ns) => (bytes / ns) * scale) }));
 }
 
 function resultTable(p) {

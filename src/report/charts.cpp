@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <numbers>
+#include <tuple>
 
 #include "base/check.h"
 #include "report/gnuplot.h"

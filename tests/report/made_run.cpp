@@ -53,6 +53,7 @@ struct ProblemKind {
   const char* family;
   std::vector<std::string> parallelism;
 };
+// The first ten have all categories, levels and libraries.
 const ProblemKind kProblems[] = {
     {"allreduce_one_shot",
      "One-shot all-reduce through peer memory",
@@ -61,6 +62,19 @@ const ProblemKind kProblems[] = {
      "cuda",
      "allreduce",
      {"tp"}},
+    {"flag_pingpong", "Flag ping-pong", "p2p", "easy", "cuda", "signal", {"pp"}},
+    {"moe_dispatch_combine",
+     "Mixture of experts: dispatch and combine",
+     "ep",
+     "hard",
+     "cuda",
+     "moe",
+     {"ep"}},
+    {"ag_gemm", "All-gather fused with GEMM", "fusion", "hard", "cuda", "gemm", {"tp"}},
+    {"fifo_gpu_to_cpu", "A FIFO from GPU to CPU", "utilities", "medium", "cuda", "fifo", {"pp"}},
+    {"broadcast_tree", "Broadcast along a tree", "collective", "easy", "nccl", "broadcast", {"dp"}},
+    {"put_with_signal", "Put with signal", "p2p", "medium", "nvshmem", "signal", {"pp"}},
+    {"gemm_ar", "GEMM fused with all-reduce", "fusion", "hard", "nccl-device", "gemm", {"tp"}},
     {"allreduce_two_shot",
      "Two-shot all-reduce",
      "collective",
@@ -68,6 +82,7 @@ const ProblemKind kProblems[] = {
      "cuda",
      "allreduce",
      {"tp", "dp"}},
+    {"barrier_grid", "A barrier over all GPUs", "utilities", "easy", "nvshmem", "barrier", {"tp"}},
     {"allreduce_multimem",
      "All-reduce in the switch by multimem",
      "collective",
@@ -84,9 +99,6 @@ const ProblemKind kProblems[] = {
      "cuda",
      "reducescatter",
      {"fsdp"}},
-    {"broadcast_tree", "Broadcast along a tree", "collective", "easy", "nccl", "broadcast", {"dp"}},
-    {"flag_pingpong", "Flag ping-pong", "p2p", "easy", "cuda", "signal", {"pp"}},
-    {"put_with_signal", "Put with signal", "p2p", "medium", "nvshmem", "signal", {"pp"}},
     {"ipc_handshake",
      "Buffers exchanged by IPC handles",
      "p2p",
@@ -95,21 +107,10 @@ const ProblemKind kProblems[] = {
      "memory",
      {"pp"}},
     {"pipeline_stage", "A stage of a pipeline", "p2p", "hard", "cuda", "pipeline", {"pp"}},
-    {"moe_dispatch_combine",
-     "Mixture of experts: dispatch and combine",
-     "ep",
-     "hard",
-     "cuda",
-     "moe",
-     {"ep"}},
     {"moe_dispatch_fp8", "Dispatch with FP8 rows", "ep", "hard", "nvshmem", "moe", {"ep"}},
     {"moe_counts", "Counts before a dispatch", "ep", "medium", "cuda", "moe", {"ep"}},
-    {"ag_gemm", "All-gather fused with GEMM", "fusion", "hard", "cuda", "gemm", {"tp"}},
     {"gemm_rs", "GEMM fused with reduce-scatter", "fusion", "hard", "cuda", "gemm", {"tp"}},
-    {"gemm_ar", "GEMM fused with all-reduce", "fusion", "hard", "nccl-device", "gemm", {"tp"}},
-    {"fifo_gpu_to_cpu", "A FIFO from GPU to CPU", "utilities", "medium", "cuda", "fifo", {"pp"}},
     {"topology_rings", "Rings from a topology", "utilities", "easy", "cuda", "topology", {"dp"}},
-    {"barrier_grid", "A barrier over all GPUs", "utilities", "easy", "nvshmem", "barrier", {"tp"}},
 };
 
 constexpr const char* kFailures[] = {

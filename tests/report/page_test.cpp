@@ -247,7 +247,7 @@ TEST(Plots, AreDrawnAsSvgAndPng) {
   if (!Installed("gnuplot")) GTEST_SKIP() << "gnuplot is needed";
   const Folder folder;
   const campaign::Run run =
-      MakeRun(folder.path() / "run", {.models = 9, .problems = 14, .files = false});
+      MakeRun(folder.path() / "run", {.models = 9, .problems = 10, .files = false});
   const Summary summary = Summarise({run}, Quick()).value();
   const Result<std::vector<std::string>> plots = WritePlots(summary, {run}, folder.path());
   ASSERT_TRUE(plots) << plots.error().message;
@@ -377,9 +377,12 @@ json Watch(const std::filesystem::path& folder, const std::string& views) {
 TEST(Browser, ShowsEveryViewWithinAPhonesWidth) {
   if (!Installed("chromium")) GTEST_SKIP() << "chromium is needed";
   const Folder folder;
-  const Result<Written> written =
-      WriteReport({UsualRun()}, Quick(), folder.path(), Installed("gnuplot"));
+  const campaign::Run run = MakeRun(folder.path() / "run", {.problems = 10});
+  const Result<Written> written = WriteReport({run}, Quick(), folder.path(), Installed("gnuplot"));
   ASSERT_TRUE(written) << written.error().message;
+  campaign::Run fresh = run;  // nothing has finished yet
+  fresh.samples.clear();
+  ASSERT_TRUE(WriteReport({fresh}, Quick(), folder.path() / "empty", false));
   const json seen = Watch(folder.path(), R"(
     await look('board', 'index.html?theme=dark#/', clicks);
     await look('problems', 'index.html?theme=light#/problems');
@@ -387,7 +390,11 @@ TEST(Browser, ShowsEveryViewWithinAPhonesWidth) {
     await look('model', 'index.html?theme=light#/model/cedar-r2');
     await look('problem', 'index.html?theme=light#/problem/allreduce_one_shot');
     await look('compare', 'index.html?theme=light#/compare/atlas-5/fjord-32b');
-    await look('nothing', 'index.html?theme=light#/problem/%E0%A4%A');)");
+    await look('nothing', 'index.html?theme=light#/problem/%E0%A4%A');
+    await look('empty', 'empty/index.html#/');
+    await look('empty_model', 'empty/index.html#/model/cedar-r2');
+    await look('empty_problem', 'empty/index.html#/problem/flag_pingpong');
+    await look('empty_compare', 'empty/index.html#/compare');)");
   ASSERT_TRUE(seen.is_object());
   EXPECT_EQ(seen["errors"], json::array());
   for (const char* view :
@@ -413,6 +420,7 @@ TEST(Browser, ShowsEveryViewWithinAPhonesWidth) {
   EXPECT_EQ(board["open"].size(), open.size());
   EXPECT_EQ(board["filtered"], best_first.size());
   EXPECT_EQ(seen["model"]["title"], "cedar-r2");
+  EXPECT_EQ(seen["empty_model"]["title"], "cedar-r2");
   EXPECT_GT(seen["problem"]["added"], 10);
   EXPECT_GE(seen["problem"]["figures"], 2);
   EXPECT_EQ(seen["plots"]["figures"], Installed("gnuplot") ? 7 : 0);
