@@ -80,6 +80,28 @@ TEST(Compare, PairingFindsWhatIntervalsOfRatesHide) {
   EXPECT_NEAR(comparison.pairs[0].metrics[1].difference.value, 0.01, 1e-12);
 }
 
+// Ten problems of one family are one piece of evidence.
+TEST(Compare, AFamilyCountsAsOne) {
+  const std::vector<int> none(20, 0);
+  std::vector<int> half(20, 0);
+  for (std::size_t p = 0; p < 20; p += 2) half[p] = 2;
+  campaign::Run a = RunWith("a", "m", none), b = RunWith("b", "m", half);
+  EXPECT_EQ(Compare(a, b, {}, {})->pairs[0].metrics[1].word, "better");
+  for (campaign::Run* run : {&a, &b})
+    for (std::size_t p = 0; p < 20; p += 2) run->settings.problems[p].family = "one";
+  const Compared pair = Compare(a, b, {}, {})->pairs[0];
+  EXPECT_EQ(pair.families, 11);
+  EXPECT_EQ(pair.metrics[1].word, "no difference shown");
+  EXPECT_LT(pair.by_problem.p, 0.05);
+  EXPECT_EQ(pair.by_family.p, 1);
+  b.settings.name = "b";
+  b.settings.models[0].name = "n";
+  for (campaign::Sample& sample : b.samples) sample.model = "n";
+  const Summary summary = *Summarise({a, b}, {});
+  EXPECT_EQ(summary.models[1].rank_group, 1);
+  EXPECT_LT(summary.pairs[0].score.low, 0);
+}
+
 TEST(Compare, PairsModelsByNameOrAsTold) {
   campaign::Run a = RunWith("a", "m", {2, 0}), b = RunWith("b", "n", {2, 2});
   EXPECT_EQ(Compare(a, b, {}, {})->pairs[0].model_b, "n");  // the only one of each
