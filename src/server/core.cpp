@@ -263,13 +263,37 @@ void Core::Received(Link* link, wire::Frame frame) {
   Violation(link, fmt::format("'{}' is not for a rank to send", wire::OpName(frame.op)));
 }
 
+// Compiled once per message: what is the same for all of them is in Ask and Refused.
 template <class M>
 void Core::Accept(Link* link, Session& session, wire::Frame& frame) {
   std::span<const std::byte> bytes = frame.payload;
   wire::RequestHeader header;
   auto message = std::make_shared<M>();
-  if (!wire::DecodeFrom(bytes, &header) || !wire::DecodeFrom(bytes, message.get()) ||
-      !bytes.empty() || header.local_ps < 0 || header.local_ps > kMaxLocal)
+  const bool good =
+      wire::DecodeFrom(bytes, &header) && wire::DecodeFrom(bytes, message.get()) && bytes.empty();
+  Ask(link, session, frame, good ? &header : nullptr, [this, message](Thread thread, Time at) {
+    constexpr bool kAsks =
+        std::is_same_v<M, wire::StickyError> || std::is_same_v<M, wire::ResetDevice> ||
+        std::is_same_v<M, wire::CanAccessPeer> || std::is_same_v<M, wire::MemInfo>;
+    int device = -1;
+    std::uint64_t stream = 0;
+    if constexpr (kAsks) {
+    } else if constexpr (requires { message->stream.device; }) {
+      device = message->stream.device;
+      stream = message->stream.stream;
+    } else if constexpr (requires { message->device; }) {
+      device = message->device;
+    }
+    const node::Status refused = Refused(
+        thread, judged_ != nullptr ? judged_->Refusal(thread, *message) : "", device, stream);
+    if (refused != node::Status::kSuccess) return Fail<M>(thread, refused);
+    Handle(thread, *message, at);
+  });
+}
+
+void Core::Ask(Link* link, Session& session, wire::Frame& frame, const wire::RequestHeader* header,
+               std::function<void(Thread, Time)> carry_out) {
+  if (header == nullptr || header->local_ps < 0 || header->local_ps > kMaxLocal)
     return Violation(link, fmt::format("a malformed '{}'", wire::OpName(frame.op)));
   const Thread thread = session.thread;
   ThreadRecord& record = threads_.at(thread);
@@ -277,47 +301,31 @@ void Core::Accept(Link* link, Session& session, wire::Frame& frame) {
   record.op = frame.op;
   record.sequence = frame.sequence;
   record.fds = std::move(frame.fds);
-  constexpr bool kKeepsSeries = std::is_same_v<M, wire::StreamQuery> ||
-                                std::is_same_v<M, wire::EventQuery> ||
-                                std::is_same_v<M, wire::Yield>;
-  if (!kKeepsSeries) record.series = {};
-  const Time cost = CostOf(M::kOp);
-  const bool accepted = hosts_.Request(
-      thread, header.local_ps + cost, wire::OpName(M::kOp), [this, thread, message, cost](Time at) {
-        if (options_.trace != nullptr) threads_[thread].since = at - cost;
-        if (judged_ != nullptr) {
-          const std::string why = judged_->Refusal(thread, *message);
-          if (!why.empty()) {
-            judged_->Forbidden(thread.rank, why);
-            return Fail<M>(thread, node::Status::kNotPermitted);
-          }
-        }
-        const node::Status broken = Broken(thread, *message);
-        if (broken != node::Status::kSuccess) return Fail<M>(thread, broken);
-        Handle(thread, *message, at);
-      });
+  const bool keeps_series = frame.op == wire::Op::kStreamQuery ||
+                            frame.op == wire::Op::kEventQuery || frame.op == wire::Op::kYield;
+  if (!keeps_series) record.series = {};
+  const Time cost = CostOf(frame.op);
+  const bool accepted =
+      hosts_.Request(thread, header->local_ps + cost, wire::OpName(frame.op),
+                     [this, thread, cost, carry_out = std::move(carry_out)](Time at) {
+                       if (options_.trace != nullptr) threads_[thread].since = at - cost;
+                       carry_out(thread, at);
+                     });
   if (!accepted) Violation(link, "a message of a thread that does not run");
 }
 
 // A context that has failed answers everything that would use it with its error.
-template <class M>
-node::Status Core::Broken(Thread thread, const M& message) const {
-  constexpr bool kAsks = std::is_same_v<M, wire::StickyError> ||
-                         std::is_same_v<M, wire::ResetDevice> ||
-                         std::is_same_v<M, wire::CanAccessPeer> || std::is_same_v<M, wire::MemInfo>;
+node::Status Core::Refused(Thread thread, const std::string& why, int device,
+                           std::uint64_t stream) const {
+  if (!why.empty()) {
+    judged_->Forbidden(thread.rank, why);
+    return node::Status::kNotPermitted;
+  }
   const Process& process = processes_.at(thread.rank);
-  int device = -1;
-  if constexpr (kAsks) {
-    return node::Status::kSuccess;
-  } else if constexpr (requires { message.stream.device; }) {
-    device = message.stream.device;
-    if (message.stream.stream != 0) {
-      const auto stream = process.streams.find(message.stream.stream);
-      if (stream == process.streams.end()) return node::Status::kSuccess;
-      device = stream->second;
-    }
-  } else if constexpr (requires { message.device; }) {
-    device = message.device;
+  if (stream != 0) {
+    const auto known = process.streams.find(stream);
+    if (known == process.streams.end()) return node::Status::kSuccess;
+    device = known->second;
   }
   if (device < 0 || !process.machine || device >= machine_->DeviceCount(*process.machine))
     return node::Status::kSuccess;

@@ -201,8 +201,14 @@ class Core {
   void PlaceImage(Process& process, const wire::Hello& hello);
   // The thread that a hello stands for in a judged run.
   std::optional<Thread> JoinJudged(const Session& session, const wire::Hello& hello);
-  template <class M>
-  node::Status Broken(Thread thread, const M& message) const;
+  // Notes a request and has it carried out when it is its turn. No header: it is malformed.
+  void Ask(Link* link, Session& session, wire::Frame& frame, const wire::RequestHeader* header,
+           std::function<void(Thread, Time)> carry_out);
+  // With what a request is answered instead of being carried out: `why`, if the judge refuses it,
+  // or the error of the device (or of the stream's, unless it is 0) that it would use; device -1:
+  // none.
+  node::Status Refused(Thread thread, const std::string& why, int device,
+                       std::uint64_t stream) const;
   Time CostOf(wire::Op op) const;
   // Answers `thread` and lets it run.
   template <class M>
