@@ -272,7 +272,8 @@ class Campaign {
         break;
     }
     const Unfinished what{chain.model_name(), chain.problem_name(), chain.number(), end.why};
-    if (end.kind != Kind::kBroken) {
+    // Without money every chain that is left comes here: one word is enough.
+    if (end.kind != Kind::kBroken && end.kind != Kind::kNoMoney) {
       const std::filesystem::path folder = SampleFolder(what.model, what.problem, what.sample);
       (void)shared_.store.Write(folder / "unfinished.txt", end.why + "\n");
       shared_.store.Log(

@@ -125,6 +125,7 @@ RunCommand::RunCommand(CLI::App* app) {
 Result<campaign::Plan> RunCommand::MakePlan() const {
   campaign::Plan plan;
   plan.out = std::filesystem::absolute(options_.out).lexically_normal();
+  if (!plan.out.has_filename()) plan.out = plan.out.parent_path();  // "runs/first/"
   Result<std::vector<model::Entry>> models = SelectModels(options_.models, options_.models_file);
   if (!models) return Fail(models.error());
   plan.models = std::move(*models);

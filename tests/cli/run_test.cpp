@@ -88,13 +88,14 @@ TEST_F(RunTest, MistakesEndWithTheRemedy) {
 
 TEST_F(RunTest, TheSameCommandGoesOnAndAnotherIsRefused) {
   const std::string command =
-      "--models r=replay:said --problems flag_pingpong --rounds 2 --out run ";
+      "--models r=replay:said --problems flag_pingpong --rounds 2 --out run/ ";
   ASSERT_EQ(Allranks(command + "--json"), 0) << err();
   Json json = Json::parse(out());
   EXPECT_EQ(json["finished"], 1);
   EXPECT_EQ(json["unfinished"], 0);
   EXPECT_EQ(json["models"][0]["pass_at_1"], 0);
   EXPECT_NE(err().find("no_answer"), std::string::npos) << err();
+  EXPECT_EQ(Json::parse(Text(folder_ / "run/run.json"))["name"], "run");
   const std::string sample = Text(folder_ / "run/samples/r/flag_pingpong/0/sample.json");
   ASSERT_EQ(Allranks(command), 0);
   EXPECT_NE(out().find("1 of 1"), std::string::npos) << out();
