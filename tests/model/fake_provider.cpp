@@ -263,7 +263,8 @@ struct FakeProvider::State {
         WaitForEnd(fd);
         return false;
       default:
-        return seen.stream ? Stream(fd, seen, answer) : Document(fd, seen, answer);
+        if (seen.stream && !answer.no_stream) return Stream(fd, seen, answer);
+        return Document(fd, seen, answer);
     }
   }
 
@@ -310,7 +311,9 @@ struct FakeProvider::State {
   }
 
   bool Document(int fd, const Seen& seen, const Answer& answer) {
-    std::string body = RenderReply(seen, answer).pieces.front();
+    Seen plain = seen;
+    plain.stream = false;
+    std::string body = RenderReply(plain, answer).pieces.front();
     std::size_t length = body.size();
     std::size_t sent = body.size();
     switch (answer.fault) {
@@ -344,7 +347,9 @@ struct FakeProvider::State {
     const Rendered reply = RenderReply(seen, answer);
     const bool lies = answer.fault == Fault::kLongLength || answer.fault == Fault::kShortLength;
     std::string cut, rest;  // before the end, and the end
-    const bool whole = answer.fault == Fault::kNone || answer.fault == Fault::kCutAfterEnd;
+    const bool after_end =
+        answer.fault == Fault::kCutAfterEnd || answer.fault == Fault::kStallAfterEnd;
+    const bool whole = answer.fault == Fault::kNone || after_end;
     for (std::size_t i = 0; i < reply.pieces.size(); ++i)
       (i < reply.end ? cut : rest) += reply.pieces[i];
     if (!whole) {
@@ -370,11 +375,12 @@ struct FakeProvider::State {
     if (!Pieces(fd, cut, answer.piece)) return false;
     if (whole) {
       Took(seen, answer);
-      if (answer.fault == Fault::kCutAfterEnd) rest = reply.pieces[reply.end];
+      if (after_end) rest = reply.pieces[reply.end];
       if (!Pieces(fd, rest, answer.piece)) return false;
     }
     switch (answer.fault) {
       case Fault::kStall:
+      case Fault::kStallAfterEnd:
         WaitForEnd(fd);
         return false;
       case Fault::kHalfReset:

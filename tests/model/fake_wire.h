@@ -30,24 +30,25 @@ struct Tokens {
 
 enum class Fault {
   kNone,
-  kTooMany,      // 429, with Answer::retry_after if there is one
-  kQuota,        // 429 that no waiting helps: OpenAI's and Anthropic's
-  kServerError,  // 500
-  kOverloaded,   // 529
-  kBadKey,       // 401; Gemini: 400 with API_KEY_INVALID
-  kTooLong,      // 400: the prompt does not fit
-  kNoModel,      // 404
-  kReset,        // RST instead of a reply
-  kHalf,         // closed in the middle of a reply
-  kHalfReset,    // RST there
-  kUnended,      // the stream ends well before the reply does
-  kInvalidJson,  // in the middle of a reply
-  kStall,        // silence in the middle of a reply
-  kSilence,      // silence from the start
-  kLongLength,   // Content-Length says more than there is
-  kShortLength,  // and less
-  kCutAfterEnd,  // closed after the event that ends the reply: it is charged
-  kErrorInside,  // an error event in a stream, after the first words
+  kTooMany,        // 429, with Answer::retry_after if there is one
+  kQuota,          // 429 that no waiting helps: OpenAI's and Anthropic's
+  kServerError,    // 500
+  kOverloaded,     // 529
+  kBadKey,         // 401; Gemini: 400 with API_KEY_INVALID
+  kTooLong,        // 400: the prompt does not fit
+  kNoModel,        // 404
+  kReset,          // RST instead of a reply
+  kHalf,           // closed in the middle of a reply
+  kHalfReset,      // RST there
+  kUnended,        // the stream ends well before the reply does
+  kInvalidJson,    // in the middle of a reply
+  kStall,          // silence in the middle of a reply
+  kSilence,        // silence from the start
+  kLongLength,     // Content-Length says more than there is
+  kShortLength,    // and less
+  kCutAfterEnd,    // closed after the event that ends the reply: it is charged
+  kStallAfterEnd,  // silence after it
+  kErrorInside,    // an error event in a stream, after the first words
 };
 
 struct Answer {
@@ -59,6 +60,7 @@ struct Answer {
   bool with_usage = true;       // chat only: servers that leave it out
   std::string retry_after;      // header lines without their end, as "Retry-After: 1"
   std::string message;          // of an error; empty: one of the protocol's
+  bool no_stream = false;       // a document even if a stream was asked for
   std::size_t piece = 0;        // bytes at a time; 0: an event at a time
   std::string line_end = "\n";  // of events
   int delay_ms = 0;             // before the first byte

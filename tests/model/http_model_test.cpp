@@ -1,80 +1,15 @@
 // Models behind HTTP against a provider that fails in every way (fake_provider.h).
-#include "model/http_model.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
-#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/files.h"
-#include "fake_provider.h"
-#include "temporary_folder.h"
+#include "http_model_tools.h"
 
 namespace allranks::model {
 namespace {
-
-using std::chrono::milliseconds;
-using testing::Answer;
-using testing::FakeProvider;
-using testing::Fault;
-using testing::Seen;
-using testing::Wire;
-using Clock = std::chrono::steady_clock;
-
-constexpr Wire kWires[] = {Wire::kResponses, Wire::kChat, Wire::kAnthropic, Wire::kGemini};
-const double kNoBound = std::numeric_limits<double>::infinity();
-// Two-, three- and four-byte characters, and what JSON and events must escape.
-const std::string kText = "caf\u00e9 \u4f60\u597d \U0001F600\n```cuda\nint x = \"a\\n\";\r\n```\n";
-
-Protocol ProtocolOf(Wire wire) {
-  return wire == Wire::kResponses   ? Protocol::kOpenAiResponses
-         : wire == Wire::kChat      ? Protocol::kOpenAiChat
-         : wire == Wire::kAnthropic ? Protocol::kAnthropic
-                                    : Protocol::kGemini;
-}
-
-Entry EntryFor(const FakeProvider& provider, Wire wire) {
-  Entry entry;
-  entry.name = "tested";
-  entry.protocol = ProtocolOf(wire);
-  entry.model = "m-1";
-  entry.endpoint = provider.Endpoint(wire);
-  entry.key_variable = "TESTED_KEY";
-  entry.price = {.known = true, .input = 1, .cached_input = 0.5, .output = 10};
-  entry.parameters.max_output_tokens = 1000;
-  entry.retry.base = milliseconds(2);
-  entry.retry.cap = milliseconds(20);
-  entry.retry.stall = milliseconds(20'000);
-  entry.retry.attempts = 4;
-  return entry;
-}
-
-Ask AskFor(const std::string& text) {
-  Ask ask;
-  ask.messages = {{Message::Role::kSystem, "Be brief."}, {Message::Role::kUser, text}};
-  return ask;
-}
-
-Answer Good(const Seen&) {
-  Answer answer;
-  answer.text = kText;
-  answer.reasoning = "hmm, let me think";
-  answer.tokens = {100, 40, 30, 10};
-  return answer;
-}
-
-// 60 plain at 1, 40 cached at 0.5, 30 out at 10, per million
-constexpr double kGoodDollars = (60 * 1 + 40 * 0.5 + 30 * 10) / 1e6;
-
-Outcome AskOnce(const Entry& entry, Budget budget = Budget(kNoBound),
-                const Ask& ask = AskFor("Hi."), const std::string& key = "sk-0123456789abcdef") {
-  const Stop stop;
-  return MakeHttpModel(entry, key, std::move(budget), nullptr)->Generate(ask, stop);
-}
 
 TEST(HttpModel, EveryProtocolInEveryPiece) {
   for (const Wire wire : kWires) {
@@ -282,51 +217,6 @@ TEST(HttpModel, AStopEndsAStallABackoffAndAWaitForAPlace) {
   }
 }
 
-TEST(HttpModel, TheBudgetIsNeverExceededAndUsedAsFarAsItGoes) {
-  const FakeProvider provider(Good);
-  Entry entry = EntryFor(provider, Wire::kChat);
-  entry.parameters.max_output_tokens = 30;
-  entry.price = {.known = true, .input = 0, .cached_input = 0, .output = 1e6};  // a token, a dollar
-  // Each reply may cost 30 and does: ten fit into 305, and not one more, however many ask at once.
-  Budget budget(305);
-  const auto model = MakeHttpModel(entry, "", budget, nullptr);
-  const Stop stop;
-  std::atomic<int> replies = 0, refused = 0;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 16; ++i)
-    threads.emplace_back([&, i] {
-      const Outcome outcome = model->Generate(AskFor("Hi " + std::to_string(i)), stop);
-      if (outcome) ++replies;
-      if (!outcome && outcome.error().kind == Failure::Kind::kBudget) ++refused;
-    });
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(replies, 10);
-  EXPECT_EQ(refused, 6);
-  EXPECT_EQ(budget.spent(), 300);
-  EXPECT_EQ(provider.charges().size(), 10u);
-  EXPECT_EQ(provider.requests().size(), 10u);
-  EXPECT_EQ(model->MostDollars(AskFor("x").messages), 30);
-}
-
-TEST(HttpModel, MoneyThatOthersSetAsideIsWaitedFor) {
-  const FakeProvider provider(Good);
-  Entry entry = EntryFor(provider, Wire::kChat);
-  entry.price = {.known = true, .input = 0, .cached_input = 0, .output = 1e6};
-  // At most 1000 each, really 30: all eight fit into 1300, one after the other.
-  Budget budget(1300);
-  const auto model = MakeHttpModel(entry, "", budget, nullptr);
-  const Stop stop;
-  std::atomic<int> replies = 0;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i)
-    threads.emplace_back([&, i] {
-      if (model->Generate(AskFor("Hi " + std::to_string(i)), stop)) ++replies;
-    });
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(replies, 8);
-  EXPECT_EQ(budget.spent(), 240);
-}
-
 TEST(HttpModel, AReplyThatIsWholeIsNotAskedForAgain) {
   for (const Wire wire : kWires) {
     const FakeProvider provider([](const Seen& seen) {
@@ -343,105 +233,37 @@ TEST(HttpModel, AReplyThatIsWholeIsNotAskedForAgain) {
   }
 }
 
-TEST(HttpModel, UsageThatIsNotToldIsEstimated) {
-  for (const bool stream : {true, false}) {
+TEST(HttpModel, SilenceAfterTheEndIsNotWaitedFor) {
+  std::vector<std::thread> threads;  // each waits for a moment
+  for (const Wire wire : kWires)
+    threads.emplace_back([wire] {
+      const FakeProvider provider([](const Seen& seen) {
+        Answer answer = Good(seen);
+        answer.fault = Fault::kStallAfterEnd;
+        return answer;
+      });
+      const auto begin = Clock::now();
+      const Outcome outcome = AskOnce(EntryFor(provider, wire));  // its stall: 20 s
+      ASSERT_TRUE(outcome) << NameOf(wire);
+      EXPECT_EQ(outcome->text, kText);
+      EXPECT_EQ(provider.requests().size(), 1u);
+      EXPECT_LT(Clock::now() - begin, milliseconds(10'000));
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(HttpModel, AServerThatDoesNotStream) {
+  for (const Wire wire : kWires) {
     const FakeProvider provider([](const Seen& seen) {
       Answer answer = Good(seen);
-      answer.with_usage = false;
+      answer.no_stream = true;
       return answer;
     });
-    Entry entry = EntryFor(provider, Wire::kChat);
-    entry.parameters.stream = stream;
-    Budget budget(kNoBound);
-    const Outcome outcome = AskOnce(entry, budget);
-    ASSERT_TRUE(outcome);
-    EXPECT_FALSE(outcome->usage_known);
-    // "Be brief." and "Hi.": 12 bytes; 17 of reasoning count as output.
-    EXPECT_EQ(outcome->usage.input, 3u);
-    EXPECT_EQ(outcome->usage.output, (kText.size() + 17 + 3) / 4);
-    EXPECT_DOUBLE_EQ(budget.spent(), outcome->dollars);
-    EXPECT_GT(outcome->dollars, 0);
+    const Outcome outcome = AskOnce(EntryFor(provider, wire));
+    ASSERT_TRUE(outcome) << NameOf(wire) << outcome.error().message;
+    EXPECT_EQ(outcome->text, kText);
+    EXPECT_EQ(outcome->usage, (Usage{100, 40, 30, 10}));
   }
-}
-
-TEST(HttpModel, TheKeyIsNowhere) {
-  const std::string key = "sk-very/secret-0123456789";
-  const TemporaryFolder folder;
-  FakeProvider::Options options;
-  options.decide = [&](const Seen& seen) {
-    Answer answer = Good(seen);
-    answer.text = "Your key is " + key + ".";
-    answer.message =
-        "bad key sk-very\\/secret-0123456789 or " + key + ", " + std::string(3000, 'x');
-    if (seen.repeat < 2) answer.fault = Fault::kServerError;
-    if (seen.body.find("forbidden") != std::string::npos) answer.fault = Fault::kBadKey;
-    return answer;
-  };
-  const FakeProvider provider(options);
-  for (const Wire wire : kWires) {
-    Ask ask = AskFor("Hi.");
-    ask.folder = folder.path() / NameOf(wire);
-    const Outcome good = AskOnce(EntryFor(provider, wire), Budget(kNoBound), ask, key);
-    ASSERT_TRUE(good);
-    EXPECT_EQ(good->text, "Your key is [key].");
-    for (const std::string& text : {good->raw, good->request, good->served_by})
-      EXPECT_EQ(text.find("secret-0123"), std::string::npos);
-    ask.messages.back().text = "forbidden";
-    const Outcome bad = AskOnce(EntryFor(provider, wire), Budget(kNoBound), ask, key);
-    ASSERT_FALSE(bad);
-    EXPECT_EQ(bad.error().message.find("secret-0123"), std::string::npos);
-    const auto lines = ReadWhole(ask.folder / "attempts.jsonl");
-    ASSERT_TRUE(lines);
-    EXPECT_EQ(lines->find("secret-0123"), std::string::npos);
-    EXPECT_NE(lines->find("[key]"), std::string::npos);
-  }
-  // A word that a local server was given is no secret.
-  const Outcome local =
-      AskOnce(EntryFor(provider, Wire::kChat), Budget(kNoBound), AskFor("!"), "key");
-  ASSERT_TRUE(local);
-  EXPECT_NE(local->text.find("Your key is"), std::string::npos);
-}
-
-TEST(HttpModel, EachAttemptIsRecordedBeforeAndAfter) {
-  const TemporaryFolder folder;
-  FakeProvider::Options options;
-  std::string seen_before;
-  options.decide = [&](const Seen& seen) {
-    if (seen.repeat == 0) seen_before = ReadWhole(folder.path() / "attempts.jsonl").value_or("");
-    Answer answer = Good(seen);
-    if (seen.repeat == 0) answer.fault = Fault::kServerError;
-    return answer;
-  };
-  const FakeProvider provider(options);
-  Ask ask = AskFor("Hi.");
-  ask.folder = folder.path();
-  const Outcome outcome = AskOnce(EntryFor(provider, Wire::kChat), Budget(kNoBound), ask);
-  ASSERT_TRUE(outcome);
-  const std::string hash = testing::Sha256(outcome->request);
-  EXPECT_NE(seen_before.find("\"event\":\"begin\",\"attempt\":1,"), std::string::npos)
-      << seen_before;
-  EXPECT_NE(seen_before.find(hash), std::string::npos);
-  EXPECT_EQ(seen_before.find("\"end\""), std::string::npos);
-  const std::string lines = ReadWhole(folder.path() / "attempts.jsonl").value_or("");
-  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4);
-  EXPECT_NE(lines.find("\"status\":500,\"outcome\":\"retry\",\"error\":\"500: Internal error\""),
-            std::string::npos)
-      << lines;
-  EXPECT_NE(lines.find("\"outcome\":\"reply\",\"error\":\"\",\"input\":100,\"cached_input\":40,"
-                       "\"output\":30,\"reasoning\":10,\"usage_known\":true,\"dollars\":0.00038"),
-            std::string::npos)
-      << lines;
-}
-
-TEST(HttpModel, WhatCannotBeRecordedIsNotSent) {
-  const TemporaryFolder folder;
-  const FakeProvider provider(Good);
-  Ask ask = AskFor("Hi.");
-  ask.folder = folder.Write("file", "") / "below";
-  const Outcome outcome = AskOnce(EntryFor(provider, Wire::kChat), Budget(kNoBound), ask);
-  ASSERT_FALSE(outcome);
-  EXPECT_EQ(outcome.error().kind, Failure::Kind::kOurs);
-  EXPECT_EQ(provider.requests().size(), 0u);
 }
 
 TEST(HttpModel, ConnectionsAreUsedAgain) {
