@@ -12,6 +12,7 @@ namespace allranks::report {
 namespace {
 
 constexpr double kBetter = 1.2, kOnPar = 0.95, kDegraded = 0.6;  // speedup over the reference
+constexpr int kMostK = 100;  // a run of thousands of samples should not take minutes to sum up
 constexpr std::pair<const char*, double> kFast[] = {{"0.5", 0.5}, {"1", 1}, {"1.5", 1.5}, {"2", 2}};
 
 // What a file says may be anything that JSON can say.
@@ -38,7 +39,7 @@ template <class Good>
 std::map<int, double> AtK(const std::vector<const Answered*>& problems, int fewest,
                           const Good& good) {
   std::map<int, double> at;
-  for (int k = 1; k <= fewest; ++k) {
+  for (int k = 1; k <= std::min(fewest, kMostK); ++k) {
     double sum = 0;
     for (const Answered* problem : problems)
       sum += PassAtK(static_cast<int>(problem->samples.size()), Count(*problem, good), k);

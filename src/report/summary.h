@@ -43,7 +43,7 @@ struct Figures {
   double pass_plus_good = 0;         // strict, and not slower than 5 % behind the reference
   std::optional<double> gm_speedup;  // over the reference: passes x timed cases
   double pass_x_gm = 0;              // strict_pass x gm_speedup
-  std::map<int, double> pass_at;     // unbiased pass@k, k = 1 .. fewest samples of a problem
+  std::map<int, double> pass_at;     // unbiased pass@k, k = 1 .. fewest samples, at most 100
   std::map<std::string, std::map<int, double>>
       fast;  // "0.5" "1" "1.5" "2": fast_p@k over the baseline
 };
