@@ -310,14 +310,14 @@ TEST(PromptTest, RepairAndImprove) {
   };
   Feedback feedback = SomeFeedback(false);
   std::string text = made(feedback);
-  EXPECT_TRUE(Has(text, "attempt 1 of 3"));
+  EXPECT_TRUE(Has(text, "Attempt 1 of 3"));
   EXPECT_TRUE(Has(text, "`wrong_result`: an output element is wrong"));
   EXPECT_TRUE(Has(text, "rank 1: out[3] is 0"));
   EXPECT_TRUE(Has(text, "```\na log\n```"));
-  EXPECT_FALSE(Has(text, "last attempt"));
+  EXPECT_FALSE(Has(text, "the last one"));
   EXPECT_FALSE(Has(text, "timed.w8"));
   feedback.round = 2;
-  EXPECT_TRUE(Has(made(feedback), "last attempt"));
+  EXPECT_TRUE(Has(made(feedback), "the last one"));
   // Words of a compiler or a program are quoted whatever they are.
   feedback.log = "a ``` b {{title}} <&> \x1b[31m \xff\r\nnext";
   text = made(feedback);
