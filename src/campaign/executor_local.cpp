@@ -40,6 +40,8 @@ constexpr std::size_t kMostErrors = 4096;   // the end of stderr
 // Ranks and kernels have bounds of their own that end a judgement long before.
 constexpr std::chrono::minutes kLongest{60};
 constexpr int kLook = 20;  // milliseconds between looks at the wish to stop
+// Of those that wait for their turn, who may be hundreds and are woken when it comes.
+constexpr std::chrono::milliseconds kIdleLook{200};
 
 // As `allranks judge` ends.
 constexpr int kPass = 0, kNoPass = 1, kInternal = 70;
@@ -222,7 +224,7 @@ class LocalExecutor : public Executor {
     Slot(LocalExecutor* executor, const Stop& stop) : executor_(executor) {
       std::unique_lock lock(executor->mutex_);
       while (!stop.requested() && executor->free_ == 0)
-        executor->changed_.wait_for(lock, std::chrono::milliseconds(kLook));
+        executor->changed_.wait_for(lock, kIdleLook);
       taken_ = !stop.requested();
       if (taken_) --executor->free_;
     }

@@ -211,7 +211,7 @@ std::string ToJson(const Settings& settings) {
 }
 
 Result<Settings> SettingsFrom(const std::string& json) {
-  return Read<Settings>("run.json", json, [](const Json& from) {
+  Result<Settings> read = Read<Settings>("run.json", json, [](const Json& from) {
     Settings settings;
     from.at("schema").get_to(settings.schema);
     from.at("version").get_to(settings.version);
@@ -233,6 +233,11 @@ Result<Settings> SettingsFrom(const std::string& json) {
       settings.problems.push_back(ProblemFrom(facts));
     return settings;
   });
+  if (read && (read->samples < 1 || read->samples > kMostSamples || read->rounds < 1 ||
+               read->rounds > kMostRounds))
+    return Fail("run.json: {} samples of {} rounds are none that a run can have", read->samples,
+                read->rounds);
+  return read;
 }
 
 std::string ToJson(const Round& round) { return Print(JsonOf(round)); }

@@ -38,6 +38,7 @@
 namespace allranks::campaign {
 
 inline constexpr int kRunSchema = 1;
+inline constexpr int kMostSamples = 10'000, kMostRounds = 100;  // that a run.json may have
 
 struct ProblemFacts {
   std::string slug, title, category, level, library, family, split;

@@ -65,7 +65,9 @@ ModelFacts FactsOf(const model::Entry& entry) {
 Status CheckPlan(const Plan& plan) {
   if (plan.models.empty()) return Fail("no model is named: --models A,B");
   if (plan.problems.empty()) return Fail("no problem is named: --problems A,B, or all");
-  if (plan.samples < 1 || plan.rounds < 1) return Fail("samples and rounds are at least 1");
+  if (plan.samples < 1 || plan.samples > kMostSamples || plan.rounds < 1 ||
+      plan.rounds > kMostRounds)
+    return Fail("a run has 1 to {} samples and 1 to {} rounds", kMostSamples, kMostRounds);
   std::set<std::string> names, slugs;
   for (const model::Entry& entry : plan.models)
     if (!names.insert(entry.name).second)

@@ -79,7 +79,7 @@ Result<std::string> Judgements::Get(const std::string& key, JudgeTask task, bool
   {
     std::unique_lock lock(mutex_);
     while (!stop.requested() && under_way_.contains(key))
-      changed_.wait_for(lock, std::chrono::milliseconds(20));
+      changed_.wait_for(lock, std::chrono::milliseconds(200));  // woken when it is there
     if (stop.requested()) return Fail("stopped");
     if (store_->Has(PathOf(key))) return store_->Read(PathOf(key));
     under_way_.insert(key);

@@ -93,9 +93,9 @@ RunCommand::RunCommand(CLI::App* app) {
   option("--problems", options_.problems, "X,Y|all|category:C|level:L", "What to ask")->required();
   option("--out", options_.out, "FOLDER", "Where the run is kept, or goes on")->required();
   option("--samples", options_.samples, "K [1]", "Times that a model is asked for a problem")
-      ->check(CLI::Range(1, 10'000));
+      ->check(CLI::Range(1, campaign::kMostSamples));
   option("--rounds", options_.rounds, "R [1]", "Most rounds of a sample")
-      ->check(CLI::Range(1, 100));
+      ->check(CLI::Range(1, campaign::kMostRounds));
   option("--prompt", options_.prompt, "NAME|FILE [default]",
          "The prompt template; `allranks prompt` shows what is sent");
   option("--profile", options_.profile, "PROFILE [h100x8]",

@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <map>
+#include <random>
 #include <set>
 #include <sstream>
 
@@ -309,6 +310,52 @@ TEST_F(ResumeTest, AFullDiskAsTheKernelSaysIt) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   for (const auto& entry : fs::recursive_directory_iterator(folder_))
     EXPECT_NE(entry.path().extension(), ".part") << entry.path();
+}
+
+// Whatever a file holds: it is taken, or it is named, and nothing is sent or changed meanwhile.
+TEST_F(ResumeTest, DamagedFilesHarmNobody) {
+  FakeProvider provider([](const std::string&, const model::Ask& ask) { return Answer(ask); });
+  Plan plan = Small(folder_ / "run", &provider);
+  plan.problems.resize(1);
+  Run(plan);
+  const int calls = provider.calls();
+  const auto files = FilesOf(plan.out);
+  std::mt19937 random(1);
+  const auto below = [&](std::size_t n) {
+    return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
+  };
+  int refused = 0;
+  for (int i = 0; i < 150; ++i) {
+    auto file = files.begin();
+    std::advance(file, below(files.size()));
+    std::string bytes = file->second;
+    if (bytes.empty()) continue;
+    const std::size_t at = below(bytes.size());
+    const char* const numbers[] = {"-1", "1e999", "99999999999999999999", "null", "\"\xff\"", "[]"};
+    switch (below(4)) {
+      case 0:
+        bytes.resize(at);
+        break;
+      case 1:
+        bytes[at] = static_cast<char>(below(256));
+        break;
+      case 2:
+        bytes.insert(at, numbers[below(6)]);
+        break;
+      default:  // a member's value
+        if (const std::size_t colon = bytes.find(": ", at); colon != std::string::npos)
+          bytes.replace(colon + 2, bytes.find_first_of(",\n", colon) - colon - 2,
+                        numbers[below(6)]);
+    }
+    ASSERT_TRUE(WriteWhole(plan.out / file->first, bytes));
+    const Result<campaign::Run> run = LoadRun(plan.out);
+    const Result<Estimate> ahead = Foresee(plan);
+    if (!run || !ahead || !run->unfinished.empty()) ++refused;
+    ASSERT_TRUE(WriteWhole(plan.out / file->first, file->second));
+  }
+  EXPECT_GT(refused, 30);
+  EXPECT_EQ(provider.calls(), calls);
+  EXPECT_EQ(FilesOf(plan.out), files);
 }
 
 TEST_F(ResumeTest, WhatIsAheadIsForeseen) {
