@@ -35,7 +35,7 @@ function board() {
     bar('strict', 'Strict\u00a0pass@1\u00a0%', 'Right in round 1, without a finding; 95 % interval'),
     rate('within', `Pass in\u00a0≤\u00a0${rounds}\u00a0%`, `Strict pass in any of up to ${rounds} rounds`),
     rate('score_within', `Score in\u00a0≤\u00a0${rounds}\u00a0%`, `Score of the best of up to ${rounds} rounds`),
-    { ...plainNumber('dollars', 'Price', 'Of all replies of finished samples', (r) => (r.m.price || r.m.dollars ? r.m.dollars : null), dollars), up: true },
+    !D.models.some((m) => m.price || m.dollars) ? null : { ...plainNumber('dollars', 'Price', 'Of all replies of finished samples', (r) => (r.m.price || r.m.dollars ? r.m.dollars : null), dollars), up: true },
     rate('lenient', 'Lenient\u00a0%', 'Outputs match, round 1: races and the like do not count'),
     plainNumber('good', 'PASS +Good\u00a0%', 'Strict pass and not slower than 5 % behind the reference', (r) => r.f && r.f.good, percent),
     plainNumber('gm', 'GM speedup', 'Geometric mean of speedups over the reference, of passes', (r) => r.f && r.f.gm, times),

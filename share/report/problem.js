@@ -39,6 +39,8 @@ function caseTable(p, sample, round) {
   rows.sort((a, b) => kinds.indexOf(a.c.kind) - kinds.indexOf(b.c.kind) || a.c.name.localeCompare(b.c.name, 'en', { numeric: true }));
   const what = (c) => (c.kind === 'drawn' ? h('span', { class: 'sub' }, ` w${c.world} ` + Object.entries(c.params).map(([key, value]) => key + value).join(' ')) : null);
   if (!rows.length) return h('p', { class: 'note' }, 'No case ran, or its figures are in the run’s folder only.');
+  // Times of cases that are not timed say nothing: there ranks enter late.
+  for (const r of rows) if (r.c.kind !== 'timed') r.call = r.alone = 0;
   const ratio = (a, b) => (a > 0 && b > 0 ? a / b : NaN);
   return plain(['Case', 'Verdict', 'Call µs', 'Alone µs', 'GB/s', 'Roofline %', 'vs reference', 'vs baseline', 'Moved in a burst'],
     rows.map((r) => [[r.c.name, what(r.c)], h('span', { class: 'verdict ' + (r.v === 'pass' ? 'pass' : '') }, words(r.v)), micros(r.call), micros(r.alone),

@@ -1,3 +1,12 @@
+// A box in which a table scrolls; its edge fades where there is more to the right.
+function scroller(label, table) {
+  const box = h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label }, table);
+  const look = () => box.classList.toggle('more', box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+  box.addEventListener('scroll', look, { passive: true });
+  new ResizeObserver(look).observe(box);
+  return box;
+}
+
 // Tables that sort by any column, by mouse and keyboard.
 // columns: [{key, label, title, num, sticky, value(row), cell(row), up}]; `up`: smaller is better.
 function sortable({ columns, rows, sort, label, rowClass, keep }) {
@@ -34,13 +43,13 @@ function sortable({ columns, rows, sort, label, rowClass, keep }) {
     return th;
   }));
   fillBody();
-  return h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label }, h('table', {}, h('thead', {}, head), body));
+  return scroller(label, h('table', {}, h('thead', {}, head), body));
 }
 
 // A plain table: heads and rows of nodes or strings; all columns but the first `words` are numbers.
 function plain(heads, rows, label, wordColumns = 1) {
   const kind = (i) => (i >= wordColumns ? 'num' : i === 0 ? 'sticky' : null);
-  return h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label }, h('table', {},
+  return scroller(label, h('table', {},
     h('thead', {}, h('tr', {}, heads.map((head, i) => h('th', { scope: 'col', class: kind(i) }, head)))),
     h('tbody', {}, rows.map((row) => h('tr', {}, row.map((cell, i) => h('td', { class: kind(i) }, cell)))))));
 }

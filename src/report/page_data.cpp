@@ -1,9 +1,7 @@
-// theory of operation
-//   Every problem has the list of its samples, each with its rounds. All rounds carry verdict and
-//   score; cases, words and sources only those of the best and the worst sample of each model and
-//   problem ("detailed"), unless the run is small enough for all. Texts are numbers into one list
-//   that PageTexts fills within its budget, so that the page's size is bounded whatever models
-//   wrote.
+// Every problem has the list of its samples, each with its rounds. All rounds carry verdict and
+// score; cases, words and sources only those of the best and the worst sample of each model and
+// problem ("detailed"), unless the run is small enough for all. Texts are numbers into one list
+// that PageTexts fills within its budget, so that the page's size is bounded whatever models wrote.
 #include "report/page_data.h"
 
 #include <algorithm>
