@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "report/notes.h"
+#include "report/table.h"
 
 namespace allranks::report {
 namespace {
@@ -24,6 +25,10 @@ std::vector<std::string> NamesIn(const campaign::Run& run) {
   return names;
 }
 
+std::string List(const campaign::Run& run) {  // for messages
+  return Clean(fmt::format("{} has {}", run.settings.name, fmt::join(NamesIn(run), ", ")));
+}
+
 bool Has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -31,9 +36,7 @@ bool Has(const std::vector<std::string>& names, const std::string& name) {
 Result<std::vector<std::pair<std::string, std::string>>> Match(
     const campaign::Run& a, const campaign::Run& b, const std::vector<std::string>& models) {
   const std::vector<std::string> of_a = NamesIn(a), of_b = NamesIn(b);
-  const std::string there =
-      fmt::format("{} has {}; {} has {}", a.settings.name, fmt::join(of_a, ", "), b.settings.name,
-                  fmt::join(of_b, ", "));
+  const std::string there = List(a) + "; " + List(b);
   if (!models.empty()) {
     if (models.size() != 2) return Fail("--models takes two names: that of A and that of B");
     if (!Has(of_a, models[0]) || !Has(of_b, models[1]))

@@ -83,10 +83,10 @@ std::string ToTable(const Comparison& comparison) {
   for (const Compared& pair : comparison.pairs) out += TableOf(pair) + "\n";
   out += Wrapped(fmt::format("Intervals: 95 %, bootstrap over families, paired by problem. Times "
                              "are modelled on profile {}{}.",
-                             comparison.a.profile,
+                             Shown(comparison.a.profile, kName),
                              comparison.a.profile_hash == comparison.b.profile_hash
                                  ? ""
-                                 : " (A) and " + comparison.b.profile + " (B)"),
+                                 : " (A) and " + Shown(comparison.b.profile, kName) + " (B)"),
                  100, "");
   for (const std::string& note : comparison.notes) out += Wrapped("Note: " + note, 100, "");
   return out;

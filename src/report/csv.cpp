@@ -71,8 +71,9 @@ void AddRow(const ModelSummary& model, const char* dimension, const std::string&
   if (all) {
     csv->Number(model.dollars).Number(model.dollars_per_problem).Number(model.dollars_per_pass);
     csv->Count(model.unfinished).Count(model.unsupported).Count(model.internal_errors);
+    csv->Number(model.score_if_unsupported_fails);
   } else {
-    for (int i = 0; i < 6; ++i) csv->Text("");
+    for (int i = 0; i < 7; ++i) csv->Text("");
   }
   csv->End();
 }
@@ -94,7 +95,8 @@ std::string ModelsCsv(const Summary& summary) {
       "pass_within pass_within_low pass_within_high "
       "score_within score_within_low score_within_high "
       "pass_plus_good gm_speedup pass_x_gm "
-      "dollars dollars_per_problem dollars_per_pass unfinished unsupported internal_errors");
+      "dollars dollars_per_problem dollars_per_pass unfinished unsupported internal_errors "
+      "score_if_unsupported_fails");
   for (const ModelSummary& model : summary.models) {
     AddRow(model, "all", "all", model.all, &csv);
     for (const auto& [dimension, values] : model.by)

@@ -15,6 +15,7 @@ namespace allranks::report {
 namespace {
 
 constexpr int kFewProblems = 30;
+constexpr std::size_t kName = 80;  // characters of a name that a file gives
 
 using campaign::Settings;
 
@@ -26,11 +27,11 @@ std::vector<std::string> Different(const std::vector<Settings>& runs,
   std::vector<std::string> names;
   for (const Settings& run : runs)
     if (seen.insert(identity(run)).second)
-      names.push_back(fmt::format("{} in {}", show(run), run.name));
+      names.push_back(Shown(show(run), kName) + " in " + Shown(run.name, kName));
   return names;
 }
 
-std::string Short(const std::string& hash) { return hash.substr(0, 12); }
+std::string Short(const std::string& hash) { return Clean(hash.substr(0, 12)); }
 
 std::string Profile(const Settings& run) {
   return fmt::format("{} version {} ({})", run.profile, run.profile_version,
@@ -104,7 +105,7 @@ std::vector<std::string> TimesOf(const Summary& summary) {
     times.push_back(fmt::format(
         "Times are modelled on profile {} version {} ({}), never measured on hardware. The profile "
         "is {}.",
-        run.profile, run.profile_version, Short(run.profile_hash), how));
+        Shown(run.profile, kName), run.profile_version, Short(run.profile_hash), how));
     if (!summary.options.held_out.empty())
       times.back() += fmt::format(" Held-out error of the model: {}.", summary.options.held_out);
   }

@@ -56,6 +56,21 @@ void AddRounds(const ModelSamples& samples, int rounds, const Bootstrap& bootstr
   }
 }
 
+double ScoreIfUnsupportedFails(const ModelSamples& samples) {
+  std::map<std::string_view, std::pair<double, int>> problems;  // sum of scores, samples
+  for (const campaign::Sample* sample : samples.finished) {
+    const campaign::Round& first = sample->rounds.front();
+    if (Excluded(first) && first.verdict != "unsupported") continue;
+    auto& [sum, count] = problems[sample->problem];
+    sum += Excluded(first) ? 0 : RoundScore(first);
+    ++count;
+  }
+  double mean = 0;
+  for (const auto& [problem, scores] : problems)
+    mean += scores.first / scores.second / static_cast<double>(problems.size());
+  return mean;
+}
+
 // Verdicts, classes, bytes and money: counts over samples.
 void AddCounts(const ModelSamples& samples, ModelSummary* model) {
   int passes = 0, timed = 0;
@@ -117,6 +132,7 @@ Work WorkOn(const campaign::Run& run, const campaign::ModelFacts& facts,
       model.by[dimension][value] = FiguresOf(problems, bootstrap);
   AddRounds(work.samples, run.settings.rounds, bootstrap, &model);
   AddCounts(work.samples, &model);
+  model.score_if_unsupported_fails = ScoreIfUnsupportedFails(work.samples);
   return work;
 }
 

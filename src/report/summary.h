@@ -70,6 +70,8 @@ struct ModelSummary {
   int finished = 0, unfinished = 0, planned = 0;  // samples
   int unsupported = 0, internal_errors = 0;       // of the finished: round 1, excluded
   double unsupported_rate = 0;                    // of the finished
+  // The score if `unsupported` were a failure: no choice of means can raise it by being excluded.
+  double score_if_unsupported_fails = 0;
 };
 
 // The difference of two models over the problems that both have. Only models of the same profile

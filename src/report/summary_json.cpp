@@ -96,6 +96,7 @@ Json Of(const ModelSummary& model) {
           {"unsupported", model.unsupported},
           {"unsupported_rate", model.unsupported_rate},
           {"internal_errors", model.internal_errors},
+          {"score_if_unsupported_fails", model.score_if_unsupported_fails},
           {"all", Of(model.all)},
           {"by", by},
           {"verdicts", Of(model.verdicts)},

@@ -12,10 +12,12 @@ struct TextTable {
 };
 std::string Render(const TextTable& table);
 
-// Columns that a terminal needs: code points, and no control characters from a name.
+// Nothing that a terminal would obey, and UTF-8: each other character is a '?'.
+std::string Clean(const std::string& text);
+// That, cut to at most `most` characters.
 std::string Shown(const std::string& text, std::size_t most);
 
-// A sentence in lines of at most `width` bytes, each after `indent`.
+// A sentence, clean, in lines of at most `width` bytes, each after `indent`.
 std::string Wrapped(const std::string& text, std::size_t width, const std::string& indent);
 
 std::string Percent(double rate);  // "41.3"

@@ -16,7 +16,9 @@ Figures FiguresOfFirst(const campaign::Run& run) {
   return Summarise({run}, options)->models[0].all;
 }
 
-// Fractions by problem, sample and round; negative: it fails. At least one of each.
+constexpr double kFails = -1, kUnsupported = -2;
+
+// Fractions by problem, sample and round, or one of these. At least one of each.
 using Plan = std::vector<std::vector<std::vector<double>>>;
 
 campaign::Run RunOf(const Plan& plan) {
@@ -28,7 +30,9 @@ campaign::Run RunOf(const Plan& plan) {
     for (std::size_t k = 0; k < plan[p].size(); ++k) {
       std::vector<campaign::Round> rounds;
       for (const double fraction : plan[p][k])
-        rounds.push_back(RoundOf(static_cast<int>(rounds.size()) + 1, fraction));
+        rounds.push_back(fraction == kUnsupported
+                             ? RoundWith(static_cast<int>(rounds.size()) + 1, "unsupported")
+                             : RoundOf(static_cast<int>(rounds.size()) + 1, fraction));
       AddSample(&run, "m", slug, static_cast<int>(k), rounds);
     }
   }
@@ -82,6 +86,35 @@ TEST(Score, NeverFallsByAFurtherRound) {
     RC_ASSERT(after.score.value == before.score.value);
     RC_ASSERT(after.pass_within.value >= before.pass_within.value);
     RC_ASSERT(after.score_within.value >= before.score_within.value);
+  }));
+}
+
+double IfUnsupportedFails(const Plan& plan) {
+  Options options;
+  options.resamples = 20;
+  return Summarise({RunOf(plan)}, options)->models[0].score_if_unsupported_fails;
+}
+
+// What is excluded leaves the mean, so a slow pass in its place may lower the score. The figure
+// beside it, where unsupported is a failure, is monotone in this too.
+TEST(Score, IsMonotoneAcrossExclusionWhereUnsupportedFails) {
+  const Plan excluded = {{{1}}, {{kUnsupported}}}, slow = {{{1}}, {{0.2}}};
+  EXPECT_DOUBLE_EQ(FiguresOfFirst(RunOf(excluded)).score.value, 1);
+  EXPECT_DOUBLE_EQ(FiguresOfFirst(RunOf(slow)).score.value, 0.6);
+  EXPECT_DOUBLE_EQ(IfUnsupportedFails(excluded), 0.5);
+  EXPECT_DOUBLE_EQ(IfUnsupportedFails(slow), 0.6);
+  EXPECT_TRUE(rc::check([] {
+    Plan plan = ArbitraryPlan();
+    for (auto& samples : plan)
+      for (auto& rounds : samples)
+        if (*rc::gen::inRange(0, 3) == 0) rounds[0] = kUnsupported;
+    const double before = IfUnsupportedFails(plan);
+    auto& samples = plan[*rc::gen::inRange<std::size_t>(0, plan.size())];
+    auto& rounds = samples[*rc::gen::inRange<std::size_t>(0, samples.size())];
+    rounds[0] =
+        *rc::gen::inRange(0, 2) == 0 ? std::max(rounds[0], kFails) : std::max(rounds[0], 0.0) + 0.1;
+    RC_ASSERT(IfUnsupportedFails(plan) >= before - 1e-12);
+    RC_ASSERT(IfUnsupportedFails(plan) <= 1 + 1e-12);
   }));
 }
 

@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "base/files.h"
+#include "report/compare.h"
+#include "report/table.h"
 #include "synthetic.h"
 
 namespace allranks::report {
@@ -300,6 +302,37 @@ TEST(Summary, SurvivesNamesThatAreNotText) {
   EXPECT_DOUBLE_EQ(summary.models[0].all.score.value, 0);
   EXPECT_FALSE(ToJson(summary).empty());
   EXPECT_EQ(ToTable(summary).find('\x1b'), std::string::npos);
+}
+
+// Whatever run.json says, a terminal is never told to do anything.
+TEST(Summary, NoNameReachesATerminalUncleaned) {
+  const std::string evil =
+      "\x1b]0;x\x07\xc2\x9b"
+      "31m\xe2\x80\xae\xe2\x81\xa6\xd8\x9c\xe2\x80\xa8\x7f\xff";
+  std::vector<campaign::Run> runs;
+  for (const char* which : {"one", "two"}) {
+    campaign::Run run = RunWith(which + evil, "m" + evil, 2, 1);
+    campaign::Settings& settings = run.settings;
+    for (std::string* text : {&settings.profile, &settings.profile_hash, &settings.prompt,
+                              &settings.prompt_hash, &settings.version, &settings.judge})
+      *text = which + evil + *text;
+    for (campaign::ProblemFacts& facts : settings.problems) facts.family += evil;
+    runs.push_back(run);
+  }
+  const Result<Comparison> comparison = Compare(runs[0], runs[1], {}, {});
+  ASSERT_TRUE(comparison);
+  const Result<Comparison> failure = Compare(runs[0], runs[1], {"a", "b"}, {});
+  ASSERT_FALSE(failure);
+  for (const std::string& text :
+       {ToTable(Of(runs)), ToTable(*comparison), failure.error().message}) {
+    EXPECT_NE(text.find("one"), std::string::npos);
+    for (const char* part : {"\x1b", "\x07", "\xc2\x9b", "\xe2\x80\xae", "\xe2\x81\xa6", "\xd8\x9c",
+                             "\xe2\x80\xa8", "\x7f", "\xff"})
+      EXPECT_EQ(text.find(part), std::string::npos) << text;
+  }
+  EXPECT_EQ(Clean("plain, \xc3\xa4 \xe6\xbc\xa2 \xf0\x9f\x98\x80"),
+            "plain, \xc3\xa4 \xe6\xbc\xa2 \xf0\x9f\x98\x80");
+  EXPECT_EQ(Clean("\xc0\xaf\xe0\x80\xaf\xf5"), "??????");  // too long forms, no UTF-8
 }
 
 }  // namespace
