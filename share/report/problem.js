@@ -97,7 +97,6 @@ function solutions(p) {
 function problemView(slug) {
   const p = D.problems.find((x) => x.slug === slug);
   if (!p) return [h('h1', {}, 'No such problem'), h('p', {}, h('a', { href: '#/problems' }, 'Problems'), ' lists those there are.')];
-  const statement = textOf(p.statement).text, template = textOf(p.template).text, prompt = textOf(p.prompt).text;
   const top = p.samples.find((x) => x.top);
   const round = top && top.rounds[top.best_round];
   const tag = (name, value) => (value ? h('span', { class: 'tag' }, name + ' ', h('b', {}, value)) : null);
@@ -107,7 +106,13 @@ function problemView(slug) {
     h('h2', {}, 'Results'), resultTable(p),
     sizeCharts(p),
     round && round.cases && round.cases.length ? [h('h2', {}, 'Cases of the best solution'), h('p', { class: 'note' }, sampleName(top) + `, round ${top.best_round + 1}. Times are modelled.`), caseTable(p, top, round)] : null,
-    extremes(p), solutions(p),
+    p.withheld ? [h('h2', {}, 'Texts'), h('p', { class: 'note' }, `This problem is ${p.split}: its statement, and what was written about it, stay out of the page. allranks report --private takes them in.`)] : [extremes(p), solutions(p), problemTexts(p)],
+  ];
+}
+
+function problemTexts(p) {
+  const statement = textOf(p.statement).text, template = textOf(p.template).text, prompt = textOf(p.prompt).text;
+  return [
     h('h2', {}, 'The problem'),
     statement ? h('details', {}, h('summary', {}, 'Statement'), markdown(statement)) : null,
     template ? h('details', {}, h('summary', {}, 'Template'), code(template, null, 'Template')) : null,

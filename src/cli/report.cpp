@@ -36,7 +36,7 @@ class ReportCommand : public Command {
  private:
   std::vector<std::string> runs_, panel_;
   std::string out_, title_;
-  bool no_plots_ = false, json_ = false;
+  bool no_plots_ = false, json_ = false, private_ = false;
 };
 
 ReportCommand::ReportCommand(CLI::App* app) {
@@ -49,6 +49,8 @@ ReportCommand::ReportCommand(CLI::App* app) {
   command_->add_option("--panel", panel_, "Models whose pass rates say how difficult a problem is")
       ->option_text("MODEL,... [all]")
       ->delimiter(',');
+  command_->add_flag("--private", private_,
+                     "Put texts of sealed and private problems into the page, too");
   command_->add_flag("--no-plots", no_plots_, "Do without gnuplot");
   command_->add_flag("--json", json_, "Print summary.json instead of the leaderboard");
 }
@@ -57,6 +59,7 @@ int ReportCommand::Run() const {
   report::Options options;
   if (!title_.empty()) options.title = title_;
   options.panel = panel_;
+  options.private_texts = private_;
   std::vector<campaign::Run> runs;
   for (const std::string& folder : runs_) {
     Result<campaign::Run> run = campaign::LoadRun(folder);

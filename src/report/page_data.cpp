@@ -128,6 +128,7 @@ struct Entry {  // a sample, with where it is from
   int model;
   bool best = false, worst = false;  // of its model
   bool top = false, bottom = false;  // of the problem
+  bool withheld = false;             // the problem is not public: no texts
 };
 
 bool Better(const Entry& a, const Entry& b) {
@@ -171,6 +172,7 @@ class DataMaker {
   int ModelOf(std::size_t run, const std::string& name) const;
   std::vector<Entry> EntriesOf(const std::string& slug) const;
   Json Problem(const ProblemSummary& problem);
+  bool Withheld(const std::string& slug) const;
   Json OfSample(const Entry& entry, CaseList* cases);
   Json OfRound(const Entry& entry, const Round& round, CaseList* cases);
   Json Texts() const;
@@ -186,6 +188,15 @@ int DataMaker::ModelOf(std::size_t run, const std::string& name) const {
     if (summary_.models[i].run_index == run && summary_.models[i].facts.name == name)
       return static_cast<int>(i);
   return -1;
+}
+
+// A page is handed around: what may not become known stays out of it unless it was asked for.
+bool DataMaker::Withheld(const std::string& slug) const {
+  if (summary_.options.private_texts) return false;
+  for (const Run& run : runs_)
+    for (const campaign::ProblemFacts& facts : run.settings.problems)
+      if (facts.slug == slug && facts.split != "public") return true;
+  return false;
 }
 
 std::vector<Entry> DataMaker::EntriesOf(const std::string& slug) const {
@@ -207,6 +218,8 @@ std::vector<Entry> DataMaker::EntriesOf(const std::string& slug) const {
   }
   for (const auto& [model, both] : of_model) both.first->best = both.second->worst = true;
   if (top != nullptr) top->top = bottom->bottom = true;
+  const bool withheld = Withheld(slug);
+  for (Entry& entry : entries) entry.withheld = withheld;
   return entries;
 }
 
@@ -247,6 +260,7 @@ Json DataMaker::OfRound(const Entry& entry, const Round& round, CaseList* cases)
   }
   if (!rows.empty()) json["cases"] = std::move(rows);
 
+  if (entry.withheld) return json;
   const std::filesystem::path folder =
       entry.run->folder /
       campaign::RoundFolder(sample.model, sample.problem, sample.sample, round.round);
@@ -311,19 +325,21 @@ Json DataMaker::Problem(const ProblemSummary& problem) {
                {"parallelism", facts.parallelism},
                {"difficulty", Optional(problem.difficulty)},
                {"cells", std::move(cells)}};
+  const bool withheld = Withheld(facts.slug);
+  if (withheld) json["withheld"] = true;
   // As it was asked in the first run that has it; a slug that is no folder's name has no files.
   const auto run = std::find_if(runs_.begin(), runs_.end(), [&](const Run& candidate) {
     return std::any_of(candidate.settings.problems.begin(), candidate.settings.problems.end(),
                        [&](const campaign::ProblemFacts& own) { return own.slug == facts.slug; });
   });
-  if (run != runs_.end()) {
+  if (run != runs_.end() && !withheld) {
     const std::filesystem::path folder =
         run->folder / "problems" /
         campaign::SampleFolder("m", facts.slug, 0).parent_path().filename();
     json["statement"] = texts_.WantFile(Weight::kProblem, folder / "statement.md", kProblemLimit);
     json["template"] = texts_.WantFile(Weight::kProblem, folder / "template.cu", kProblemLimit);
   }
-  if (!entries.empty()) {
+  if (!entries.empty() && !withheld) {
     const Sample& first = *entries.front().sample;
     json["prompt"] = texts_.WantFile(
         Weight::kPrompt,

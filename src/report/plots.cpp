@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,9 @@
 namespace allranks::report {
 namespace {
 
+constexpr std::string_view kScriptHead =
+    "# Written by `allranks report`: gnuplot -d plots.gp draws all again.\n";
+constexpr std::string_view kSetOutput = "set output '";
 constexpr std::size_t kMostRows = 14, kMostLines = 8, kMostPolygons = 5;
 
 struct Named {
@@ -249,7 +253,7 @@ void AddProblem(const Summary& summary, const std::vector<campaign::Run>& runs,
 }
 
 std::string ScriptOf(const std::vector<Named>& charts) {
-  std::string script = "# Written by `allranks report`: gnuplot -d plots.gp draws all again.\n";
+  std::string script(kScriptHead);
   for (const Named& named : charts) {
     const Chart& chart = named.chart;
     for (const bool svg : {true, false}) {
@@ -261,8 +265,8 @@ std::string ScriptOf(const std::vector<Named>& charts) {
                                               "'DejaVu Sans,9.4' fontscale 2 linewidth 2 "
                                               "pointscale 2 background '#ffffff'\n",
                                               2 * chart.width, 2 * chart.height));
-      script += fmt::format("set output {}\n{}", Quoted(named.name + (svg ? ".svg" : ".png")),
-                            chart.commands);
+      script +=
+          fmt::format("{}{}.{}'\n{}", kSetOutput, named.name, svg ? "svg" : "png", chart.commands);
     }
   }
   return script + "\nunset output\n";
@@ -285,6 +289,28 @@ std::string Adapted(std::string svg) {
 }
 
 }  // namespace
+
+void RemovePlots(const std::filesystem::path& out) {
+  const std::filesystem::path folder = out / "plots";
+  const Result<std::string> script = ReadWhole(folder / "plots.gp");
+  if (!script || script->rfind(kScriptHead, 0) != 0) return;
+  std::error_code ignored;
+  for (std::size_t at = script->find(kSetOutput); at != std::string::npos;
+       at = script->find(kSetOutput, at + 1)) {
+    const std::size_t begin = at + kSetOutput.size(), end = script->find('\'', begin);
+    if (end == std::string::npos) break;
+    // Only what ScriptOf() writes: NAME.svg, problems/NAME.png.
+    std::string_view name = std::string_view(*script).substr(begin, end - begin);
+    const std::filesystem::path file = folder / name;
+    if (name.rfind("problems/", 0) == 0) name.remove_prefix(9);
+    if (name.find('/') == std::string_view::npos && name.size() > 4 &&
+        (file.extension() == ".svg" || file.extension() == ".png"))
+      std::filesystem::remove(file, ignored);
+  }
+  std::filesystem::remove(folder / "plots.gp", ignored);
+  std::filesystem::remove(folder / "problems", ignored);  // where they are empty
+  std::filesystem::remove(folder, ignored);
+}
 
 Result<std::vector<std::string>> WritePlots(const Summary& summary,
                                             const std::vector<campaign::Run>& runs,

@@ -15,6 +15,9 @@ Result<std::vector<std::string>> WritePlots(const Summary& summary,
                                             const std::vector<campaign::Run>& runs,
                                             const std::filesystem::path& out);
 
+// Removes what WritePlots has written there before, and nothing else.
+void RemovePlots(const std::filesystem::path& out);
+
 // One self-contained page: no request to anywhere. `plots`: where WritePlots has written.
 Result<std::string> RenderPage(const Summary& summary, const std::vector<campaign::Run>& runs,
                                const std::filesystem::path& out,

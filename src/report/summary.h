@@ -28,6 +28,7 @@ struct Options {
   std::uint64_t seed = 1;  // of the bootstrap: the same runs give the same intervals
   std::string held_out = kHeldOut;
   std::map<std::string, std::string> validated;  // profile's name: its node::Profile::validated
+  bool private_texts = false;  // the page has texts of problems that are not public, too
 };
 
 // Figures of one model over a set of problems. A rate is a mean over problems of means over

@@ -18,8 +18,7 @@ Result<Written> WriteReport(const std::vector<campaign::Run>& runs, const Option
     if (Status status = WriteWhole(out / name, text); !status) return Fail(status.error());
 
   // Plots of an earlier report would be taken for those of this one.
-  std::error_code ignored;
-  std::filesystem::remove_all(out / "plots", ignored);
+  RemovePlots(out);
   Written written;
   std::vector<std::string> drawn;
   if (plots) {

@@ -187,6 +187,42 @@ TEST(Page, HostileTextsStayTexts) {
   EXPECT_EQ(data["problems"][0]["title"], kHostile);
 }
 
+TEST(Page, TextsOfProblemsThatAreNotPublicStayOut) {
+  const Folder folder;
+  campaign::Run run = MakeRun(folder.path() / "run", {.models = 1, .problems = 3, .samples = 2});
+  run.settings.problems[0].split = "sealed";
+  run.settings.problems[1].split = "private";
+  for (campaign::Sample& sample : run.samples)
+    for (campaign::Round& round : sample.rounds) {
+      round.text = "words about " + sample.problem;
+      round.source_hash = "1";
+      std::ofstream(
+          run.folder /
+          campaign::RoundFolder(sample.model, sample.problem, sample.sample, round.round) /
+          "source.cu")
+          << "source of " << sample.problem;
+    }
+  for (const campaign::ProblemFacts& facts : run.settings.problems)
+    std::ofstream(run.folder / "problems" / facts.slug / "statement.md")
+        << "statement of " << facts.slug;
+  const std::vector<std::string> kinds = {"words about ", "source of ", "statement of ", "Solve "};
+  const auto has = [](const std::string& page, const std::string& text) {
+    return DataOf(page).find(text) != std::string::npos;
+  };
+  const std::string page = PageOf(run);
+  for (const std::string& kind : kinds) {
+    EXPECT_FALSE(has(page, kind + run.settings.problems[0].slug)) << kind;
+    EXPECT_FALSE(has(page, kind + run.settings.problems[1].slug)) << kind;
+    EXPECT_TRUE(has(page, kind + run.settings.problems[2].slug)) << kind;
+  }
+  Options options = Quick();
+  options.private_texts = true;
+  const std::string all =
+      RenderPage(Summarise({run}, options).value(), {run}, run.folder, {}).value();
+  for (const std::string& kind : kinds)
+    EXPECT_TRUE(has(all, kind + run.settings.problems[0].slug)) << kind;
+}
+
 TEST(Page, TextsWithinABudgetAreThoseThatMatterMost) {
   PageTexts texts(3000);
   const int other = texts.WantText(Weight::kOther, std::string(500, 'o'), 1000);
@@ -288,6 +324,27 @@ TEST(Plots, HostileNamesAreNames) {
   EXPECT_EQ(svg.find("<script"), std::string::npos);
   EXPECT_NE(svg.find("&lt;/script>"), std::string::npos);
   EXPECT_NE(svg.find(">`touch pwned`<"), std::string::npos);
+}
+
+TEST(Report, ReplacesItsOwnPlotsAndNothingElse) {
+  if (!Installed("gnuplot")) GTEST_SKIP() << "gnuplot is needed";
+  const Folder folder;
+  const std::filesystem::path plots = folder.path() / "plots";
+  const campaign::Run run = MakeRun(folder.path() / "run", {.problems = 2, .files = false});
+  std::filesystem::create_directories(plots);
+  std::ofstream(plots / "mine.png") << "mine";
+  std::ofstream(plots / "plots.gp") << "# my own\nset output 'mine.png'\n";
+  ASSERT_TRUE(WriteReport({run}, Quick(), folder.path(), false));
+  EXPECT_TRUE(std::filesystem::exists(plots / "mine.png"));
+  EXPECT_TRUE(std::filesystem::exists(plots / "plots.gp"));
+  ASSERT_TRUE(WriteReport({run}, Quick(), folder.path(), true));
+  EXPECT_TRUE(std::filesystem::exists(plots / "levels.svg"));
+  EXPECT_TRUE(std::filesystem::exists(plots / "problems/allreduce_one_shot-latency.png"));
+  ASSERT_TRUE(WriteReport({run}, Quick(), folder.path(), false));
+  EXPECT_TRUE(std::filesystem::exists(plots / "mine.png"));
+  EXPECT_FALSE(std::filesystem::exists(plots / "levels.svg"));
+  EXPECT_FALSE(std::filesystem::exists(plots / "plots.gp"));
+  EXPECT_FALSE(std::filesystem::exists(plots / "problems"));
 }
 
 TEST(Report, ComesWithoutPlotsWhereThereIsNoGnuplot) {
