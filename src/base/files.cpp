@@ -57,11 +57,14 @@ void FlushFolder(const std::filesystem::path& folder) {
 }  // namespace
 
 Result<std::string> ReadWhole(const std::filesystem::path& path, std::size_t limit) {
-  const Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (fd.get() < 0) return Fail("cannot read {}: {}", path.string(), std::strerror(errno));
   struct stat status{};
-  if (fstat(fd.get(), &status) == 0 && S_ISDIR(status.st_mode))
-    return Fail("cannot read {}: it is a folder", path.string());
+  if (fstat(fd.get(), &status) != 0)
+    return Fail("cannot read {}: {}", path.string(), std::strerror(errno));
+  if (!S_ISREG(status.st_mode))
+    return Fail("cannot read {}: it is {}", path.string(),
+                S_ISDIR(status.st_mode) ? "a folder" : "no plain file");
   std::string bytes;
   char piece[1 << 16];
   for (;;) {
@@ -106,10 +109,14 @@ void SweepUnfinished(const std::filesystem::path& folder) {
 
 Status AppendLine(const std::filesystem::path& path, std::string_view line) {
   if (Status made = MakeFolder(path.parent_path()); !made) return made;
-  const Descriptor fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  const Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (fd.get() < 0) return Fail("cannot write {}: {}", path.string(), std::strerror(errno));
+  std::string piece = std::string(line) + "\n";
+  char last = '\n';
+  const off_t size = lseek(fd.get(), 0, SEEK_END);
+  if (size > 0 && pread(fd.get(), &last, 1, size - 1) == 1 && last != '\n') piece.insert(0, "\n");
   // In one piece, so that lines of several threads do not mix.
-  if (!WriteAll(fd.get(), std::string(line) + "\n") || fdatasync(fd.get()) != 0)
+  if (!WriteAll(fd.get(), piece) || fdatasync(fd.get()) != 0)
     return Fail("cannot write {}: {}", path.string(), std::strerror(errno));
   return Ok();
 }

@@ -10,7 +10,8 @@
 
 namespace allranks {
 
-// A file that is longer than `limit` is an error.
+// Plain files only: what stands in a folder that others filled may be a pipe, at which reading
+// would wait for ever. A file that is longer than `limit` is an error.
 Result<std::string> ReadWhole(const std::filesystem::path& path, std::size_t limit = 256u << 20);
 
 // The file has its new content or its old one, whatever happens: written beside it, flushed to the
@@ -20,8 +21,8 @@ Status WriteWhole(const std::filesystem::path& path, std::string_view bytes);
 // What a killed process has left beside files below `folder`. Nobody may be writing there.
 void SweepUnfinished(const std::filesystem::path& folder);
 
-// Adds one line (the newline is added) and flushes it to the disk. A crash may leave half a last
-// line: readers of such files skip what does not parse.
+// Adds one line (the newline is added) and flushes it to the disk. A crash or a full disk may leave
+// half a last line, which the next one does not join: readers skip what does not parse.
 Status AppendLine(const std::filesystem::path& path, std::string_view line);
 
 }  // namespace allranks

@@ -2,6 +2,7 @@
 #include "base/files.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -57,6 +58,20 @@ TEST_F(FilesTest, AFullDiskIsAnError) {
   const Status status = AppendLine(folder_ / "log", "a line");
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().message.find("No space"), std::string::npos);
+}
+
+TEST_F(FilesTest, APipeIsNotWaitedFor) {
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  const Result<std::string> text = ReadWhole(folder_ / "pipe");
+  ASSERT_FALSE(text);
+  EXPECT_NE(text.error().message.find("no plain file"), std::string::npos);
+}
+
+TEST_F(FilesTest, ALineDoesNotJoinHalfOfOne) {
+  ASSERT_TRUE(WriteWhole(folder_ / "log", "one\nhalf"));
+  ASSERT_TRUE(AppendLine(folder_ / "log", "two"));
+  ASSERT_TRUE(AppendLine(folder_ / "log", "three"));
+  EXPECT_EQ(*ReadWhole(folder_ / "log"), "one\nhalf\ntwo\nthree\n");
 }
 
 TEST_F(FilesTest, LinesOfThreadsDoNotMix) {
