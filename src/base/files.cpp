@@ -111,10 +111,11 @@ Status AppendLine(const std::filesystem::path& path, std::string_view line) {
   if (Status made = MakeFolder(path.parent_path()); !made) return made;
   const Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (fd.get() < 0) return Fail("cannot write {}: {}", path.string(), std::strerror(errno));
-  std::string piece = std::string(line) + "\n";
   char last = '\n';
   const off_t size = lseek(fd.get(), 0, SEEK_END);
-  if (size > 0 && pread(fd.get(), &last, 1, size - 1) == 1 && last != '\n') piece.insert(0, "\n");
+  const bool half = size > 0 && pread(fd.get(), &last, 1, size - 1) == 1 && last != '\n';
+  std::string piece(half ? "\n" : "");
+  piece.append(line).append("\n");
   // In one piece, so that lines of several threads do not mix.
   if (!WriteAll(fd.get(), piece) || fdatasync(fd.get()) != 0)
     return Fail("cannot write {}: {}", path.string(), std::strerror(errno));
