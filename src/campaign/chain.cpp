@@ -256,19 +256,21 @@ model::Ask Chain::AskFor(const std::vector<model::Message>& messages, int round)
   if (shared_.plan.models[model_].protocol == model::Protocol::kCommand) {
     ask.hidden = HiddenFrom(shared_.plan);
     if (shared_.plan.models[model_].check_tool)
-      ask.check = [this](const std::string& source) { return CheckVisible(source); };
+      ask.check = [this](const std::string& source, const Stop& stop) {
+        return CheckVisible(source, stop);
+      };
   }
   return ask;
 }
 
-std::string Chain::CheckVisible(const std::string& source) const {
+std::string Chain::CheckVisible(const std::string& source, const Stop& stop) const {
   JudgeTask task;
   task.problem = asked_.problem->folder;
   task.source = source;
   task.profile = shared_.plan.profile;
   task.seed = judge::HashOf({"seed of a tool", asked_.seed});
   task.visible = true;
-  const Result<std::string> judged = shared_.executor->Judge(task, shared_.stop);
+  const Result<std::string> judged = shared_.executor->Judge(task, stop);
   if (!judged) return "internal_error\n" + judged.error().message + "\n";
   const Result<Assessment> made = Assess(*judged, 1);
   if (!made) return "internal_error\n";

@@ -75,7 +75,7 @@ class Chain {
   ChainEnd Finish(std::string stopped);
   ChainEnd Write(const std::filesystem::path& path, std::string_view bytes) const;
   model::Ask AskFor(const std::vector<model::Message>& messages, int round) const;
-  std::string CheckVisible(const std::string& source) const;
+  std::string CheckVisible(const std::string& source, const Stop& stop) const;
 
   Shared& shared_;
   const std::size_t model_;

@@ -79,13 +79,13 @@ CheckBox::CheckBox(wire::Fd box, Check check) : box_(std::move(box)), check_(std
 }
 
 CheckBox::~CheckBox() {
-  over_ = true;
+  over_.Request();
   thread_.join();
 }
 
 void CheckBox::Serve() {
   std::set<std::string> seen;
-  while (!over_) {
+  while (!over_.requested()) {
     std::vector<std::string> names;
     // A descriptor of its own: closedir closes it.
     const int copy = openat(box_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -100,14 +100,14 @@ void CheckBox::Serve() {
       close(copy);
     }
     for (const std::string& name : names) {
-      if (over_ || seen.size() >= kMostEntries) break;
+      if (over_.requested() || seen.size() >= kMostEntries) break;
       const std::string source = name + "/source.cu";
       struct stat about{};
       if (fstatat(box_.get(), source.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
       seen.insert(name);
       Answer(name);
     }
-    std::this_thread::sleep_for(kPause);
+    over_.Sleep(kPause);
   }
 }
 
@@ -124,7 +124,7 @@ void CheckBox::Answer(const std::string& name) {
     answer = "There were " + std::to_string(kMostChecks) + " checks: no more are done.";
   } else {
     ++answered_;
-    answer = check_(*source);
+    answer = check_(*source, over_);
   }
   if (answer.size() > kLongestAnswer) answer.resize(kLongestAnswer);
   if (!answer.ends_with('\n')) answer += '\n';

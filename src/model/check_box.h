@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/result.h"
+#include "base/stop.h"
 #include "wire/frame.h"
 
 namespace allranks::model {
@@ -24,11 +25,11 @@ Result<std::string> ReadPlain(int folder, const char* name, std::size_t limit);
 
 class CheckBox {
  public:
-  using Check = std::function<std::string(const std::string& source)>;
+  using Check = std::function<std::string(const std::string& source, const Stop& stop)>;
 
   // Writes FOLDER/check and FOLDER/.allranks/.
   static Result<std::unique_ptr<CheckBox>> Make(const std::filesystem::path& folder, Check check);
-  ~CheckBox();  // waits for a check that is under way
+  ~CheckBox();  // stops a check that is under way
 
   int answered() const { return answered_.load(); }
 
@@ -39,7 +40,7 @@ class CheckBox {
 
   wire::Fd box_;
   Check check_;
-  std::atomic<bool> over_ = false;
+  Stop over_;
   std::atomic<int> answered_ = 0;
   std::thread thread_;
 };

@@ -83,9 +83,9 @@ struct Ask {
   // Where an attempt is recorded while it is under way (attempts.jsonl: one line when it is sent,
   // one when it ended). Empty: nowhere.
   std::filesystem::path folder;
-  // For `command:`: judges the file's text on visible cases and says what the judge says. Empty:
-  // the command has no such tool.
-  std::function<std::string(const std::string& source)> check;
+  // For `command:`: judges the file's text on visible cases and says what the judge says; the stop
+  // is requested when nobody waits for it any more. Empty: the command has no such tool.
+  std::function<std::string(const std::string& source, const Stop& stop)> check;
   // For `command:`: folders that must not be seen by the command (problems, run, cache).
   std::vector<std::filesystem::path> hidden;
 };
