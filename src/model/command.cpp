@@ -19,6 +19,7 @@
 #include "model/check_box.h"
 #include "model/confined.h"
 #include "model/local_models.h"
+#include "model/redact.h"
 #include "problem/answer.h"
 #include "problem/args.h"
 #include "problem/source.h"
@@ -96,7 +97,10 @@ std::string Fenced(const std::string& source) {
 class Command : public Model {
  public:
   Command(Entry entry, Budget budget, Listener* listener)
-      : entry_(std::move(entry)), budget_(std::move(budget)), listener_(listener) {}
+      : entry_(std::move(entry)),
+        budget_(std::move(budget)),
+        listener_(listener),
+        redacted_(SecretsOfEnvironment(entry_.key_variable)) {}
 
   Outcome Generate(const Ask& ask, const Stop& stop) override {
     if (stop.requested()) return Failed(Failure::Kind::kStopped, "stopped");
@@ -109,7 +113,7 @@ class Command : public Model {
                                            TimeOfDay(), Quoted(entry_.name)));
         !noted)
       return Failed(Failure::Kind::kOurs, noted.error().message);
-    Outcome outcome = Run(ask, stop);
+    Outcome outcome = Redacted(Run(ask, stop));
     const double dollars = outcome ? outcome->dollars : outcome.error().wasted_dollars;
     budget_.Settle(0, dollars);
     const bool stopped = !outcome && outcome.error().kind == Failure::Kind::kStopped;
@@ -128,6 +132,17 @@ class Command : public Model {
  private:
   static Status Note(const Ask& ask, const std::string& line) {
     return ask.folder.empty() ? Ok() : AppendLine(ask.folder / "attempts.jsonl", line);
+  }
+
+  // A command has the environment's keys, and may print them.
+  Outcome Redacted(Outcome outcome) const {
+    if (!outcome) {
+      outcome.error().message = redacted_(std::move(outcome.error().message));
+    } else {
+      for (std::string* text : {&outcome->text, &outcome->raw, &outcome->request})
+        *text = redacted_(std::move(*text));
+    }
+    return outcome;
   }
 
   tl::unexpected<Failure> Failed(Failure::Kind kind, const std::string& message,
@@ -198,10 +213,13 @@ class Command : public Model {
     // One byte more than may be, so that it is found too large and not cut to fit.
     const auto source = ReadPlain(folder, "solution.cu", problem::kLargestSource + 1);
     const auto usage = ReadPlain(folder, "usage.json", kLargestUsage);
-    std::string spoiled;
     if (usage) {
-      if (const Status taken = TakeFacts(*usage, &reply); !taken)
-        spoiled = "its usage.json: " + taken.error().message;
+      // A file that cannot be read is as none: the answer was paid for.
+      Reply facts = reply;
+      if (const Status taken = TakeFacts(*usage, &facts))
+        reply = std::move(facts);
+      else
+        reply.raw += "\n--- usage.json is not taken: " + taken.error().message;
     }
     if (reply.usage_known && reply.dollars == 0)
       reply.dollars = DollarsOf(entry_.price, reply.usage);
@@ -209,7 +227,6 @@ class Command : public Model {
 
     if (end.why == ConfinedEnd::Why::kStopped)
       return Failed(Failure::Kind::kStopped, "stopped", dollars);
-    if (!spoiled.empty()) return Failed(Failure::Kind::kRequest, spoiled, dollars);
     if (left && !source) {
       reply.text =
           fmt::format("(The command's answer is not taken: {}.)\n", source.error().message);
@@ -237,6 +254,7 @@ class Command : public Model {
   Entry entry_;
   mutable Budget budget_;
   Listener* listener_;
+  Redactor redacted_;
 };
 
 }  // namespace

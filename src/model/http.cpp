@@ -47,6 +47,7 @@ struct Transfer {
   bool started = false;  // a byte of the reply has come
   bool done = false;
   bool too_large = false;
+  bool begun = false;  // the request has been given to a connection
 };
 
 std::string_view Trimmed(std::string_view text) {
@@ -96,6 +97,15 @@ std::size_t OnBody(char* data, std::size_t, std::size_t size, void* user) {
     transfer.done_at = Clock::now();
   }
   return size;
+}
+
+// libcurl sends a request again by itself if a connection that it used before breaks without a byte
+// of reply. The provider may have begun to charge for it by then: that is not its to decide.
+int OnSend(void* user, char*, char*, int, int) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  if (transfer.begun) return CURL_PREREQFUNC_ABORT;
+  transfer.begun = true;
+  return CURL_PREREQFUNC_OK;
 }
 
 HttpResponse::End EndOf(CURLcode code) {
@@ -169,6 +179,8 @@ HttpResponse Post(const HttpRequest& request, const Stop& stop) {
   curl_easy_setopt(easy, CURLOPT_HEADERDATA, &transfer);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, OnBody);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, &transfer);
+  curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, OnSend);
+  curl_easy_setopt(easy, CURLOPT_PREREQDATA, &transfer);
   if (OnThisMachine(request.url)) curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
 
   const auto begin = Clock::now();
@@ -223,6 +235,8 @@ HttpResponse Post(const HttpRequest& request, const Stop& stop) {
     }
   }
   curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &response.status);
+  curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &uploaded);
+  response.sent = response.status != 0 || static_cast<std::size_t>(uploaded) >= request.body.size();
   curl_multi_remove_handle(handles.multi, easy);  // what was cut off is closed, not used again
   return response;
 }

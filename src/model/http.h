@@ -42,14 +42,16 @@ struct HttpResponse {
     kUnusable,  // nothing will help but another endpoint: certificate, URL
   };
   End end = End::kWhole;
-  long status = 0;  // 0: none came
+  long status = 0;    // 0: none came
+  bool sent = false;  // all of the request: it may be charged
   std::string body;
   std::string error;  // of the transfer, for people
   // Of the last header of that name; empty: none.
   std::string retry_after, retry_after_ms;
 };
 
-// Connections are kept per thread and used again. Redirections are not followed: the key would go
+// Connections are kept per thread and used again; a request is sent once, whatever becomes of its
+// connection. Redirections are not followed: the key would go
 // with them.
 HttpResponse Post(const HttpRequest& request, const Stop& stop);
 

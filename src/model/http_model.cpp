@@ -7,7 +7,9 @@
 // neither place nor money.
 //
 // What a broken stream cost nobody says. The provider's own figures are taken as far as they came,
-// else what came is counted at four bytes per token: it is spent, and called wasted.
+// else what came is counted at four bytes per token, the prompt at
+// least, once it was sent and no error came back; one that was cut off for its silence or length
+// may have cost the most. It is spent, and called wasted.
 //
 // The key is in the request's headers only. Everything that leaves this file goes through
 // Redacted().
@@ -27,6 +29,7 @@
 #include "model/http.h"
 #include "model/limit.h"
 #include "model/protocol.h"
+#include "model/redact.h"
 #include "model/retry.h"
 #include "model/sse.h"
 
@@ -35,9 +38,6 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// Servers on one's own machine are given words like "EMPTY" or "none": to take those out of a
-// reply would spoil it.
-constexpr std::size_t kShortestSecret = 12;
 constexpr std::size_t kLongestWhy = 500;
 
 std::uint64_t TokensOf(std::size_t bytes) { return (bytes + 3) / 4; }
@@ -73,11 +73,6 @@ std::string Trimmed(std::string text) {
   return text;
 }
 
-void ReplaceAll(std::string* text, const std::string& what) {
-  for (std::size_t at = 0; (at = text->find(what, at)) != std::string::npos;)
-    text->replace(at, what.size(), "[key]");
-}
-
 // Shortened after the key is out of it, never before: half a key is not found.
 std::string OneLine(std::string text) {
   if (text.size() > kLongestWhy) text = text.substr(0, kLongestWhy) + "...";
@@ -100,6 +95,7 @@ class HttpModel : public Model {
   HttpModel(const Entry& entry, std::string key, Budget budget, Listener* listener)
       : entry_(entry),
         key_(Trimmed(std::move(key))),
+        redactor_({key_}),
         budget_(std::move(budget)),
         listener_(listener),
         protocol_(WireProtocolOf(entry.protocol)),
@@ -120,30 +116,22 @@ class HttpModel : public Model {
   int concurrency() const override { return std::max(1, entry_.concurrency); }
 
  private:
-  std::string Redacted(std::string text) const;
+  std::string Redacted(std::string text) const { return redactor_(std::move(text)); }
   // False: the stop was requested, or the money is gone.
   bool SetAside(double dollars, const Stop& stop);
-  Attempt Send(const std::string& body, const Ask& ask, const Stop& stop) const;
-  void Account(const Ask& ask, Attempt* attempt) const;
+  Attempt Send(const std::string& body, const Ask& ask, double most, const Stop& stop) const;
+  void Account(const Ask& ask, double most, Attempt* attempt) const;
   Status Record(const Ask& ask, const OrderedJson& line) const;
   Reply ReplyOf(Attempt attempt, const std::string& body) const;
 
   const Entry entry_;
   const std::string key_;
+  const Redactor redactor_;
   Budget budget_;
   Listener* const listener_;
   const WireProtocol& protocol_;
   const std::shared_ptr<Limit> limit_;
 };
-
-std::string HttpModel::Redacted(std::string text) const {
-  if (key_.size() < kShortestSecret) return text;
-  ReplaceAll(&text, key_);
-  std::string escaped;  // as some servers write JSON
-  for (const char c : key_) escaped += c == '/' ? std::string("\\/") : std::string(1, c);
-  if (escaped != key_) ReplaceAll(&text, escaped);
-  return text;
-}
 
 bool HttpModel::SetAside(double dollars, const Stop& stop) {
   while (!budget_.Reserve(dollars)) {
@@ -161,7 +149,8 @@ Status HttpModel::Record(const Ask& ask, const OrderedJson& line) const {
                     line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
-Attempt HttpModel::Send(const std::string& body, const Ask& ask, const Stop& stop) const {
+Attempt HttpModel::Send(const std::string& body, const Ask& ask, double most,
+                        const Stop& stop) const {
   const bool stream = entry_.parameters.stream;
   const std::unique_ptr<ReplyReader> reader = protocol_.NewReader();
   bool events = false;
@@ -198,16 +187,22 @@ Attempt HttpModel::Send(const std::string& body, const Ask& ask, const Stop& sto
     attempt.reply.error =
         ParseErrorBody(static_cast<int>(attempt.response.status), attempt.response.body);
   attempt.complete = attempt.reply.complete;
-  Account(ask, &attempt);
+  if (attempt.reply.error && IsRefusal(*attempt.reply.error)) {
+    attempt.complete = true;
+    attempt.reply.finish = Finish::kRefused;
+  }
+  Account(ask, most, &attempt);
   return attempt;
 }
 
-void HttpModel::Account(const Ask& ask, Attempt* attempt) const {
+void HttpModel::Account(const Ask& ask, double most, Attempt* attempt) const {
   const WireReply& reply = attempt->reply;
   const std::size_t came = reply.text.size() + reply.unseen_bytes;
   attempt->usage = reply.usage;
   attempt->usage_known = reply.usage_known;
-  if (!reply.usage_known && (reply.complete || came > 0)) {
+  const HttpResponse& response = attempt->response;
+  const bool charged = response.sent && (response.status == 0 || response.status == 200);
+  if (!reply.usage_known && (reply.complete || came > 0 || charged)) {
     std::size_t sent = 0;
     for (const Message& message : ask.messages) sent += message.text.size();
     attempt->usage.input = TokensOf(sent);
@@ -218,6 +213,9 @@ void HttpModel::Account(const Ask& ask, Attempt* attempt) const {
     attempt->usage_known = false;
   }
   attempt->dollars = DollarsOf(entry_.price, attempt->usage);
+  if (!reply.complete && charged &&
+      (response.end == HttpResponse::End::kStalled || response.end == HttpResponse::End::kTooLong))
+    attempt->dollars = std::max(attempt->dollars, most);
 }
 
 Reply HttpModel::ReplyOf(Attempt attempt, const std::string& body) const {
@@ -263,7 +261,8 @@ Outcome HttpModel::Generate(const Ask& ask, const Stop& stop) {
                                       {"attempt", number},
                                       {"time", TimeOfDay()},
                                       {"model", entry_.name},
-                                      {"request", hash}});
+                                      {"request", hash},
+                                      {"most", most}});
     if (!begun) {
       budget_.Settle(most, 0);
       leave_unused();
@@ -271,7 +270,7 @@ Outcome HttpModel::Generate(const Ask& ask, const Stop& stop) {
     }
     if (listener_ != nullptr) listener_->OnAttempt(entry_.name);
 
-    Attempt attempt = Send(body, ask, stop);
+    Attempt attempt = Send(body, ask, most, stop);
     budget_.Settle(most, attempt.dollars);
     Setback setback;
     if (!attempt.complete) {

@@ -20,6 +20,29 @@ std::optional<std::chrono::milliseconds> DurationFrom(const std::string& text) {
 
 }  // namespace
 
+Json ParseBounded(std::string_view text) {
+  constexpr std::size_t kLongest = 4u << 20;
+  constexpr int kDeepest = 100;
+  const Json discarded(Json::value_t::discarded);
+  if (text.size() > kLongest) return discarded;
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      if (c == '"') quoted = false;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kDeepest) return discarded;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return Json::parse(text, nullptr, false);
+}
+
 const Json& At(const Json& value, std::initializer_list<const char*> path) {
   static const Json kNull;
   const Json* at = &value;
@@ -78,7 +101,7 @@ ApiError ErrorFrom(const Json& given, int status) {
 }
 
 ApiError ParseErrorBody(int status, std::string_view body) {
-  const Json json = Json::parse(body, nullptr, false);
+  const Json json = ParseBounded(body);
   ApiError error;
   if (!json.is_discarded()) error = ErrorFrom(json, status);
   error.status = status;
@@ -112,7 +135,7 @@ std::string Finished(Json body, const Entry& entry) {
 
 void JsonReader::Event(std::string_view name, std::string_view data) {
   if (IsEnd(data)) return;
-  const Json json = Json::parse(data, nullptr, false);
+  const Json json = ParseBounded(data);
   if (json.is_discarded()) {
     if (!reply_.complete && reply_.broken.empty()) reply_.broken = "an event is not JSON";
     return;
@@ -126,7 +149,7 @@ void JsonReader::Event(std::string_view name, std::string_view data) {
 }
 
 void JsonReader::Document(std::string_view body) {
-  const Json json = Json::parse(body, nullptr, false);
+  const Json json = ParseBounded(body);
   if (!json.is_object()) {
     reply_.broken = json.is_discarded() ? "the reply is not JSON" : "the reply is no JSON object";
     return;

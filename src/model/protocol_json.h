@@ -15,6 +15,10 @@ namespace allranks::model {
 
 using Json = nlohmann::json;
 
+// Discarded if it is no JSON, longer than 4 MiB or nested deeper than 100: what a parser makes of
+// such is many times as large. Replies are far from either.
+Json ParseBounded(std::string_view text);
+
 // The member at the end of a path of names; null where there is none.
 const Json& At(const Json& value, std::initializer_list<const char*> path);
 // A string there, or "".

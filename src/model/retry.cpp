@@ -70,6 +70,13 @@ void ClassifyStatus(const ApiError& error, const Entry& entry, Setback* setback)
 
 }  // namespace
 
+bool IsRefusal(const ApiError& error) {
+  if (error.status != 400 && error.status != 403) return false;
+  return error.code == "content_filter" || error.code == "content_policy_violation" ||
+         error.code == "invalid_prompt" ||  // OpenAI: flagged by its usage policy
+         error.code == "data_inspection_failed" || error.code == "DataInspectionFailed";  // Qwen
+}
+
 std::optional<milliseconds> RetryAfterOf(const std::string& retry_after,
                                          const std::string& retry_after_ms,
                                          std::chrono::system_clock::time_point now) {

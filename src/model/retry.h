@@ -29,6 +29,9 @@ Setback Classify(const HttpResponse& response, const std::optional<ApiError>& er
                  const std::string& broken, const Entry& entry,
                  std::chrono::system_clock::time_point now);
 
+// The provider's filter took the prompt, and says so as an error: that is the model's answer to it.
+bool IsRefusal(const ApiError& error);
+
 // Retry-After (RFC 9110, section 10.2.3: seconds or a date) and retry-after-ms, which is finer and
 // goes first. What cannot be read, and a date that has passed, is none.
 std::optional<std::chrono::milliseconds> RetryAfterOf(const std::string& retry_after,

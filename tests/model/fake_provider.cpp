@@ -255,6 +255,7 @@ struct FakeProvider::State {
       case Fault::kBadKey:
       case Fault::kTooLong:
       case Fault::kNoModel:
+      case Fault::kFiltered:
         return Error(fd, seen, answer);
       case Fault::kReset:
         Reset(fd);

@@ -178,6 +178,9 @@ std::string RequestFault(const Seen& seen) {
   const Json body = Json::parse(seen.body, nullptr, false);
   if (body.is_discarded()) return "the body is not JSON";
   if (std::string wrong = BodyCheck(seen.wire)(body); !wrong.empty()) return wrong;
+  // https://platform.claude.com/docs/en/build-with-claude/extended-thinking: no temperature with it
+  if (seen.wire == Wire::kAnthropic && body.contains("thinking") && body.contains("temperature"))
+    return "a temperature where the model thinks";
   if (seen.wire == Wire::kChat) {
     if (body.contains("max_tokens") && body.contains("max_completion_tokens"))
       return "two limits of tokens";

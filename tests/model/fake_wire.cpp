@@ -318,6 +318,13 @@ RenderedError RenderError(const Seen& seen, const Answer& answer) {
                 "invalid_request_error",
                 "INVALID_ARGUMENT",
                 "prompt is too long"};
+      case Fault::kFiltered:
+        return {400,
+                "invalid_request_error",
+                seen.wire == Wire::kResponses ? "invalid_prompt" : "content_filter",
+                "invalid_request_error",
+                "INVALID_ARGUMENT",
+                "flagged"};
       case Fault::kNoModel:
         return {404,         "invalid_request_error",   "model_not_found", "not_found_error",
                 "NOT_FOUND", "The model does not exist"};

@@ -37,6 +37,7 @@ enum class Fault {
   kBadKey,         // 401; Gemini: 400 with API_KEY_INVALID
   kTooLong,        // 400: the prompt does not fit
   kNoModel,        // 404
+  kFiltered,       // 400 by the provider's filter: OpenAI's and Azure's
   kReset,          // RST instead of a reply
   kHalf,           // closed in the middle of a reply
   kHalfReset,      // RST there

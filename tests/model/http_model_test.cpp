@@ -29,7 +29,7 @@ TEST(HttpModel, EveryProtocolInEveryPiece) {
           Entry entry = EntryFor(provider, wire);
           entry.parameters.stream = stream;
           entry.parameters.effort = "high";
-          entry.parameters.temperature = 0.5;
+          if (wire != Wire::kAnthropic) entry.parameters.temperature = 0.5;
           Budget budget(kNoBound);
           const Outcome outcome = AskOnce(entry, budget);
           ASSERT_TRUE(outcome) << outcome.error().message;
@@ -87,8 +87,18 @@ TEST(HttpModel, EveryFaultThatPasses) {
         if (stream && (fault == Fault::kUnended || fault == Fault::kErrorInside)) {
           EXPECT_GT(outcome->wasted_dollars, 0) << NameOf(wire);
         }
-        if (fault == Fault::kServerError || fault == Fault::kReset) {
+        if (fault == Fault::kServerError || fault == Fault::kTooMany) {
           EXPECT_EQ(outcome->wasted_dollars, 0);
+        }
+        // Sent twice and never answered: "Be brief." and "Hi." are 3 tokens at $1 per million.
+        if (fault == Fault::kReset) {
+          EXPECT_DOUBLE_EQ(outcome->wasted_dollars, 2 * 3e-6);
+        }
+        // Cut off for its silence, it may have cost all: 76 tokens in (a byte each, 32 around each
+        // message), 1000 out.
+        if (fault == Fault::kStall) {
+          EXPECT_NEAR(outcome->wasted_dollars, (outcome->attempts - 1) * (76 + 10'000) / 1e6,
+                      1e-12);
         }
       }
     }
@@ -122,6 +132,39 @@ TEST(HttpModel, FaultsThatNoRepetitionHelps) {
       EXPECT_EQ(provider.requests().size(), 1u) << outcome.error().message;
     }
   }
+}
+
+TEST(HttpModel, AFilterIsARefusal) {
+  for (const Wire wire : {Wire::kResponses, Wire::kChat}) {
+    const FakeProvider provider([](const Seen&) {
+      Answer answer;
+      answer.fault = Fault::kFiltered;
+      return answer;
+    });
+    Budget budget(kNoBound);
+    const Outcome outcome = AskOnce(EntryFor(provider, wire), budget);
+    ASSERT_TRUE(outcome) << outcome.error().message;
+    EXPECT_EQ(outcome->finish, Finish::kRefused);
+    EXPECT_EQ(outcome->text, "");
+    EXPECT_EQ(budget.spent(), 0);
+    EXPECT_EQ(provider.requests().size(), 1u);
+  }
+}
+
+// libcurl would send a request again by itself where a connection that it used before breaks.
+TEST(HttpModel, NothingIsSentTwiceUnseen) {
+  const FakeProvider provider([](const Seen& seen) {
+    Answer answer = Good(seen);
+    if (seen.number == 1) answer.fault = Fault::kReset;
+    return answer;
+  });
+  Entry entry = EntryFor(provider, Wire::kChat);
+  entry.retry.attempts = 1;
+  const auto model = MakeHttpModel(entry, "", Budget(kNoBound), nullptr);
+  const Stop stop;
+  ASSERT_TRUE(model->Generate(AskFor("one"), stop));
+  EXPECT_FALSE(model->Generate(AskFor("two"), stop));
+  EXPECT_EQ(provider.requests().size(), 2u);
 }
 
 TEST(HttpModel, AServerErrorForEverEndsAtTheCap) {

@@ -137,6 +137,7 @@ TEST(HttpModel, EachAttemptIsRecordedBeforeAndAfter) {
   EXPECT_NE(seen_before.find("\"event\":\"begin\",\"attempt\":1,"), std::string::npos)
       << seen_before;
   EXPECT_NE(seen_before.find(hash), std::string::npos);
+  EXPECT_NE(seen_before.find("\"most\":0.010076"), std::string::npos) << seen_before;
   EXPECT_EQ(seen_before.find("\"end\""), std::string::npos);
   const std::string lines = ReadWhole(folder.path() / "attempts.jsonl").value_or("");
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4);

@@ -88,10 +88,10 @@ TEST(Request, Anthropic) {
             R"({"max_tokens":100,)" + messages + R"("stream":true,"system":"Be brief."})");
   entry.parameters.effort = "max";
   entry.parameters.stream = false;
-  entry.parameters.temperature = 1;
+  entry.parameters.top_p = 1;
   EXPECT_EQ(Body(entry), R"({"max_tokens":100,)" + messages +
                              R"("output_config":{"effort":"max"},"system":"Be brief.",)"
-                             R"("temperature":1.0,"thinking":{"type":"adaptive"}})");
+                             R"("thinking":{"type":"adaptive"},"top_p":1.0})");
 }
 
 TEST(Request, Gemini) {
@@ -401,6 +401,9 @@ TEST(Reply, NonsenseOfEveryType) {
       EXPECT_EQ(reply.usage.input + reply.usage.output, 0u) << nonsense;
       EXPECT_FALSE(Reply({protocol, {std::string("=") + nonsense}}).complete) << nonsense;
     }
+    const std::string large = R"({"choices":[)" + std::string(5 << 20, ' ') + "]}";
+    EXPECT_FALSE(Reply({protocol, {large}}).broken.empty());
+    EXPECT_FALSE(Reply({protocol, {"=" + large}}).broken.empty());
     const std::string deep(200'000, '[');
     EXPECT_FALSE(Reply({protocol, {deep}}).complete);
     EXPECT_FALSE(Reply({protocol, {deep + std::string(200'000, ']')}}).complete);
