@@ -165,6 +165,47 @@ void ReadShared(Section& section, const std::string& name, Entry* out) {
   ReadRetry(section.Table("retry", Section::kOptional), name + ".retry", faults, &out->retry);
 }
 
+// The first member of `extra` that the protocol sets itself, or nothing. With one of these a
+// request would cost more than was set aside for it, or its reply could not be read.
+std::string ReservedIn(const Entry& entry) {
+  const auto extra = nlohmann::json::parse(entry.parameters.extra, nullptr, false);
+  if (!extra.is_object()) return "";
+  std::vector<std::string> reserved;
+  switch (entry.protocol) {
+    case Protocol::kOpenAiResponses:
+      reserved = {"/model",  "/input",      "/instructions",
+                  "/stream", "/background", "/max_output_tokens"};
+      break;
+    case Protocol::kOpenAiChat:
+      reserved = {
+          "/model",         "/messages", "/stream", "/n", "/max_tokens", "/max_completion_tokens",
+          "/stream_options"};
+      break;
+    case Protocol::kAnthropic:
+      reserved = {"/model", "/messages", "/system", "/stream", "/max_tokens"};
+      break;
+    case Protocol::kGemini:
+      reserved = {"/contents",
+                  "/systemInstruction",
+                  "/system_instruction",
+                  "/generation_config",
+                  "/generationConfig/maxOutputTokens",
+                  "/generationConfig/max_output_tokens",
+                  "/generationConfig/candidateCount",
+                  "/generationConfig/candidate_count"};
+      break;
+    default:
+      break;
+  }
+  for (const std::string& path : reserved)
+    if (extra.contains(nlohmann::json::json_pointer(path))) return path.substr(1);
+  // A value in place of the object would take the cap away with it.
+  if (entry.protocol == Protocol::kGemini && extra.contains("generationConfig") &&
+      !extra["generationConfig"].is_object())
+    return "generationConfig";
+  return "";
+}
+
 void ReadModel(Section& section, const std::string& name, Entry* out) {
   Faults* faults = &section.faults();
   ReadShared(section, name, out);
@@ -194,6 +235,19 @@ void ReadModel(Section& section, const std::string& name, Entry* out) {
   if (!IsHttp(out->protocol)) return;
   section.Text("model", &out->model);
   if (out->endpoint.empty()) section.Find("endpoint", Section::kRequired, "a URL");
+  // It may stand in the provider's table: then the model's own line is named.
+  const toml::node* where = section.Find("parameters", Section::kOptional, "");
+  if (where == nullptr) where = section.Find("model", Section::kOptional, "");
+  if (where == nullptr) return;
+  if (const std::string reserved = ReservedIn(*out); !reserved.empty())
+    faults->Add(where, "{}.parameters.extra: {} is set by the protocol {} itself", name, reserved,
+                NameOf(out->protocol));
+  if (out->protocol == Protocol::kAnthropic && !out->parameters.effort.empty() &&
+      out->parameters.temperature)
+    faults->Add(where,
+                "{}.parameters: effort and temperature do not go together here: Anthropic takes no "
+                "temperature where a model thinks",
+                name);
 }
 
 }  // namespace

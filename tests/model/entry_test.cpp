@@ -43,7 +43,7 @@ top_p = 1
 effort = "high"
 max_output_tokens = 9000
 stream = false
-extra = { chat_template_kwargs = { thinking = true }, stop = ["x", "y"], n = 1, p = 0.25 }
+extra = { chat_template_kwargs = { thinking = true }, stop = ["x", "y"], o = 1, p = 0.25 }
 
 [models."small:8b"]
 provider = "acme"
@@ -91,7 +91,7 @@ TEST(EntryTest, AFileIsReadWhole) {
   EXPECT_EQ(big.parameters.max_tokens_field, "max_completion_tokens");
   EXPECT_FALSE(big.parameters.stream);
   EXPECT_EQ(big.parameters.extra,
-            R"({"chat_template_kwargs":{"thinking":true},"n":1,"p":0.25,"stop":["x","y"]})");
+            R"({"chat_template_kwargs":{"thinking":true},"o":1,"p":0.25,"stop":["x","y"]})");
   EXPECT_EQ(big.retry.attempts, 3);
   EXPECT_EQ(big.retry.base.count(), 500);
   EXPECT_EQ(big.retry.cap.count(), 20'000);
@@ -137,6 +137,9 @@ TEST(EntryTest, FaultsNameLineKeyAndRemedy) {
   expect(model + "parameters = { extra = \"x\" }\n", {":6:", "a table"});
   expect(model + "parameters = { extra = { at = 2026-01-01 } }\n", {":6:", "no dates"});
   expect(model + "parameters = { extra = { x = inf } }\n", {":6:", "no infinity"});
+  expect(model + "parameters = { extra = { n = 2 } }\n", {":6:", "n is set by the protocol"});
+  expect(model + "parameters = { extra = { max_completion_tokens = 9 } }\n",
+         {":6:", "max_completion_tokens is set by"});
   expect(model + "price = { input = 1 }\n", {":6:", "output is missing"});
   expect(model + "price = { input = -1, output = 1 }\n", {":6:", "from 0"});
   expect(model + "price = { input = nan, output = 1 }\n", {":6:", "from 0"});
@@ -220,7 +223,7 @@ TEST(EntryTest, IdentityIsWhatDecidesTheAnswer) {
   // Written down: a change here makes every finished run ask its paid requests again.
   EXPECT_EQ(IdentityOf(base),
             R"({"effort":"high","endpoint":"https://api.acme.example/v1","extra":)"
-            R"({"chat_template_kwargs":{"thinking":true},"n":1,"p":0.25,"stop":["x","y"]},)"
+            R"({"chat_template_kwargs":{"thinking":true},"o":1,"p":0.25,"stop":["x","y"]},)"
             R"("max_output_tokens":9000,"model":"acme/big-1","protocol":"openai-chat",)"
             R"("temperature":0.5,"top_p":1.0})");
   std::set<std::string> seen = {IdentityOf(base)};
