@@ -42,6 +42,7 @@ function board() {
     plainNumber('pass_x_gm', 'Pass×GM', 'Strict pass × GM speedup; not monotone', (r) => r.f && r.f.pass_x_gm, (v) => (isNumber(v) ? v.toFixed(3) : dash)),
     k > 1 ? plainNumber('pass_k', `pass@${k}\u00a0%`, `Chance that one of ${k} samples passes, unbiased`, (r) => (r.f === r.m.all ? r.f.pass_at[k] : null), percent) : null,
     { ...plainNumber('unsupported', 'Unsupported\u00a0%', 'Samples that the node could not run: excluded from every rate', (r) => r.m.unsupported, percent), up: true },
+    D.models.some((m) => m.unsupported > 0) ? plainNumber('strictest', 'Score if\u00a0unsupported fails\u00a0%', 'The score over all problems with unsupported taken for a failure', (r) => (r.f === r.m.all ? r.m.score_if_unsupported_fails : null), percent) : null,
   ].filter(Boolean);
   const rows = D.models.map((m, i) => ({ m, i, f: figuresOf(m, i) })).filter((r) => !chosen.open || r.m.open);
   const grouped = (row, before, key) => (key === 'score' && before && before.m.group !== row.m.group ? 'group-start' : null);

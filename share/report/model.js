@@ -41,7 +41,7 @@ function modelView(name) {
     m.finished < m.planned ? h('p', { class: 'warn' }, `${m.planned - m.finished} of ${m.planned} samples are not finished.`) : null,
     m.internal_errors ? h('p', { class: 'warn' }, `${counted(m.internal_errors, 'sample')} ended with an error of our own and count nowhere.`) : null,
     h('h2', {}, 'Strengths'),
-    h('div', { class: 'grid' }, ['category', 'level', 'library', 'parallelism'].map((d) => byTable(m, d))),
+    h('div', { class: 'grid' }, ['category', 'level', 'library', 'parallelism', 'split'].map((d) => (d === 'split' && Object.keys(m.by.split || {}).length < 2 ? null : byTable(m, d)))),
     h('h2', {}, 'Verdicts by round'),
     plain(['Round', '', 'Samples'], rounds, 'Verdicts by round', 2), legend(verdictParts(Object.fromEntries(names.map((n) => [n, 1])))),
     h('div', { class: 'grid' },

@@ -104,6 +104,7 @@ Json From(const ModelSummary& model) {
           {"tokens", Json::array({model.usage.input, model.usage.cached_input, model.usage.output,
                                   model.usage.reasoning})},
           {"unsupported", Number(model.unsupported_rate)},
+          {"score_if_unsupported_fails", Number(model.score_if_unsupported_fails)},
           {"internal_errors", model.internal_errors},
           {"finished", model.finished},
           {"planned", model.planned}};
