@@ -140,6 +140,19 @@ TEST(EntryTest, FaultsNameLineKeyAndRemedy) {
   expect(model + "parameters = { extra = { n = 2 } }\n", {":6:", "n is set by the protocol"});
   expect(model + "parameters = { extra = { max_completion_tokens = 9 } }\n",
          {":6:", "max_completion_tokens is set by"});
+  const auto with = [&](const std::string& protocol, const std::string& parameters) {
+    return "[models.m]\nprotocol = \"" + protocol + "\"\nendpoint = \"http://localhost\"\n" +
+           "model = \"m\"\nparameters = " + parameters + "\n";
+  };
+  expect(with("gemini", "{ extra = { generationConfig = { candidateCount = 4 } } }"),
+         {":6:", "generationConfig/candidateCount is set by"});
+  expect(with("gemini", "{ extra = { generationConfig = 1 } }"), {":6:", "generationConfig is"});
+  EXPECT_EQ(Refusal(with("gemini", "{ extra = { generationConfig = { seed = 4 } } }")), "");
+  expect(with("anthropic", "{ extra = { max_tokens = 4 } }"), {":6:", "max_tokens is set by"});
+  expect(with("anthropic", "{ effort = \"high\", temperature = 0.5 }"),
+         {":6:", "effort and temperature"});
+  EXPECT_EQ(Refusal(with("anthropic", "{ temperature = 0.5 }")), "");
+  EXPECT_EQ(Refusal(with("openai-chat", "{ effort = \"high\", temperature = 0.5 }")), "");
   expect(model + "price = { input = 1 }\n", {":6:", "output is missing"});
   expect(model + "price = { input = -1, output = 1 }\n", {":6:", "from 0"});
   expect(model + "price = { input = nan, output = 1 }\n", {":6:", "from 0"});
