@@ -23,10 +23,11 @@
 // written. So what is in a folder was made under the settings that its run.json states, and there
 // may be more of it later: models, problems, samples, rounds.
 //
-// How it ends early. The wish to stop ends requests and judgements that are under way. No money:
-// nobody asks any more, and what has been paid for is judged. A model that cannot work (its key,
-// its name) ends its own chains only. A full disk ends everything, since replies that cannot be
-// kept are money thrown away.
+// How it ends early. The wish to stop ends requests and judgements that are under way. No room in
+// the budget for a model's next reply: that model is asked no more; all of it spent: nobody is.
+// What has been paid for is judged. A model that cannot work (its key, its name) ends its own
+// chains only. A full disk ends everything, since replies that cannot be kept are money thrown
+// away.
 #include "campaign/campaign.h"
 
 #include <fmt/format.h>
@@ -144,7 +145,8 @@ struct Line {
   std::vector<Chain> chains;
   std::mutex mutex;
   std::size_t next = 0;
-  std::string dead;  // why nothing works with this model
+  std::string dead;         // why nothing works with this model
+  bool told_money = false;  // that the budget has no room for its next reply
 };
 
 class Campaign {
@@ -153,8 +155,8 @@ class Campaign {
            Observer* observer)
       : observer_(observer),
         judgements_(&store, executor),
-        shared_{plan, setup, store, judgements_, executor, observer_, inner_, false},
-        budget_(plan.budget) {}
+        shared_{plan,     setup,     store,  judgements_,
+                executor, observer_, inner_, model::Budget(plan.budget)} {}
 
   // Reads what there is. Fails if some of it belongs to another run.
   Status Look() {
@@ -190,7 +192,7 @@ class Campaign {
       if (line->chains.empty()) continue;
       const model::Entry& entry = shared_.plan.models[line->model];
       const auto make = shared_.plan.make_model ? shared_.plan.make_model : model::MakeModel;
-      Result<std::unique_ptr<model::Model>> made = make(entry, budget_, &observer_);
+      Result<std::unique_ptr<model::Model>> made = make(entry, shared_.budget, &observer_);
       if (!made) return Fail("model {}: {}", entry.name, made.error().message);
       line->asked = std::move(*made);
     }
@@ -198,8 +200,9 @@ class Campaign {
   }
 
   Ending Run(const Stop& stop) {
-    budget_.AddSpent(DollarsOfRun(shared_.store.folder()));
-    observer_.OnBegin(total_, ending_.finished, budget_.spent());
+    const Spent before = SpentInRun(shared_.store.folder());
+    shared_.budget.AddSpent(before.known + before.perhaps);
+    observer_.OnBegin(total_, ending_.finished, shared_.budget.spent());
     std::vector<std::thread> threads;
     std::atomic<int> working = 0;
     for (const auto& line : lines_) {
@@ -222,9 +225,11 @@ class Campaign {
     }
     for (std::thread& thread : threads) thread.join();
     ending_.stopped = stop.requested();
-    ending_.out_of_money = shared_.no_money;
+    ending_.out_of_money = shared_.no_money || told_money_;
     ending_.unfinished = total_ - ending_.finished;
-    ending_.dollars = DollarsOfRun(shared_.store.folder());
+    const Spent spent = SpentInRun(shared_.store.folder());
+    ending_.dollars = spent.known;
+    ending_.perhaps_dollars = spent.perhaps;
     return std::move(ending_);
   }
 
@@ -267,7 +272,11 @@ class Campaign {
       case Kind::kBroken:
         inner_.Request();
         break;
-      case Kind::kNoMoney:
+      case Kind::kNoMoney: {
+        const std::lock_guard lock(line->mutex);
+        first = !std::exchange(line->told_money, true);
+        break;
+      }
       case Kind::kFailed:
         break;
     }
@@ -285,7 +294,7 @@ class Campaign {
         first = ending_.broken.empty();
         ending_.broken = end.why;
       }
-      if (end.kind == Kind::kNoMoney) first = !std::exchange(told_money_, true);
+      if (end.kind == Kind::kNoMoney) told_money_ = true;
       if (first) ending_.why.push_back(what);
     }
     if (first) observer_.OnUnfinished(what);
@@ -295,7 +304,6 @@ class Campaign {
   Judgements judgements_;
   Stop inner_;
   Shared shared_;
-  model::Budget budget_;
   std::vector<std::unique_ptr<Line>> lines_;
   std::mutex mutex_;
   Ending ending_;

@@ -40,6 +40,7 @@ struct Plan {
   int band = 0;
   double target = 0.9;
   bool trace = false;
+  std::vector<std::filesystem::path> problem_roots;  // hidden from commands, with all in them
   // For tests. What makes models, if not model::MakeModel; and what is asked before each file is
   // written: a failure is taken for one of the disk.
   std::function<Result<std::unique_ptr<model::Model>>(const model::Entry&, model::Budget,
@@ -68,6 +69,7 @@ struct Ending {
   bool stopped = false, out_of_money = false;
   std::string broken;  // not empty: something could not be written, and everything was ended
   double dollars = 0;
+  double perhaps_dollars = 0;   // of requests that were cut off: at most, perhaps not charged
   std::vector<Unfinished> why;  // of those that failed
 };
 

@@ -9,7 +9,6 @@
 #include <system_error>
 #include <utility>
 
-#include "campaign/reply.h"
 #include "judge/scratch.h"
 #include "problem/answer.h"
 
@@ -46,13 +45,28 @@ problem::Answer AnswerOf(const ReplyRecord& record, const std::string& text,
 // Folders with answers: what a command may not see.
 std::vector<fs::path> HiddenFrom(const Plan& plan) {
   std::vector<fs::path> hidden = {plan.out};
-  if (!plan.tools.cache.empty()) hidden.emplace_back(plan.tools.cache);
+  const auto hide = [&](const fs::path& folder) {
+    if (!folder.empty() && std::find(hidden.begin(), hidden.end(), folder) == hidden.end())
+      hidden.push_back(folder);
+  };
+  hide(plan.tools.cache);
+  std::error_code error;
+  for (const fs::path& root : plan.problem_roots)
+    if (fs::is_directory(root, error)) hide(fs::absolute(root, error).lexically_normal());
   for (const problem::Problem& problem : plan.problems) {
     // ROOT/CATEGORY/SLUG: all of ROOT, since problems are variations of each other.
     const fs::path category = problem.folder.parent_path();
-    const fs::path& folder =
-        category.filename() == problem.category ? category.parent_path() : problem.folder;
-    if (std::find(hidden.begin(), hidden.end(), folder) == hidden.end()) hidden.push_back(folder);
+    hide(category.filename() == problem.category ? category.parent_path() : problem.folder);
+  }
+  // Other runs beside this one.
+  for (fs::directory_iterator at(plan.out.parent_path(), error), end; !error && at != end;
+       at.increment(error))
+    if (std::error_code none; fs::exists(at->path() / "run.json", none)) hide(at->path());
+  // What is hidden may be in a repository's history.
+  for (std::size_t i = 0, count = hidden.size(); i < count; ++i) {
+    fs::path above = fs::absolute(hidden[i], error).lexically_normal();
+    for (; above.has_relative_path(); above = above.parent_path())
+      if (fs::is_directory(above / ".git", error)) hide(above / ".git");
   }
   return hidden;
 }
@@ -61,7 +75,6 @@ std::vector<fs::path> HiddenFrom(const Plan& plan) {
 
 struct Chain::Reply {
   ReplyRecord record;
-  std::string text;
   problem::Answer answer;
   bool has_source() const { return answer.kind == problem::Answer::Kind::kSource; }
 };
@@ -126,6 +139,9 @@ ChainEnd Chain::OneRound(int number, std::vector<Attempt>* attempts, bool* over)
   Reply reply;
   if (ChainEnd end = Load(messages, key, &reply); !Goes(end)) return end;
   ++replies_;
+  if (asks_ != nullptr) {
+    if (ChainEnd end = Copy(reply.record); !Goes(end)) return end;
+  }
 
   Step step;
   step.known = shared_.store.Has(inside_ / "round.json");
@@ -137,7 +153,7 @@ ChainEnd Chain::OneRound(int number, std::vector<Attempt>* attempts, bool* over)
 
   std::string stopped;
   Attempt attempt;
-  attempt.said = SaidOf(reply.answer, reply.text);
+  attempt.said = SaidOf(reply.answer, reply.record.text);
   if (ChainEnd end = Conclude(reply, step, &stopped, &attempt.feedback); !Goes(end)) return end;
   if (!step.known) {
     if (ChainEnd end = Write(inside_ / "round.json", ToJson(step.round)); !Goes(end)) return end;
@@ -158,7 +174,8 @@ ChainEnd Chain::OneRound(int number, std::vector<Attempt>* attempts, bool* over)
 
 ChainEnd Chain::ReadRound(const Reply& reply, Step* step) const {
   const Result<std::string> text = shared_.store.Read(inside_ / "round.json");
-  Result<Round> stored = text ? RoundFrom(*text) : Result<Round>(Fail(text.error()));
+  if (!text) return {Kind::kBroken, text.error().message};
+  Result<Round> stored = RoundFrom(*text);
   if (!stored)
     return {Kind::kBroken, fmt::format("{}: {}; remove this file to have it made again",
                                        inside_.string(), stored.error().message)};
@@ -209,16 +226,21 @@ ChainEnd Chain::Conclude(const Reply& reply, const Step& step, std::string* stop
     assessment = std::move(*made);
   }
   const int rounds = shared_.setup.settings.rounds;
-  if (assessment.next == Next::kInternal) {
-    *stopped = "internal";
-  } else if (assessment.next == Next::kFast) {
+  // Not the candidate's: it is judged again when the run goes on.
+  if (assessment.next == Next::kInternal)
+    return {Kind::kFailed, "internal_error of the judge, ours: " + step.round.text};
+  if (assessment.next == Next::kFast) {
     *stopped = "fast";
   } else if (step.round.round >= rounds) {
     *stopped = "rounds";
   }
   if (!stopped->empty()) return {};
   kind_ = assessment.next == Next::kImprove ? "improve" : "repair";
-  if (shared_.store.Has(inside_ / "feedback.md")) {
+  // Once it has been answered it stays as it was told; until then it may say other things, because
+  // there may be more rounds than before.
+  const fs::path next =
+      RoundFolder(model_name(), problem_name(), number_, step.round.round + 1) / "reply.json";
+  if (shared_.store.Has(next) && shared_.store.Has(inside_ / "feedback.md")) {
     Result<std::string> text = shared_.store.Read(inside_ / "feedback.md");
     if (!text) return {Kind::kBroken, text.error().message};
     *feedback = std::move(*text);
@@ -296,7 +318,7 @@ ChainEnd Chain::Request(const std::vector<model::Message>& messages, const std::
   }
   if (asks_ == nullptr) return {Kind::kOpen, ""};
   if (shared_.stop.requested()) return {Kind::kStopped, "stopped"};
-  if (shared_.no_money) return {Kind::kNoMoney, "the budget is spent"};
+  if (shared_.no_money || shared_.poor[model_]) return {Kind::kNoMoney, "the budget is spent"};
   if (ChainEnd end = Write(inside_ / "prompt.json", ToJson(messages)); !Goes(end)) return end;
   shared_.observer.OnAsk(true);
   model::Outcome outcome = asks_->Generate(AskFor(messages, round), shared_.stop);
@@ -309,9 +331,15 @@ ChainEnd Chain::Request(const std::vector<model::Message>& messages, const std::
     switch (failure.kind) {
       case model::Failure::Kind::kStopped:
         return {Kind::kStopped, "stopped"};
-      case model::Failure::Kind::kBudget:
-        shared_.no_money = true;
-        return {Kind::kNoMoney, failure.message};
+      case model::Failure::Kind::kBudget: {
+        const double spent = shared_.budget.spent(), limit = shared_.budget.limit();
+        if (spent >= limit) shared_.no_money = true;
+        shared_.poor[model_] = true;
+        return {Kind::kNoMoney,
+                fmt::format("no room in the budget for a reply that may cost ${:.2f} (${:.2f} of "
+                            "${:.2f} spent): a larger --budget goes on",
+                            asks_->MostDollars(messages), spent, limit)};
+      }
       case model::Failure::Kind::kModel:
         return {Kind::kModel, failure.message};
       case model::Failure::Kind::kRequest:
@@ -324,9 +352,6 @@ ChainEnd Chain::Request(const std::vector<model::Message>& messages, const std::
         return {Kind::kBroken, failure.message};
     }
   }
-  if (!outcome->request.empty()) {
-    if (ChainEnd end = Write(inside_ / "request.json", outcome->request); !Goes(end)) return end;
-  }
   ReplyRecord record;
   record.key = key;
   record.finish = outcome->finish;
@@ -336,20 +361,29 @@ ChainEnd Chain::Request(const std::vector<model::Message>& messages, const std::
   record.wasted_dollars = outcome->wasted_dollars;
   record.served_by = outcome->served_by;
   record.attempts = outcome->attempts;
-  const std::pair<const char*, std::string> files[] = {{"reply.raw", std::move(outcome->raw)},
-                                                       {"reply.txt", outcome->text},
-                                                       {"reply.json", ToJson(record)}};
-  for (const auto& [name, bytes] : files)
-    if (ChainEnd end = Write(inside_ / name, bytes); !Goes(end)) return end;
+  record.text = outcome->text;
+  record.request = std::move(outcome->request);
+  if (ChainEnd end = Write(inside_ / "reply.json", ToJson(record)); !Goes(end)) return end;
+  if (ChainEnd end = Copy(record); !Goes(end)) return end;
+  if (ChainEnd end = Write(inside_ / "reply.raw", outcome->raw); !Goes(end)) return end;
   shared_.observer.OnReply(model_name(), problem_name(), *outcome);
   return {};
+}
+
+// For people; a process that was killed may not have come to it.
+ChainEnd Chain::Copy(const ReplyRecord& record) const {
+  if (!shared_.store.Has(inside_ / "reply.txt")) {
+    if (ChainEnd end = Write(inside_ / "reply.txt", record.text); !Goes(end)) return end;
+  }
+  if (record.request.empty() || shared_.store.Has(inside_ / "request.json")) return {};
+  return Write(inside_ / "request.json", record.request);
 }
 
 ChainEnd Chain::Load(const std::vector<model::Message>& messages, const std::string& key,
                      Reply* reply) const {
   const Result<std::string> json = shared_.store.Read(inside_ / "reply.json");
-  const Result<ReplyRecord> record =
-      json ? ReplyFrom(*json) : Result<ReplyRecord>(Fail(json.error()));
+  if (!json) return {Kind::kBroken, json.error().message};
+  Result<ReplyRecord> record = ReplyFrom(*json);
   if (!record)
     return {Kind::kBroken, fmt::format("{}: {}; remove this file to have the model asked again",
                                        inside_.string(), record.error().message)};
@@ -360,11 +394,8 @@ ChainEnd Chain::Load(const std::vector<model::Message>& messages, const std::str
             fmt::format("{} holds the reply to another request ({} differs): choose another --out",
                         inside_.string(), prompt ? "the prompt" : "the model or the problem")};
   }
-  const Result<std::string> text = shared_.store.Read(inside_ / "reply.txt");
-  if (!text) return {Kind::kBroken, text.error().message};
-  reply->record = *record;
-  reply->text = *text;
-  reply->answer = AnswerOf(*record, *text, asked_.region);
+  reply->answer = AnswerOf(*record, record->text, asked_.region);
+  reply->record = std::move(*record);
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "campaign/campaign.h"
+#include "campaign/reply.h"
 #include "campaign/setup.h"
 #include "campaign/store.h"
 #include "campaign/talk.h"
@@ -22,7 +23,11 @@ struct Shared {
   Executor* executor;
   Observer& observer;
   const Stop& stop;  // the user's wish, or the end because of a full disk
-  std::atomic<bool> no_money = false;
+  model::Budget budget;
+  std::atomic<bool> no_money = false;  // all of it is spent
+  // By model: the budget has no room for its replies.
+  std::unique_ptr<std::atomic<bool>[]> poor =
+      std::make_unique<std::atomic<bool>[]>(plan.models.size());
 };
 
 struct ChainEnd {
@@ -32,7 +37,7 @@ struct ChainEnd {
     kStopped,   // by the wish to stop
     kFailed,    // this chain only
     kModel,     // nothing will work with this model
-    kNoMoney,   // the next request is not paid for
+    kNoMoney,   // the budget has no room for the next reply
     kBroken,    // files cannot be written, or are not of this run
   };
   Kind kind = Kind::kFinished;
@@ -67,6 +72,7 @@ class Chain {
                    bool* refused);
   ChainEnd Load(const std::vector<model::Message>& messages, const std::string& key,
                 Reply* reply) const;
+  ChainEnd Copy(const ReplyRecord& record) const;
   ChainEnd ReadRound(const Reply& reply, Step* step) const;
   ChainEnd MakeRound(const Reply& reply, Step* step);
   ChainEnd Conclude(const Reply& reply, const Step& step, std::string* stopped,

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/stop.h"
@@ -37,6 +38,9 @@ class Executor {
 // else. It dies with this process. What is our own fault (internal_error, a crash of the judge) is
 // tried kTries times in all; then the verdict internal_error stands, and a crash is a failure.
 inline constexpr int kTries = 3;
-std::unique_ptr<Executor> MakeLocalExecutor(std::string program, int jobs);
+// `secrets`: names of environment variables that it does not get; those that sound like keys it
+// does not get anyway.
+std::unique_ptr<Executor> MakeLocalExecutor(std::string program, int jobs,
+                                            std::vector<std::string> secrets = {});
 
 }  // namespace allranks::campaign

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -70,8 +71,9 @@ class Pipe {
 };
 
 // Keys of providers are no business of a process that starts other people's code.
-bool IsSecret(std::string_view variable) {
+bool IsSecret(std::string_view variable, const std::vector<std::string>& secrets) {
   const std::string_view name = variable.substr(0, variable.find('='));
+  if (std::find(secrets.begin(), secrets.end(), name) != secrets.end()) return true;
   for (const char* part : {"KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"})
     if (name.find(part) != std::string_view::npos) return true;
   return false;
@@ -96,13 +98,13 @@ bool Drain(int fd, std::string* into) {
   }
 }
 
-Result<pid_t> Start(const std::vector<std::string>& arguments, const Pipe& out,
-                    const Pipe& errors) {
+Result<pid_t> Start(const std::vector<std::string>& arguments,
+                    const std::vector<std::string>& secrets, const Pipe& out, const Pipe& errors) {
   std::vector<char*> argv, environment;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   for (char** variable = environ; *variable != nullptr; ++variable)
-    if (!IsSecret(*variable)) environment.push_back(*variable);
+    if (!IsSecret(*variable, secrets)) environment.push_back(*variable);
   environment.push_back(nullptr);
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null < 0) return Fail("cannot open /dev/null: {}", std::strerror(errno));
@@ -129,11 +131,12 @@ Result<pid_t> Start(const std::vector<std::string>& arguments, const Pipe& out,
   return pid;
 }
 
-Result<Ended> RunToEnd(const std::vector<std::string>& arguments, const Stop& stop) {
+Result<Ended> RunToEnd(const std::vector<std::string>& arguments,
+                       const std::vector<std::string>& secrets, const Stop& stop) {
   Pipe out, errors;
   if (!out.made() || !errors.made())
     return Fail("cannot make a pipe: {}; raise `ulimit -n`", std::strerror(errno));
-  const Result<pid_t> pid = Start(arguments, out, errors);
+  const Result<pid_t> pid = Start(arguments, secrets, out, errors);
   if (!pid) return Fail(pid.error());
   out.Close(1);
   errors.Close(1);
@@ -189,8 +192,8 @@ std::string LastLines(std::string text) {
 
 class LocalExecutor : public Executor {
  public:
-  LocalExecutor(std::string program, int jobs)
-      : program_(std::move(program)), free_(jobs), jobs_(jobs) {}
+  LocalExecutor(std::string program, int jobs, std::vector<std::string> secrets)
+      : program_(std::move(program)), secrets_(std::move(secrets)), free_(jobs), jobs_(jobs) {}
 
   Result<std::string> Judge(const JudgeTask& task, const Stop& stop) override {
     const Slot slot(this, stop);
@@ -277,10 +280,11 @@ class LocalExecutor : public Executor {
       arguments.emplace_back("--trace");
       arguments.push_back(task.trace.string());
     }
-    return RunToEnd(arguments, stop);
+    return RunToEnd(arguments, secrets_, stop);
   }
 
   const std::string program_;
+  const std::vector<std::string> secrets_;
   std::mutex mutex_;
   std::condition_variable changed_;
   int free_;
@@ -289,8 +293,9 @@ class LocalExecutor : public Executor {
 
 }  // namespace
 
-std::unique_ptr<Executor> MakeLocalExecutor(std::string program, int jobs) {
-  return std::make_unique<LocalExecutor>(std::move(program), jobs);
+std::unique_ptr<Executor> MakeLocalExecutor(std::string program, int jobs,
+                                            std::vector<std::string> secrets) {
+  return std::make_unique<LocalExecutor>(std::move(program), jobs, std::move(secrets));
 }
 
 }  // namespace allranks::campaign

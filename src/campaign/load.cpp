@@ -66,7 +66,7 @@ Result<Run> LoadRun(const std::filesystem::path& folder) {
       }
     }
   }
-  run.dollars = DollarsOfRun(folder);
+  run.dollars = SpentInRun(folder).known;
   return run;
 }
 

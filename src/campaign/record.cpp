@@ -233,8 +233,11 @@ Result<Settings> SettingsFrom(const std::string& json) {
       settings.problems.push_back(ProblemFrom(facts));
     return settings;
   });
-  if (read && (read->samples < 1 || read->samples > kMostSamples || read->rounds < 1 ||
-               read->rounds > kMostRounds))
+  if (read &&
+      (read->samples < 1 || read->samples > kMostSamples || read->rounds < 1 ||
+       read->rounds > kMostRounds ||
+       read->models.size() * read->problems.size() * static_cast<std::size_t>(read->samples) >
+           kMostChains))
     return Fail("run.json: {} samples of {} rounds are none that a run can have", read->samples,
                 read->rounds);
   return read;

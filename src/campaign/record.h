@@ -6,8 +6,11 @@
 //   RUN/samples/MODEL/SLUG/K/sample.json       a Sample, written when its last round has ended
 //   RUN/samples/MODEL/SLUG/K/round-N/
 //     prompt.json      the messages: [{role, text}]
-//     request.json     the body that was sent; attempts.jsonl: each attempt; reply.raw: as received
-//     reply.txt        the model's words; reply.json: finish, usage, dollars, key of the generation
+//     attempts.jsonl   each attempt, when it began and when it ended
+//     reply.json       words, finish, usage, dollars, the body that was sent, key of the
+//     generation;
+//                      copies: reply.txt, the words; request.json, the body. reply.raw: as received
+//                      (missing if the process was killed right then)
 //     source.cu        what was taken out of them
 //     verdict.json     as `allranks judge --json` printed it; compiler.log; trace.json if asked for
 //     feedback.md      what the model is told in the next round
@@ -24,6 +27,7 @@
 // Every file with a schema is refused if its number is not known.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -39,6 +43,7 @@ namespace allranks::campaign {
 
 inline constexpr int kRunSchema = 1;
 inline constexpr int kMostSamples = 10'000, kMostRounds = 100;  // that a run.json may have
+inline constexpr std::size_t kMostChains = 1'000'000;           // models x problems x samples
 
 struct ProblemFacts {
   std::string slug, title, category, level, library, family, split;
@@ -113,7 +118,7 @@ struct Sample {
   std::string model, problem;
   int sample = 0;
   std::vector<Round> rounds;
-  std::string stopped;  // why there is no further round: rounds | fast | request | internal
+  std::string stopped;  // why there is no further round: rounds | fast | request
 };
 
 // A sample that has no sample.json: why, as far as it is known.

@@ -1,5 +1,6 @@
-// reply.json: that a reply has come, what it was an answer to and what it cost. Once it is there,
-// its request is never sent again.
+// // reply.json: a reply, what it was an answer to and what it cost. It is one file that is written
+// first, so a reply is there with its text or not at all, and its request is never sent again;
+// reply.txt and request.json are copies of parts of it, for people.
 #pragma once
 
 #include <filesystem>
@@ -18,16 +19,19 @@ struct ReplyRecord {
   double dollars = 0, wasted_dollars = 0;
   std::string served_by;
   int attempts = 1;
+  std::string text, request;  // any bytes
 };
 
 std::string ToJson(const ReplyRecord& record);
 Result<ReplyRecord> ReplyFrom(const std::string& json);
 
-// What the requests of one round have cost, by all processes that worked on it: the member
-// "dollars" of attempts.jsonl's lines, and never less than what reply.json says.
-double DollarsOfRound(const std::filesystem::path& folder);
-
-// The same over all samples of a run.
-double DollarsOfRun(const std::filesystem::path& run);
+// // What requests have cost, by all processes that worked on them: `known` is the member "dollars"
+// of attempts.jsonl's lines, and never less than what reply.json says. `perhaps` is the most that
+// attempts may have cost whose end nobody wrote down, because the process was killed.
+struct Spent {
+  double known = 0, perhaps = 0;
+};
+Spent SpentInRound(const std::filesystem::path& folder);
+Spent SpentInRun(const std::filesystem::path& run);  // over all samples
 
 }  // namespace allranks::campaign

@@ -68,6 +68,9 @@ Status CheckPlan(const Plan& plan) {
   if (plan.samples < 1 || plan.samples > kMostSamples || plan.rounds < 1 ||
       plan.rounds > kMostRounds)
     return Fail("a run has 1 to {} samples and 1 to {} rounds", kMostSamples, kMostRounds);
+  if (plan.models.size() * plan.problems.size() * static_cast<std::size_t>(plan.samples) >
+      kMostChains)
+    return Fail("a run has at most {} samples in all: make several", kMostChains);
   std::set<std::string> names, slugs;
   for (const model::Entry& entry : plan.models)
     if (!names.insert(entry.name).second)
@@ -165,7 +168,7 @@ Status Prepare(const Plan& plan, Setup* setup) {
   for (const model::Entry& entry : plan.models) wanted.models.push_back(FactsOf(entry));
   for (const problem::Problem& problem : plan.problems) wanted.problems.push_back(FactsOf(problem));
 
-  setup->fresh = !fs::exists(plan.out / "run.json", error);
+  setup->fresh = !fs::exists(plan.out / "run.json", error) && !error;
   if (setup->fresh) {
     if (fs::exists(plan.out / "samples", error))
       return Fail("{} has samples of a run, and no run.json: choose another --out",

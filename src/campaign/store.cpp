@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "campaign/talk.h"
 
 namespace allranks::campaign {
 
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 
 bool Store::Has(const fs::path& path) const {
   std::error_code error;
-  return fs::exists(folder_ / path, error);
+  return fs::exists(folder_ / path, error) || error;
 }
 
 Result<std::string> Store::Read(const fs::path& path) const { return ReadWhole(folder_ / path); }
@@ -90,10 +91,8 @@ Result<std::string> Judgements::Get(const std::string& key, JudgeTask task, bool
     task.trace = store_->folder() / TraceOf(key);
   }
   Result<std::string> judgement = executor_->Judge(task, stop);
-  if (judgement) {
-    if (const Status wrote = store_->Write(PathOf(key), *judgement); !wrote)
-      judgement = Fail(wrote.error());
-  }
+  // Where it cannot be written, the chain's own copy will say so.
+  if (judgement && !IsInternal(*judgement)) (void)store_->Write(PathOf(key), *judgement);
   {
     const std::lock_guard lock(mutex_);
     under_way_.erase(key);

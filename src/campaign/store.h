@@ -23,6 +23,7 @@ class Store {
       : folder_(std::move(folder)), before_write_(std::move(before_write)) {}
 
   const std::filesystem::path& folder() const { return folder_; }
+  // True also if that cannot be known: reading it will say why.
   bool Has(const std::filesystem::path& path) const;
   Result<std::string> Read(const std::filesystem::path& path) const;
   Status Write(const std::filesystem::path& path, std::string_view bytes) const;
@@ -54,6 +55,7 @@ class Judgements {
  public:
   Judgements(const Store* store, Executor* executor) : store_(store), executor_(executor) {}
 
+  // An internal_error is given to who asked and not kept: another day it may be judged.
   // `key`: hash of all that the judgement depends on. `trace`: judged/KEY.trace.json is made, too.
   Result<std::string> Get(const std::string& key, JudgeTask task, bool trace, const Stop& stop);
 

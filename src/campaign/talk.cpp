@@ -143,4 +143,9 @@ std::string LogOf(const std::string& judge_json) {
   return json.is_object() ? WordOr(json, "log", "") : "";
 }
 
+bool IsInternal(const std::string& judge_json) {
+  const Json json = Json::parse(judge_json, nullptr, false);
+  return json.is_object() && WordOr(json, "verdict", "") == "internal_error";
+}
+
 }  // namespace allranks::campaign

@@ -51,5 +51,7 @@ Assessment NoAnswer(const problem::Answer& answer);
 
 // The member "log" of a judgement.
 std::string LogOf(const std::string& judge_json);
+// That its verdict is internal_error.
+bool IsInternal(const std::string& judge_json);
 
 }  // namespace allranks::campaign

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "base/files.h"
@@ -23,6 +25,7 @@
 #include "cli/usage.h"
 #include "judge/build.h"
 #include "judge/sandbox.h"
+#include "report/summary.h"
 #include "report/table.h"
 
 namespace allranks::cli {
@@ -31,6 +34,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kExitUnfinished = 1, kExitStopped = 130;
+
+bool IsHttp(model::Protocol protocol) {
+  return protocol != model::Protocol::kCommand && protocol != model::Protocol::kReplay &&
+         protocol != model::Protocol::kMaterial;
+}
 
 constexpr char kHelp[] =
     R"(Every model is asked to solve every problem K times; each sample has up to R rounds, in which the
@@ -56,9 +64,11 @@ Environment:
   ALLRANKS_CACHE     where what was built is kept, else XDG_CACHE_HOME/allranks
 
 The JSON of a run has the members version, out, finished, unfinished, stopped, out_of_money, broken,
-  dollars, why[] (model, problem, sample, why) and models[] (model, finished, unfinished, pass_at_1,
-  pass_within, dollars); rates are null where nothing is finished. That of --dry-run has version,
-  done and models[] (model, generations, input_tokens, output_tokens, dollars, price_known).)";
+  dollars, perhaps_dollars (of requests that were cut off, at most), why[] (model, problem, sample, why)
+  and models[] (model, finished, unfinished, pass_at_1, pass_within, dollars); what is not known is
+  null. Rates are the report's: means over problems, without samples that are excluded there. That of
+  --dry-run has version, done and models[] (model, generations, input_tokens, output_tokens, dollars,
+  price_known).)";
 
 struct RunOptions {
   std::vector<std::string> models, problems;
@@ -117,7 +127,7 @@ RunCommand::RunCommand(CLI::App* app) {
   option("--problems-dir", options_.problems_dir, "DIR",
          "Where problems are looked for, instead of our own");
   command_->add_flag("--dry-run", options_.dry_run,
-                     "Say what would be asked and what it may cost at most, and ask nothing");
+                     "Say what would be asked and about what it may cost, and ask nothing");
   command_->add_flag("--json", options_.json, "Print the end as JSON");
   command_->add_flag("--quiet", options_.quiet, "No progress, only what is wrong");
 }
@@ -129,6 +139,14 @@ Result<campaign::Plan> RunCommand::MakePlan() const {
   Result<std::vector<model::Entry>> models = SelectModels(options_.models, options_.models_file);
   if (!models) return Fail(models.error());
   plan.models = std::move(*models);
+  if (!(options_.budget >= 0) || !(options_.target >= 0))
+    return Fail("--budget and --target are numbers of at least 0");
+  for (const model::Entry& entry : plan.models)
+    if (std::isfinite(options_.budget) && IsHttp(entry.protocol) && !entry.price.known)
+      return Fail(
+          "{} has no price, so a budget cannot hold: give it one in models.toml "
+          "(docs/models.md; all 0 for a server of your own), or leave --budget away",
+          entry.name);
   Result<std::vector<problem::Problem>> problems =
       SelectProblems(options_.problems, options_.problems_dir);
   if (!problems) return Fail(problems.error());
@@ -151,6 +169,8 @@ Result<campaign::Plan> RunCommand::MakePlan() const {
   if (const std::string& missing = judge::Means().missing; !missing.empty())
     return Fail("{}", missing);
   plan.version = ALLRANKS_VERSION;
+  for (const std::string& root : ProblemFolders(options_.problems_dir))
+    plan.problem_roots.emplace_back(root);
   plan.seed = options_.seed;
   plan.budget = options_.budget;
   plan.band = options_.band;
@@ -183,8 +203,8 @@ int RunCommand::DryRun(const campaign::Plan& plan) const {
   }
   report::TextTable table;
   table.left = "a";
-  table.rows.push_back(
-      {"model", "requests at most", "input tokens", "output tokens at most", "dollars at most"});
+  table.rows.push_back({"model", "requests at most", "input tokens, about", "output tokens at most",
+                        "dollars, about"});
   double dollars = 0;
   bool known = true;
   for (const auto& row : estimate->rows) {
@@ -196,7 +216,7 @@ int RunCommand::DryRun(const campaign::Plan& plan) const {
   }
   fmt::print("{}", report::Render(table));
   fmt::print(
-      "{} of {} samples are there. At most {}{} if every sample used all its rounds and every "
+      "{} of {} samples are there. About {}{} if every sample used all its rounds and every "
       "reply its whole cap; nothing was sent.\n",
       estimate->done,
       plan.models.size() * plan.problems.size() * static_cast<std::size_t>(plan.samples),
@@ -204,31 +224,40 @@ int RunCommand::DryRun(const campaign::Plan& plan) const {
   return 0;
 }
 
-// Of one model's finished samples.
+// One model in the table at the end: the report's own figures.
 struct Row {
   std::string model;
-  int finished = 0, unfinished = 0, first = 0, within = 0;
-  double dollars = 0;
+  int finished = 0, unfinished = 0;
+  std::optional<double> first, within;  // rates; nothing counts: none
+  std::optional<double> dollars;        // not known without a price
 };
 
 std::vector<Row> RowsOf(const campaign::Run& run) {
+  report::Options options;
+  options.resamples = 0;  // no intervals
+  const Result<report::Summary> summary = report::Summarise({run}, options);
   std::vector<Row> rows;
   for (const campaign::ModelFacts& facts : run.settings.models) {
     Row row;
     row.model = facts.name;
+    double dollars = 0;
     for (const campaign::Sample& sample : run.samples) {
       if (sample.model != facts.name) continue;
       ++row.finished;
-      bool any = false;
-      for (const campaign::Round& round : sample.rounds) {
-        any = any || round.strict;
-        row.dollars += round.dollars;
-      }
-      row.first += sample.rounds.front().strict ? 1 : 0;
-      row.within += any ? 1 : 0;
+      for (const campaign::Round& round : sample.rounds) dollars += round.dollars;
     }
     for (const campaign::Unfinished& one : run.unfinished)
       row.unfinished += one.model == facts.name ? 1 : 0;
+    const bool free = facts.protocol == model::NameOf(model::Protocol::kReplay) ||
+                      facts.protocol == model::NameOf(model::Protocol::kMaterial);
+    if (free || facts.price_known || dollars > 0) row.dollars = dollars;
+    if (summary) {
+      for (const report::ModelSummary& model : summary->models) {
+        if (model.facts.name != facts.name || model.all.problems == 0) continue;
+        row.first = model.all.strict_pass.value;
+        row.within = model.all.pass_within.value;
+      }
+    }
     rows.push_back(std::move(row));
   }
   return rows;
@@ -239,15 +268,15 @@ void RunCommand::PrintEnding(const campaign::Ending& ending, const campaign::Run
   if (options_.json) {
     Json models = Json::array(), why = Json::array();
     for (const Row& row : rows) {
-      const auto rate = [&](int count) {
-        return row.finished > 0 ? Json(static_cast<double>(count) / row.finished) : Json(nullptr);
+      const auto known = [](const std::optional<double>& value) {
+        return value ? Json(*value) : Json(nullptr);
       };
       models.push_back({{"model", row.model},
                         {"finished", row.finished},
                         {"unfinished", row.unfinished},
-                        {"pass_at_1", rate(row.first)},
-                        {"pass_within", rate(row.within)},
-                        {"dollars", row.dollars}});
+                        {"pass_at_1", known(row.first)},
+                        {"pass_within", known(row.within)},
+                        {"dollars", known(row.dollars)}});
     }
     for (const campaign::Unfinished& one : ending.why)
       why.push_back({{"model", one.model},
@@ -262,6 +291,7 @@ void RunCommand::PrintEnding(const campaign::Ending& ending, const campaign::Run
                        {"out_of_money", ending.out_of_money},
                        {"broken", ending.broken},
                        {"dollars", ending.dollars},
+                       {"perhaps_dollars", ending.perhaps_dollars},
                        {"why", std::move(why)},
                        {"models", std::move(models)}};
     fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
@@ -272,17 +302,24 @@ void RunCommand::PrintEnding(const campaign::Ending& ending, const campaign::Run
   table.rows.push_back({"model", "finished", "strict pass@1",
                         fmt::format("pass within {}", run.settings.rounds), "dollars"});
   for (const Row& row : rows) {
-    const auto rate = [&](int count) {
-      return row.finished > 0 ? fmt::format("{:.1f} % ({})", 100.0 * count / row.finished, count)
-                              : std::string("-");
+    const auto rate = [](const std::optional<double>& value) {
+      return value ? fmt::format("{:.1f} %", 100 * *value) : std::string("-");
     };
     table.rows.push_back({report::Shown(row.model, 60),
                           fmt::format("{} of {}", row.finished, row.finished + row.unfinished),
-                          rate(row.first), rate(row.within), Dollars(row.dollars)});
+                          rate(row.first), rate(row.within),
+                          row.dollars ? Dollars(*row.dollars) : "-"});
   }
   fmt::print("{}", report::Render(table));
-  fmt::print("{} in all. `allranks report {}` makes scores, plots and a page of it.\n",
-             Dollars(ending.dollars), Quoted(options_.out));
+  fmt::print(
+      "{} in all{}. `allranks report {}` makes scores, plots and a page of it.\n",
+      Dollars(ending.dollars),
+      ending.perhaps_dollars > 0
+          ? fmt::format(", and up to {} that may have been charged for requests that were cut "
+                        "off",
+                        Dollars(ending.perhaps_dollars))
+          : "",
+      Quoted(options_.out));
 }
 
 Stop* stop_of_signals = nullptr;
@@ -316,11 +353,19 @@ int RunCommand::Run() const {
   if (!plan) return Usage(plan.error().message);
   if (options_.dry_run) return DryRun(*plan);
 
+  // Every connection and every judgement needs a few.
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+  std::vector<std::string> secrets;
+  for (const model::Entry& entry : plan->models) secrets.push_back(entry.key_variable);
   static Stop stop;
   StopOnSignals(&stop);
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const std::unique_ptr<campaign::Executor> executor =
-      campaign::MakeLocalExecutor(plan->tools.allranks, options_.jobs > 0 ? options_.jobs : cores);
+  const std::unique_ptr<campaign::Executor> executor = campaign::MakeLocalExecutor(
+      plan->tools.allranks, options_.jobs > 0 ? options_.jobs : cores, std::move(secrets));
   const bool terminal = isatty(STDERR_FILENO) != 0;
   const char* term = std::getenv("TERM");
   const bool dumb = term == nullptr || std::string(term) == "dumb";

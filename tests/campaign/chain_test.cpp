@@ -244,12 +244,35 @@ TEST_F(CampaignTest, OurOwnFaultIsNeverTheModels) {
   Plan plan = PlanFor(folder_ / "run", &provider);
   plan.rounds = 3;
   const Ending ending = Run(plan);
-  EXPECT_EQ(ending.finished, 1);
-  EXPECT_EQ(ending.unfinished, 1);
+  EXPECT_EQ(ending.finished, 0);
+  EXPECT_EQ(ending.unfinished, 2);
   EXPECT_EQ(provider.calls(), 2);  // nobody is asked to repair what is ours
-  const Sample sample = SampleOf(plan.out, "m", "flag_pingpong", 0);
-  EXPECT_EQ(sample.stopped, "internal");
-  EXPECT_EQ(sample.rounds.at(0).verdict, "internal_error");
+  ASSERT_EQ(ending.why.size(), 2u);
+  EXPECT_NE((ending.why[0].why + ending.why[1].why).find("internal_error"), std::string::npos);
+  // It is judged again, not asked for again.
+  Run(plan);
+  EXPECT_EQ(provider.calls(), 2);
+  for (const auto& [source, count] : executor_.judged) EXPECT_EQ(count, 2) << source;
+}
+
+// A reply that may cost more than there is ends the requests of its own model only.
+TEST_F(CampaignTest, AnExpensiveModelDoesNotStopTheOthers) {
+  FakeProvider provider([](const std::string&, const model::Ask& ask) {
+    return Says(Fenced(Code(ask.round == 1 ? "visible" : "pass")));
+  });
+  provider.prices = {{"dear", 40}, {"cheap", 0.5}};
+  Plan plan = PlanFor(folder_ / "run", &provider);
+  plan.models = {Entry("dear"), Entry("cheap")};
+  plan.samples = 2;
+  plan.rounds = 2;
+  plan.budget = 5;
+  const Ending ending = Run(plan);
+  EXPECT_TRUE(ending.out_of_money);
+  EXPECT_EQ(ending.finished, 4);
+  EXPECT_DOUBLE_EQ(ending.dollars, 4);
+  ASSERT_EQ(ending.why.size(), 1u);
+  EXPECT_EQ(ending.why[0].model, "dear");
+  EXPECT_NE(ending.why[0].why.find("may cost $40.00"), std::string::npos) << ending.why[0].why;
 }
 
 TEST_F(CampaignTest, MoneyEndsRequestsAndWhatIsPaidIsJudged) {

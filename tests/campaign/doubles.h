@@ -129,7 +129,8 @@ class FakeProvider {
   std::vector<Asked1> asked;
   std::map<Asked1, std::vector<model::Message>> messages;
   std::function<void()> on_ask;
-  double dollars = 0;  // of each reply
+  double dollars = 0;                    // of each reply
+  std::map<std::string, double> prices;  // of some models' replies
   int concurrency = 2;
 
  private:
@@ -140,7 +141,8 @@ class FakeProvider {
     model::Outcome Generate(const model::Ask& ask, const Stop& stop) override {
       if (stop.requested())
         return tl::unexpected(model::Failure{model::Failure::Kind::kStopped, "stopped", 0});
-      if (!budget_.Reserve(provider_->dollars))
+      const double dollars = MostDollars(ask.messages);
+      if (!budget_.Reserve(dollars))
         return tl::unexpected(model::Failure{model::Failure::Kind::kBudget, "no money", 0});
       {
         const std::lock_guard lock(provider_->mutex_);
@@ -150,12 +152,13 @@ class FakeProvider {
       }
       if (provider_->on_ask) provider_->on_ask();
       model::Outcome outcome = provider_->answers_(name_, ask);
-      budget_.Settle(provider_->dollars, outcome ? provider_->dollars : 0);
-      if (outcome) outcome->dollars = provider_->dollars;
+      budget_.Settle(dollars, outcome ? dollars : 0);
+      if (outcome) outcome->dollars = dollars;
       return outcome;
     }
     double MostDollars(const std::vector<model::Message>&) const override {
-      return provider_->dollars;
+      const auto found = provider_->prices.find(name_);
+      return found == provider_->prices.end() ? provider_->dollars : found->second;
     }
     int concurrency() const override { return provider_->concurrency; }
 

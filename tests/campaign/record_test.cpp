@@ -92,6 +92,30 @@ TEST_F(RecordTest, EverythingComesBack) {
   EXPECT_EQ(ToJson(SettingsFrom(ToJson(SomeSettings())).value()), ToJson(SomeSettings()));
 }
 
+TEST_F(RecordTest, ARepliesBytesComeBack) {
+  std::string every;
+  for (int i = 0; i < 256; ++i) every += static_cast<char>(i);
+  for (const std::string& text : {std::string(), std::string("\0 \xe2\x82\xac", 5), every}) {
+    ReplyRecord record;
+    record.text = text;
+    record.request = every;
+    const Result<ReplyRecord> again = ReplyFrom(ToJson(record));
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->text, text);
+    EXPECT_EQ(again->request, every);
+  }
+}
+
+TEST_F(RecordTest, ARunHasABound) {
+  Settings settings = SomeSettings();
+  settings.samples = kMostSamples + 1;
+  EXPECT_FALSE(SettingsFrom(ToJson(settings)));
+  settings.samples = kMostSamples;
+  EXPECT_TRUE(SettingsFrom(ToJson(settings)));
+  settings.problems.resize(kMostChains / kMostSamples + 1);
+  EXPECT_FALSE(SettingsFrom(ToJson(settings)));
+}
+
 // Each member is needed: a file that lacks one is not read as if it were 0.
 TEST_F(RecordTest, AMemberThatIsMissingOrOfAnotherKindIsRefused) {
   const Json whole = Json::parse(ToJson(SomeRound()));
@@ -207,6 +231,14 @@ TEST_F(RecordTest, ARunIsReadAsItLies) {
   EXPECT_EQ(run->samples[0].sample, 1);
   EXPECT_EQ(run->unfinished[0].why, "ended in round 1");
   EXPECT_DOUBLE_EQ(run->dollars, 2.5);
+
+  // Cut off by a kill: perhaps charged, not known.
+  ASSERT_TRUE(WriteWhole(first / "attempts.jsonl",
+                         "{\"event\":\"begin\",\"most\":7}\n{\"event\":\"begin\",\"most\":5}\n"
+                         "{\"event\":\"end\",\"dollars\":4}\n{\"event\":\"begin\",\"most\":1}\n"));
+  EXPECT_DOUBLE_EQ(SpentInRun(folder_).known, 4);
+  EXPECT_DOUBLE_EQ(SpentInRun(folder_).perhaps, 8);
+  EXPECT_DOUBLE_EQ(LoadRun(folder_)->dollars, 4);
 
   // Attempts of an earlier process that the reply does not know of; half a line at a crash.
   ASSERT_TRUE(WriteWhole(first / "attempts.jsonl",

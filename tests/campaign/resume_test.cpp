@@ -117,10 +117,17 @@ TEST_F(ResumeTest, KilledAtAnyWriteItEndsAsIfUndisturbed) {
     const auto name = files["run.json"].find(fmt::format("\"run-{}\"", k));
     ASSERT_NE(name, std::string::npos);
     files["run.json"].replace(name, fmt::format("\"run-{}\"", k).size(), "\"whole\"");
-    EXPECT_EQ(files, expected) << "killed before writing " << written;
+    // What was received, byte by byte, is not kept for going on.
+    auto undisturbed = expected;
+    const std::set<std::string> copies = {"reply.txt", "request.json", "reply.raw"};
+    if (copies.contains(written)) {
+      const auto is_raw = [](const auto& file) { return file.first.ends_with("reply.raw"); };
+      std::erase_if(undisturbed, is_raw);
+      std::erase_if(files, is_raw);
+    }
+    EXPECT_EQ(files, undisturbed) << "killed before writing " << written;
     // Only what was under way is done again.
-    const std::set<std::string> reply = {"request.json", "reply.raw", "reply.txt", "reply.json"};
-    EXPECT_EQ(LinesOf(folder_ / "asked"), requests + (killed && reply.contains(written) ? 1 : 0))
+    EXPECT_EQ(LinesOf(folder_ / "asked"), requests + (killed && written == "reply.json" ? 1 : 0))
         << written;
     const bool judging = killed && written.size() > 64;  // judged/HASH.json
     EXPECT_EQ(LinesOf(folder_ / "judged"), judgements + (judging ? 1 : 0)) << written;
@@ -247,6 +254,31 @@ TEST_F(ResumeTest, ARunIsExtended) {
   EXPECT_EQ(Run(plan).finished, 2);
   EXPECT_EQ(FilesOf(plan.out), steps);
   EXPECT_EQ(LoadRun(plan.out)->samples.size(), 8u);
+}
+
+// What has not been answered yet is told with the rounds that there are now.
+TEST_F(ResumeTest, FeedbackFollowsAnExtension) {
+  std::atomic<bool> network = true;
+  FakeProvider provider([&](const std::string&, const model::Ask& ask) {
+    if (!network && ask.round > 1) return Fails(model::Failure::Kind::kGaveUp, "no network");
+    return Says(Fenced(Code("visible")));
+  });
+  Plan whole = PlanFor(folder_ / "whole", &provider);
+  whole.problems.resize(1);
+  whole.rounds = 3;
+  Run(whole);
+  Plan plan = whole;
+  plan.out = folder_ / "cut";
+  plan.rounds = 2;
+  network = false;
+  EXPECT_EQ(Run(plan).unfinished, 1);
+  network = true;
+  plan.rounds = 3;
+  EXPECT_EQ(Run(plan).finished, 1);
+  const auto told = [](const Plan& one) {
+    return *ReadWhole(one.out / RoundFolder("m", "allreduce_one_shot", 0, 1) / "feedback.md");
+  };
+  EXPECT_EQ(told(plan), told(whole));
 }
 
 TEST_F(ResumeTest, TwoProcessesDoNotWorkOnOneRun) {

@@ -83,6 +83,12 @@ TEST_F(RunTest, MistakesEndWithTheRemedy) {
   EXPECT_EQ(Allranks("--models nop --problems all"), 2);
   EXPECT_EQ(Allranks("--models nop --problems all --out run --samples 0"), 2);
   EXPECT_EQ(Allranks("--models nop --problems all --out run --prompt nothing"), 2);
+  EXPECT_EQ(Allranks("--models nop --problems all --out run --budget nan"), 2);
+  EXPECT_EQ(Allranks("--models nop --problems all --out run --target nan"), 2);
+  std::ofstream(folder_ / "models.toml") << "schema = 1\n[models.own]\nprotocol = \"openai-chat\"\n"
+                                            "endpoint = \"http://127.0.0.1:9/v1\"\nmodel = \"x\"\n";
+  EXPECT_EQ(Allranks("--models own --problems all --out run --budget 5"), 2);
+  EXPECT_NE(err().find("--budget"), std::string::npos) << err();
   EXPECT_FALSE(fs::exists(folder_ / "run/run.json"));
 }
 
