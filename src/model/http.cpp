@@ -173,6 +173,8 @@ HttpResponse Post(const HttpRequest& request, const Stop& stop) {
   curl_easy_setopt(easy, CURLOPT_USERAGENT, "allranks");
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+  // Balancers close what is idle for a minute: a request that meets such an end is one lost.
+  curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, 50L);
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
                    std::max<long>(1, static_cast<long>(request.connect.count())));
   curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, OnHeader);

@@ -335,13 +335,14 @@ struct FakeProvider::State {
       default:
         Took(seen, answer);
     }
-    const std::string head =
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " +
-        std::to_string(length) + "\r\n\r\n";
+    const bool last = length != sent || answer.fault == Fault::kShortLength;
+    const std::string head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" +
+                             std::string(last ? "Connection: close\r\n" : "") +
+                             "Content-Length: " + std::to_string(length) + "\r\n\r\n";
     if (!SendAll(fd, head + body.substr(0, sent))) return false;
     if (answer.fault == Fault::kStall) WaitForEnd(fd);
     if (answer.fault == Fault::kHalfReset) Reset(fd);
-    return length == sent && answer.fault != Fault::kShortLength;
+    return !last;
   }
 
   bool Stream(int fd, const Seen& seen, const Answer& answer) {
@@ -368,7 +369,7 @@ struct FakeProvider::State {
     if (lies) {
       const std::size_t length =
           answer.fault == Fault::kLongLength ? cut.size() + 1000 : cut.size() / 2;
-      head += "Content-Length: " + std::to_string(length) + "\r\n\r\n";
+      head += "Connection: close\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n";
       SendAll(fd, head + cut);
       return false;
     }
