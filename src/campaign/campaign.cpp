@@ -8,13 +8,13 @@
 //
 // What survives. Every step ends with a file that is put in place whole (base/files.h), and a step
 // whose file is there is never done again:
-//   reply.json   the reply is recorded, with what it cost: it is not asked for again;
+//   reply.json   the reply with its text and what it cost: it is not asked for again;
 //   judged/KEY   this source is judged: neither this chain nor another one judges it again;
 //   round.json   the round is over;   sample.json   the chain is over.
-// The files before each of these (reply.txt before reply.json, and so on) are written first, so the
-// presence of the last says that all are there. A process may be killed between any two: the next
-// one finds the last whole step. The only thing that is ever repeated is a request that was under
-// way.
+// What a step is made of is written before the file that ends it (source.cu, verdict.json and
+// feedback.md before round.json); copies for people come after it and are made again if they are
+// missing. A process may be killed between any two: the next one finds the last whole step. The
+// only thing that is ever repeated is a request that was under way.
 //
 // What belongs together. reply.json has the hash of all that the request was made from (model,
 // messages, sample, round, problem), round.json that and the hash of all that the judgement was

@@ -187,7 +187,7 @@ std::string Thousands(double count) {
 
 int RunCommand::DryRun(const campaign::Plan& plan) const {
   const Result<campaign::Estimate> estimate = campaign::Foresee(plan);
-  if (!estimate) return Usage(estimate.error().message);
+  if (!estimate) return Usage(report::Clean(estimate.error().message));
   if (options_.json) {
     Json rows = Json::array();
     for (const auto& row : estimate->rows)
@@ -380,7 +380,7 @@ int RunCommand::Run() const {
                       plan->budget);
     ending = campaign::Execute(*plan, executor.get(), stop, &progress);
   }
-  if (!ending) return Usage(ending.error().message);
+  if (!ending) return Usage(report::Clean(ending.error().message));
   const Result<campaign::Run> run = campaign::LoadRun(plan->out);
   if (!run) {
     fmt::print(stderr, "allranks: {}\n", run.error().message);
@@ -389,7 +389,7 @@ int RunCommand::Run() const {
   PrintEnding(*ending, *run);
   std::fflush(stdout);
   if (ending->unfinished == 0) return 0;
-  if (!ending->broken.empty()) fmt::print(stderr, "allranks: {}\n", ending->broken);
+  if (!ending->broken.empty()) fmt::print(stderr, "allranks: {}\n", report::Clean(ending->broken));
   if (ending->out_of_money) fmt::print(stderr, "The budget is spent: a larger --budget goes on.\n");
   fmt::print(stderr, "{} of {} samples are not finished. To go on:\n  {}\n", ending->unfinished,
              ending->finished + ending->unfinished, OwnCommand());
