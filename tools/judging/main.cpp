@@ -350,11 +350,11 @@ int Order(const fs::path& folder, const std::string& slug, const std::string& mu
 }
 
 // Ratios on perturbed profiles: the reference's to itself are 1, with and without what is kept, and
-// a baseline that is slower by far is slower on each of them.
+// a baseline that is slower by far is slower on each of them. Without a reference there are none.
 int BandOf(const fs::path& folder, const std::string& slug, int profiles) {
   int failures = 0;
+  const fs::path problem = kProblems / "p2p" / slug;
   const auto ratios = [&](const char* solution, std::vector<std::string> options) {
-    const auto problem = kProblems / "p2p" / slug;
     options.insert(options.end(), {"--band", std::to_string(profiles)});
     const Json json =
         Parse(End(Start(JudgeCommand(problem, problem / solution, options), folder, 0)));
@@ -377,6 +377,17 @@ int BandOf(const fs::path& folder, const std::string& slug, int profiles) {
   for (const double ratio : slower) failures += ratio > 0 && ratio < 1 ? 0 : 1;
   // They are different machines.
   failures += std::set<double>(slower.begin(), slower.end()).size() == ones.size() ? 0 : 1;
+
+  const fs::path sealed = folder / "p2p" / slug;
+  fs::create_directories(sealed.parent_path());
+  fs::copy(problem, sealed, fs::copy_options::recursive);
+  fs::remove(sealed / "reference.cu");
+  const Json json = Parse(
+      End(Start(JudgeCommand(sealed, sealed / "baseline.cu", {"--band", std::to_string(profiles)}),
+                folder, 0)));
+  const bool none = json["pass"].get<bool>() && json["band"].is_null();
+  fmt::print("without a reference: {}\n", json["band"].dump());
+  failures += none ? 0 : 1;
   return failures == 0 ? 0 : 1;
 }
 
