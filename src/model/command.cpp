@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <ctime>
 
 #include "base/files.h"
 #include "judge/scratch.h"
+#include "model/attempts.h"
 #include "model/check_box.h"
 #include "model/confined.h"
 #include "model/local_models.h"
@@ -31,17 +31,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kLargestUsage = 64 << 10;
 constexpr std::size_t kShownErrors = 2000;
-
-std::string TimeOfDay() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  const time_t seconds = static_cast<time_t>(ms / 1000);
-  tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  return fmt::format("{}.{:03}Z", text, ms % 1000);
-}
 
 std::string PromptFile(const Ask& ask) {
   std::string all;
@@ -108,9 +97,9 @@ class Command : public Model {
       return Failed(Failure::Kind::kRequest, "a command answers problems only");
     if (!budget_.Reserve(0)) return Failed(Failure::Kind::kBudget, "the budget is spent");
     if (listener_ != nullptr) listener_->OnAttempt(entry_.name);
-    if (auto noted = Note(ask, fmt::format(R"({{"event":"begin","attempt":1,"time":"{}",)"
-                                           R"("model":{}}})",
-                                           TimeOfDay(), Quoted(entry_.name)));
+    if (auto noted = NoteAttempt(ask, fmt::format(R"({{"event":"begin","attempt":1,"time":"{}",)"
+                                                  R"("model":{}}})",
+                                                  TimeOfDay(), Quoted(entry_.name)));
         !noted)
       return Failed(Failure::Kind::kOurs, noted.error().message);
     Outcome outcome = Redacted(Run(ask, stop));
@@ -121,8 +110,8 @@ class Command : public Model {
         R"({{"event":"end","attempt":1,"time":"{}","outcome":"{}","error":{},"dollars":{}}})",
         TimeOfDay(), outcome ? "reply" : (stopped ? "stopped" : "failed"),
         Quoted(outcome ? "" : outcome.error().message), dollars);
-    if (auto noted = Note(ask, line); !noted && outcome)
-      return Failed(Failure::Kind::kOurs, noted.error().message, dollars);
+    // An answer is not thrown away for a line: whoever keeps it will meet the same disk.
+    (void)NoteAttempt(ask, line);
     return outcome;
   }
 
@@ -130,10 +119,6 @@ class Command : public Model {
   int concurrency() const override { return entry_.concurrency; }
 
  private:
-  static Status Note(const Ask& ask, const std::string& line) {
-    return ask.folder.empty() ? Ok() : AppendLine(ask.folder / "attempts.jsonl", line);
-  }
-
   // A command has the environment's keys, and may print them.
   Outcome Redacted(Outcome outcome) const {
     if (!outcome) {

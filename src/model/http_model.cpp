@@ -20,12 +20,11 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <utility>
 
-#include "base/files.h"
+#include "model/attempts.h"
 #include "model/http.h"
 #include "model/limit.h"
 #include "model/protocol.h"
@@ -48,17 +47,6 @@ std::string HashOf(const std::string& bytes) {
   std::string text;
   for (const unsigned char byte : digest) text += fmt::format("{:02x}", byte);
   return text;
-}
-
-std::string TimeOfDay() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  const time_t seconds = static_cast<time_t>(ms / 1000);
-  tm parts{};
-  gmtime_r(&seconds, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900,
-                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-                     ms % 1000);
 }
 
 double Unit() {
@@ -144,9 +132,7 @@ bool HttpModel::SetAside(double dollars, const Stop& stop) {
 }
 
 Status HttpModel::Record(const Ask& ask, const OrderedJson& line) const {
-  if (ask.folder.empty()) return Ok();
-  return AppendLine(ask.folder / "attempts.jsonl",
-                    line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
+  return NoteAttempt(ask, line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
 Attempt HttpModel::Send(const std::string& body, const Ask& ask, double most,
