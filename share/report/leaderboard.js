@@ -1,6 +1,6 @@
 // The leaderboard, its filters, the list of problems and the plots.
 const chosen = { category: '', level: '', library: '', open: false };
-const boardSort = { key: 'score', down: true };
+const boardSort = { key: 'strict', down: true };
 const valuesOf = (dimension) => [...new Set(D.problems.map((p) => p[dimension]))].filter(Boolean).sort((a, b) => {
   const order = ['easy', 'medium', 'hard'];
   return order.indexOf(a) - order.indexOf(b) || a.localeCompare(b);
@@ -31,8 +31,8 @@ function board() {
       h('span', { class: 'rank', title: `Rank group ${r.m.group}: of models in one group none is better beyond doubt` }, r.m.group), ' ',
       h('span', { class: 'name' }, modelLink(r.i)),
       r.m.open ? [' ', h('span', { class: 'tag', title: 'open weights' }, 'open')] : null] },
-    bar('score', 'Score\u00a0%', 'Mean over all problems of strict pass × min(1, fraction of the roofline), round 1; 95 % interval'),
     bar('strict', 'Strict\u00a0pass@1\u00a0%', 'Right in round 1, without a finding; 95 % interval'),
+    bar('score', 'Score\u00a0%', 'Mean over all problems of strict pass × min(1, fraction of the roofline), round 1; 95 % interval'),
     rate('within', `Pass in\u00a0≤\u00a0${rounds}\u00a0%`, `Strict pass in any of up to ${rounds} rounds`),
     rate('score_within', `Score in\u00a0≤\u00a0${rounds}\u00a0%`, `Score of the best of up to ${rounds} rounds`),
     !D.models.some((m) => m.price || m.dollars) ? null : { ...plainNumber('dollars', 'Price', 'Of all replies of finished samples', (r) => (r.m.price || r.m.dollars ? r.m.dollars : null), dollars), up: true },
@@ -45,7 +45,7 @@ function board() {
     D.models.some((m) => m.unsupported > 0) ? plainNumber('strictest', 'Score if\u00a0unsupported fails\u00a0%', 'The score over all problems with unsupported taken for a failure', (r) => (r.f === r.m.all ? r.m.score_if_unsupported_fails : null), percent) : null,
   ].filter(Boolean);
   const rows = D.models.map((m, i) => ({ m, i, f: figuresOf(m, i) })).filter((r) => !chosen.open || r.m.open);
-  const grouped = (row, before, key) => (key === 'score' && before && before.m.group !== row.m.group ? 'group-start' : null);
+  const grouped = (row, before, key) => (key === 'strict' && before && before.m.group !== row.m.group ? 'group-start' : null);
   return sortable({ columns, rows, keep: boardSort, label: 'Leaderboard', rowClass: grouped });
 }
 

@@ -228,7 +228,7 @@ Result<Summary> Summarise(const std::vector<campaign::Run>& runs, const Options&
   Label(&works);
   const auto key = [&](const Work& work) {
     const Figures& all = work.summary.all;
-    return std::tuple(profiles.at(work.profile), -all.score.value, -all.strict_pass.value,
+    return std::tuple(profiles.at(work.profile), -all.strict_pass.value, -all.score.value,
                       work.summary.label);
   };
   std::sort(works.begin(), works.end(),
@@ -238,8 +238,12 @@ Result<Summary> Summarise(const std::vector<campaign::Run>& runs, const Options&
     for (std::size_t b = a + 1; b < works.size(); ++b) {
       if (works[a].profile != works[b].profile) continue;
       summary.pairs.push_back(PairOf(works[a], works[b], bootstrap));
-      if (summary.pairs.back().score.low > 0) ++works[b].summary.rank_group;
-      if (summary.pairs.back().score.high < 0) ++works[a].summary.rank_group;
+      const Pair& pair = summary.pairs.back();
+      // Being right counts first; speed decides where that does not.
+      const bool decided = pair.strict_pass.low > 0 || pair.strict_pass.high < 0;
+      const Interval& difference = decided ? pair.strict_pass : pair.score;
+      if (difference.low > 0) ++works[b].summary.rank_group;
+      if (difference.high < 0) ++works[a].summary.rank_group;
     }
   }
   summary.problems = ProblemsOf(runs, works, options);

@@ -96,7 +96,7 @@ struct ProblemSummary {
 struct Summary {
   Options options;
   std::vector<campaign::Settings> runs;
-  std::vector<ModelSummary> models;  // best first: score, then strict pass; by profile if several
+  std::vector<ModelSummary> models;  // best first: strict pass, then score; by profile if several
   std::vector<Pair> pairs;
   std::vector<ProblemSummary> problems;
   double dollars = 0;              // all that the runs say

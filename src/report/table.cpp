@@ -136,7 +136,7 @@ std::string ToTable(const Summary& summary) {
     };
     TextTable table;
     table.left = "b";
-    table.rows.push_back({"group", "model", "score %", "strict pass %", "within rounds %",
+    table.rows.push_back({"group", "model", "strict pass %", "score %", "within rounds %",
                           "GM speedup", "$/problem", "problems", "left out"});
     if (unsupported) table.rows.back().emplace_back("score % if unsupported fails");
     std::size_t m = first;
@@ -146,7 +146,7 @@ std::string ToTable(const Summary& summary) {
       const bool known = all.problems > 0;
       table.rows.push_back(
           {std::to_string(model.rank_group), Shown(model.label, kName),
-           known ? percent(all.score) : "-", known ? percent(all.strict_pass) : "-",
+           known ? percent(all.strict_pass) : "-", known ? percent(all.score) : "-",
            known ? percent(all.pass_within) : "-",
            all.gm_speedup ? fmt::format("{:.2f}", *all.gm_speedup) : "-",
            dollars(model.dollars_per_problem), std::to_string(all.problems),
@@ -161,12 +161,14 @@ std::string ToTable(const Summary& summary) {
     first = m;
   }
   if (summary.models.empty()) out += "No models.\n";
-  out += "\n" + Wrapped(
-                    "Best first, 95 % intervals by bootstrap over families. A group is 1 + the "
-                    "number of models whose score is better beyond doubt (paired, 95 %); within a "
-                    "group the order means nothing. Left out: samples that are unfinished, "
-                    "unsupported or internal_error.",
-                    100, "");
+  out +=
+      "\n" + Wrapped(
+                 "Best first, 95 % intervals by bootstrap over families. A group is 1 + the "
+                 "number of models that are better beyond doubt (paired, 95 %) by strict pass or, "
+                 "where that does not decide, by score; within a group the order means "
+                 "nothing. Left out: samples that are unfinished, "
+                 "unsupported or internal_error.",
+                 100, "");
   for (const std::string& sentence : summary.times) out += Wrapped(sentence, 100, "");
   for (const std::string& note : summary.notes) out += Wrapped("Note: " + note, 100, "");
   return out;

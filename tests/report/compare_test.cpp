@@ -102,6 +102,23 @@ TEST(Compare, AFamilyCountsAsOne) {
   EXPECT_LT(summary.pairs[0].score.low, 0);
 }
 
+// Being right counts first; speed orders those who are equally right.
+TEST(Compare, RanksByStrictPassThenByScore) {
+  const std::vector<int> all(60, 2);
+  std::vector<int> half(60, 0);
+  for (std::size_t p = 0; p < 60; p += 2) half[p] = 2;
+  const Summary summary = *Summarise({RunWith("a", "quick half", half, 1.0),
+                                      RunWith("b", "slow", all, 0.2), RunWith("c", "quick", all)},
+                                     {});
+  ASSERT_EQ(summary.models.size(), 3u);
+  EXPECT_EQ(summary.models[0].label, "quick");
+  EXPECT_EQ(summary.models[0].rank_group, 1);
+  EXPECT_EQ(summary.models[1].label, "slow");
+  EXPECT_EQ(summary.models[1].rank_group, 2);
+  EXPECT_EQ(summary.models[2].label, "quick half");  // although its score is higher
+  EXPECT_EQ(summary.models[2].rank_group, 3);
+}
+
 TEST(Compare, PairsModelsByNameOrAsTold) {
   campaign::Run a = RunWith("a", "m", {2, 0}), b = RunWith("b", "n", {2, 2});
   EXPECT_EQ(Compare(a, b, {}, {})->pairs[0].model_b, "n");  // the only one of each

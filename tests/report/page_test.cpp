@@ -434,7 +434,7 @@ async function look(name, address, act) {
 }
 async function clicks(note, d, names) {
   const head = (label) => [...d.querySelectorAll('th')].find((th) => th.textContent.startsWith(label));
-  note.sort = head('Score').getAttribute('aria-sort');
+  note.sort = head('Strict').getAttribute('aria-sort');
   head('Model').querySelector('button').click();
   note.by_name = names();
   note.name_sort = head('Model').getAttribute('aria-sort');
