@@ -79,10 +79,17 @@ function(allranks_precompile_shared kind target)
   endif()
 endfunction()
 
-# allranks_common_headers(target): for a library or program that has no header of its own that nearly
-# all of its sources start with.
+# allranks_common_headers(target [UNOPTIMIZED]): for a library or program that has no header of its own
+# that nearly all of its sources start with. UNOPTIMIZED: its code is not where time goes, so quick builds
+# leave the optimiser out.
 function(allranks_common_headers target)
   get_target_property(kind ${target} TYPE)
+  if("UNOPTIMIZED" IN_LIST ARGN)
+    string(APPEND kind _UNOPTIMIZED)
+    if(ALLRANKS_PCH)
+      target_compile_options(${target} PRIVATE -O0)
+    endif()
+  endif()
   allranks_precompile_shared(${kind} ${target} <fmt/format.h> <algorithm> <filesystem> <functional>
                              <map> <memory> <optional> <string> <vector>
                              "${PROJECT_SOURCE_DIR}/src/base/result.h")
