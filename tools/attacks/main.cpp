@@ -170,7 +170,7 @@ std::string Table(const std::vector<Attack>& attacks) {
 struct Options {
   std::vector<std::string> only;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
-  std::size_t every = 1;
+  std::size_t every = 1, first = 0;
   bool write = false, check = false, times = false;
 };
 
@@ -264,6 +264,7 @@ int Main(int argc, char** argv) {
   app.add_option("name", options.only, "only these");
   app.add_option("--jobs", options.jobs, "side by side");
   app.add_option("--every", options.every, "only every N-th")->check(CLI::PositiveNumber);
+  app.add_option("--first", options.first, "of these, the first one's place, from 0");
   app.add_flag("--write", options.write, "write the table of docs/trust.md");
   app.add_flag("--check", options.check, "fail if that table is old; like --write, judges nothing");
   app.add_flag("--times", options.times, "one line for each");
@@ -288,12 +289,12 @@ int Main(int argc, char** argv) {
     attacks->push_back(huge);
   }
   if (options.write || options.check) return WriteOrCheck(options.write, *attacks) ? 0 : 1;
-  for (std::size_t i = 0; options.every > 1 && i < attacks->size(); ++i) {
-    // Erasing the ones in between leaves every N-th.
-    const auto from = attacks->begin() + static_cast<std::ptrdiff_t>(i) + 1;
-    const auto count = std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(options.every) - 1,
-                                                attacks->end() - from);
-    attacks->erase(from, from + count);
+  if (options.every > 1) {
+    auto& all = *attacks;
+    std::size_t kept = 0;
+    for (std::size_t i = options.first; i < all.size(); i += options.every, ++kept)
+      if (i != kept) all[kept] = std::move(all[i]);
+    all.resize(kept);
   }
   // The judge's own files, too, so that what it leaves is seen.
   std::string folder = fs::temp_directory_path() / "attacks-XXXXXX";
