@@ -163,10 +163,16 @@ class CaseList {
   Json json_ = Json::array();
 };
 
+std::vector<std::filesystem::path> FoldersOf(const std::vector<campaign::Run>& runs) {
+  std::vector<std::filesystem::path> folders;
+  for (const campaign::Run& run : runs) folders.push_back(run.folder);
+  return folders;
+}
+
 class DataMaker {
  public:
   DataMaker(const Summary& summary, const std::vector<Run>& runs, std::size_t text_budget)
-      : summary_(summary), runs_(runs), texts_(text_budget) {}
+      : summary_(summary), runs_(runs), texts_(text_budget, FoldersOf(runs)) {}
   Json Make(const std::vector<Drawing>& drawings);
 
  private:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
 
@@ -24,6 +25,23 @@ std::size_t Cost(const std::string& text) {
 }
 
 }  // namespace
+
+PageTexts::PageTexts(std::size_t budget, const std::vector<std::filesystem::path>& roots)
+    : budget_(budget) {
+  std::error_code error;
+  for (const std::filesystem::path& root : roots) {
+    std::filesystem::path real = std::filesystem::canonical(root, error);
+    if (!error) roots_.push_back(std::move(real));
+  }
+}
+
+bool PageTexts::Inside(const std::filesystem::path& path) const {
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(path, error);
+  return !error && std::any_of(roots_.begin(), roots_.end(), [&](const auto& root) {
+    return std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first == root.end();
+  });
+}
 
 int PageTexts::WantFile(Weight weight, std::filesystem::path path, std::size_t limit) {
   wanted_.push_back({weight, std::move(path), "", limit});
@@ -53,7 +71,8 @@ std::vector<PageTexts::Text> PageTexts::Take() const {
       continue;
     }
     std::string whole = wanted.text;
-    if (!wanted.path.empty()) whole = ReadWhole(wanted.path, kLargestFile).value_or("");
+    if (!wanted.path.empty() && Inside(wanted.path))
+      whole = ReadWhole(wanted.path, kLargestFile).value_or("");
     if (wanted.path.filename() == "prompt.json") whole = ReadableMessages(whole);
     text.text = problem::Shortened(whole, wanted.limit);
     if (text.text.empty()) continue;

@@ -14,7 +14,9 @@ enum class Weight { kProblem, kExtreme, kPrompt, kBest, kWords, kWorst, kRound, 
 
 class PageTexts {
  public:
-  explicit PageTexts(std::size_t budget) : budget_(budget) {}
+  // `roots`: the folders of the runs. A page is handed around, and a run may come from others: a
+  // link in it that leads out of these is not followed, whatever it points at.
+  PageTexts(std::size_t budget, const std::vector<std::filesystem::path>& roots);
 
   // The number that the page knows the text by. A longer text than `limit` is shortened.
   int WantFile(Weight weight, std::filesystem::path path, std::size_t limit);
@@ -36,7 +38,10 @@ class PageTexts {
     std::string text;
     std::size_t limit;
   };
+  bool Inside(const std::filesystem::path& path) const;
+
   std::size_t budget_;
+  std::vector<std::filesystem::path> roots_;  // without links
   std::vector<Wanted> wanted_;
 };
 

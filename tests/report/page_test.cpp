@@ -224,7 +224,7 @@ TEST(Page, TextsOfProblemsThatAreNotPublicStayOut) {
 }
 
 TEST(Page, TextsWithinABudgetAreThoseThatMatterMost) {
-  PageTexts texts(3000);
+  PageTexts texts(3000, {});
   const int other = texts.WantText(Weight::kOther, std::string(500, 'o'), 1000);
   const int long_one = texts.WantText(Weight::kRound, std::string(2800, 'r'), 4000);
   const int best = texts.WantText(Weight::kBest, std::string(400, 'b'), 1000);
@@ -242,6 +242,21 @@ TEST(Page, TextsWithinABudgetAreThoseThatMatterMost) {
   EXPECT_EQ(taken[static_cast<std::size_t>(same)].same, problem);
   EXPECT_EQ(kind(none), Kind::kText);
   EXPECT_EQ(taken[static_cast<std::size_t>(none)].text, "");
+}
+
+TEST(Page, LinksThatLeadOutOfARunAreNotFollowed) {
+  const Folder folder;
+  std::filesystem::create_directories(folder.path() / "run");
+  ASSERT_TRUE(WriteWhole(folder.path() / "secret", "a key"));
+  ASSERT_TRUE(WriteWhole(folder.path() / "run/own", "own"));
+  std::filesystem::create_symlink("../secret", folder.path() / "run/out");
+  std::filesystem::create_symlink("own", folder.path() / "run/in");
+  PageTexts texts(3000, {folder.path() / "run"});
+  const int out = texts.WantFile(Weight::kProblem, folder.path() / "run/out", 1000);
+  const int in = texts.WantFile(Weight::kProblem, folder.path() / "run/in", 1000);
+  const std::vector<PageTexts::Text> taken = texts.Take();
+  EXPECT_EQ(taken[static_cast<std::size_t>(out)].text, "");
+  EXPECT_EQ(taken[static_cast<std::size_t>(in)].text, "own");
 }
 
 TEST(Page, StaysBelowFiveMegabytesForABigRun) {
