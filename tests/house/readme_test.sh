@@ -81,14 +81,17 @@ lint() {
 
 run() {
   local kind=$1 seconds=$2 build=$3 nvcc=$4 place command expected output code begin
-  mkdir -p "$build/runs" "$build/images"
+  # A run of an earlier build cannot go on.
+  local runs=$build/runs-$mode
+  rm -rf "$runs"
+  mkdir -p "$runs" "$build/images"
   PATH=$(dirname "$nvcc"):$PATH
   while IFS=$'\t' read -r place command; do
     expected=0
     [[ $command =~ \#\ exits\ with\ ([0-9]+)$ ]] && expected=${BASH_REMATCH[1]}
     begin=$SECONDS
     command=${command//build\/release/$build}
-    command=${command// runs\// $build/runs/}
+    command=${command// runs\// $runs/}
     command=${command// docs\/images/ $build/images}
     output=$(timeout "$seconds" bash -c "$command" 2>&1 </dev/null)
     code=$?
