@@ -16,18 +16,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLongestText = 2000;
 
-const char* NameOf(problem::Split split) {
-  switch (split) {
-    case problem::Split::kPublic:
-      return "public";
-    case problem::Split::kSealed:
-      return "sealed";
-    case problem::Split::kPrivate:
-      return "private";
-  }
-  return "?";
-}
-
 // A file that is not there differs from an empty one.
 std::string Content(const std::filesystem::path& file) {
   const Result<std::string> text = ReadWhole(file);
@@ -98,7 +86,7 @@ ProblemFacts FactsOf(const problem::Problem& problem) {
   facts.level = problem.level;
   facts.library = problem.library;
   facts.family = problem.family;
-  facts.split = NameOf(problem.split);
+  facts.split = problem::NameOf(problem.split);
   facts.parallelism = problem.parallelism;
   const std::filesystem::path& folder = problem.folder;
   facts.hash = judge::HashOf({Content(folder / "statement.md"), Content(folder / "template.cu"),

@@ -51,32 +51,6 @@ That of check has version, problems[]: slug, ok, faults[], lock, mutants{written
   items[] (name, expected, needs_checker, verdict, ok, text, score, cpu_s),
   timed[] (case, isolated_ns, call_ns, roofline_ns))";
 
-const char* NameOf(problem::Window window) {
-  switch (window) {
-    case problem::Window::kGraph:
-      return "graph";
-    case problem::Window::kStream:
-      return "stream";
-    case problem::Window::kHost:
-      return "host";
-    case problem::Window::kQuery:
-      return "query";
-  }
-  return "";
-}
-
-const char* NameOf(problem::Split split) {
-  switch (split) {
-    case problem::Split::kPublic:
-      return "public";
-    case problem::Split::kSealed:
-      return "sealed";
-    case problem::Split::kPrivate:
-      return "private";
-  }
-  return "";
-}
-
 std::size_t CasesOf(const Problem& problem, problem::Case::Kind kind) {
   return static_cast<std::size_t>(
       std::count_if(problem.cases.begin(), problem.cases.end(),
@@ -244,7 +218,8 @@ int ProblemsList(const ProblemsOptions& options) {
     const std::size_t timed = CasesOf(one, problem::Case::Kind::kTimed);
     if (!options.json) {
       fmt::print("{:<{}}  {:<10}  {:<6}  {:<6}  {:>2} timed  {:>2} mutants  {}\n", one.slug, width,
-                 one.category, one.level, NameOf(one.window), timed, one.mutants.size(), one.title);
+                 one.category, one.level, problem::NameOf(one.window), timed, one.mutants.size(),
+                 one.title);
       continue;
     }
     all["problems"].push_back({{"slug", one.slug},
@@ -253,8 +228,8 @@ int ProblemsList(const ProblemsOptions& options) {
                                {"library", one.library},
                                {"family", one.family},
                                {"title", one.title},
-                               {"split", NameOf(one.split)},
-                               {"window", NameOf(one.window)},
+                               {"split", problem::NameOf(one.split)},
+                               {"window", problem::NameOf(one.window)},
                                {"folder", one.folder.string()},
                                {"timed", timed},
                                {"visible", CasesOf(one, problem::Case::Kind::kVisible)},
@@ -284,10 +259,10 @@ int ProblemsShow(const ProblemsOptions& options) {
   }
   fmt::print("{}: {}\n", problem->slug, problem->title);
   fmt::print("{}, {}, {}, family {}, {}\n", problem->category, problem->level, problem->library,
-             problem->family, NameOf(problem->split));
+             problem->family, problem::NameOf(problem->split));
   if (!problem->origin.empty()) fmt::print("{}\n", problem->origin);
   fmt::print("window {}, {} calls back to back; may use {}; payload only over {}{}{}\n",
-             NameOf(problem->window), problem->burst, Joined(problem->allow),
+             problem::NameOf(problem->window), problem->burst, Joined(problem->allow),
              Joined(problem->links),
              problem->max_ctas > 0 ? fmt::format("; at most {} CTAs", problem->max_ctas) : "",
              problem->setup ? "; has a setup" : "");

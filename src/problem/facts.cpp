@@ -33,11 +33,6 @@ std::string Quoted(const std::vector<std::string>& names) {
   return text;
 }
 
-const char* NameOf(Window window) {
-  constexpr const char* kNames[] = {"graph", "stream", "host", "query"};
-  return kNames[static_cast<std::size_t>(window)];
-}
-
 // problem.h without the lines that only hold the compiler to our layout.
 std::string HeaderOf(const Problem& problem) {
   std::istringstream lines(RenderHeader(problem));

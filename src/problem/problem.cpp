@@ -378,6 +378,9 @@ std::int64_t Product(const Tensor& tensor, const Values& values) {
 
 }  // namespace
 
+const char* NameOf(Window window) { return kWindows[static_cast<std::size_t>(window)].c_str(); }
+const char* NameOf(Split split) { return kSplits[static_cast<std::size_t>(split)].c_str(); }
+
 const std::vector<std::string>& Verdicts() {
   static const std::vector<std::string> kNames = {
       "pass",          "wrong_result",     "race",

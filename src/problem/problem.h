@@ -22,6 +22,9 @@ namespace allranks::problem {
 
 enum class Window { kGraph, kStream, kHost, kQuery };
 enum class Split { kPublic, kSealed, kPrivate };
+// As problem.toml writes them.
+const char* NameOf(Window window);  // graph stream host query
+const char* NameOf(Split split);    // public sealed private
 
 // How the judge fills an input.
 struct Draw {
