@@ -1,0 +1,35 @@
+// The checker of a machine, for those who use it. A Machine made with MachineOptions::observer
+// "check" is one of these, too (dynamic_cast); MachineOptions::seed is its first schedule.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "node/finding.h"
+#include "node/ids.h"
+
+namespace allranks::node {
+
+class Checking {
+ public:
+  virtual ~Checking() = default;
+
+  // Whether what happens from now on is checked. Only while no work is unfinished; what was known
+  // of memory before is forgotten.
+  virtual void SetChecking(bool on) = 0;
+  // 0: strong loads return the newest value and nothing is perturbed. Else a strong load may return
+  // any value that coherence and causality permit, blocks begin and waits end a little late; the
+  // seed says which. Only while no work is unfinished.
+  virtual void SetSchedule(std::uint64_t seed) = 0;
+  // What has been found since the last call, in the order of first occurrence.
+  virtual std::vector<Finding> TakeFindings() = 0;
+
+  // Order between hosts. A process's host code is one thread to the checker: it knows of the work
+  // that it has waited for. Here it meets the others: it learns what those know that have met
+  // before, and tells them what it knows.
+  virtual void HostMeets(ProcessId process) = 0;
+  // All hosts know everything that has happened so far.
+  virtual void HostsMeet() = 0;
+};
+
+}  // namespace allranks::node

@@ -1,0 +1,69 @@
+// Names and text of findings; see finding.h.
+#include "node/finding.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace allranks::node {
+namespace {
+
+using Kind = Finding::Kind;
+using Class = FindingClass;
+
+struct Row {
+  const char* name;
+  FindingClass of;
+};
+
+constexpr std::array<Row, 14> kRows = {{
+    {"race", Class::kRace},
+    {"scope", Class::kRace},
+    {"proxy", Class::kRace},
+    {"portability", Class::kPortability},
+    {"uninitialised", Class::kMemory},
+    {"out_of_bounds", Class::kMemory},
+    {"use_after_free", Class::kMemory},
+    {"not_mapped", Class::kMemory},
+    {"misaligned", Class::kMemory},
+    {"leak", Class::kLeak},
+    {"barrier", Class::kSynchronisation},
+    {"mbarrier", Class::kSynchronisation},
+    {"warp_mask", Class::kSynchronisation},
+    {"weak_spin", Class::kSynchronisation},
+}};
+
+const Row& RowOf(Kind kind) { return kRows[static_cast<std::size_t>(kind)]; }
+
+std::string Describe(const FindingAccess& access) {
+  std::string line = access.what;
+  if (!access.form.empty()) line += fmt::format(" ({})", access.form);
+  if (access.bytes != 0) line += fmt::format(" of {} bytes", access.bytes);
+  if (!access.object.empty()) line += fmt::format(" at {} + {}", access.object, access.offset);
+  if (access.rank >= 0) line += fmt::format(", rank {}", access.rank);
+  if (access.device >= 0) line += fmt::format(", device {}", access.device);
+  if (!access.kernel.empty()) {
+    line += fmt::format(", {}, block ({},{},{}), thread {}", access.kernel, access.block.x,
+                        access.block.y, access.block.z, access.thread);
+  }
+  if (!access.file.empty()) line += fmt::format(", {}:{}", access.file, access.line);
+  if (!access.inlined_at.empty()) line += fmt::format(" (inlined at {})", access.inlined_at);
+  return line;
+}
+
+}  // namespace
+
+const char* NameOf(Kind kind) { return RowOf(kind).name; }
+
+FindingClass ClassOf(Kind kind) { return RowOf(kind).of; }
+
+std::string Describe(const Finding& finding) {
+  std::string text = fmt::format("{}: {}\n", NameOf(finding.kind), finding.text);
+  for (const FindingAccess& access : finding.accesses) text += "  " + Describe(access) + "\n";
+  if (!finding.missing.empty()) text += "  missing: " + finding.missing + "\n";
+  if (!finding.advice.empty()) text += "  remedy:  " + finding.advice + "\n";
+  if (finding.count > 1) text += fmt::format("  seen {} times\n", finding.count);
+  return text;
+}
+
+}  // namespace allranks::node

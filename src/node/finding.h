@@ -1,0 +1,69 @@
+// What the checker says about a program: one finding per place in its source, however often it
+// happens. node/checking.h hands them out; server/report.h and judge/report.h print them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "node/machine.h"
+#include "node/time.h"
+
+namespace allranks::node {
+
+// One of the accesses that a finding is about.
+struct FindingAccess {
+  std::string what;  // "load", "store", "atomic", "copy", "bulk copy", "host", "judge", ...
+  std::string form;  // "st.relaxed.sys.u32"; empty: no instruction
+  int rank = -1;     // -1: the node itself
+  int device = -1;   // machine-wide; -1: a host
+  std::string kernel;
+  Dim3 block{0, 0, 0};
+  std::uint32_t thread = 0;  // linear within the block
+  std::string file;          // empty: not known
+  int line = 0;
+  std::string inlined_at;  // "a.cu:12, b.cu:40"
+  std::string object;      // "device 1 allocation#7"
+  std::uint64_t offset = 0;
+  std::uint32_t bytes = 0;
+  bool write = false;
+  Time time = 0;
+};
+
+struct Finding {
+  enum class Kind : std::uint8_t {
+    kRace,           // a conflict that nothing orders
+    kScope,          // the same, of strong operations whose scopes leave each other out
+    kProxy,          // the same, for want of a fence between proxies
+    kPortability,    // relies on more than PTX promises; not counted against a program
+    kUninitialised,  // a read of bytes that nobody has written
+    kOutOfBounds,    // this and the next three are faults, too
+    kUseAfterFree,
+    kNotMapped,  // memory of a peer or of a handle that is not open here
+    kMisaligned,
+    kLeak,      // memory that is left when its process ends
+    kBarrier,   // a barrier reached in part, or with counts that do not fit
+    kMbarrier,  // more arrivals than a phase waits for, use before init, a phase overrun
+    kWarpMask,  // lanes that name masks which do not fit together
+    kWeakSpin,  // a loop that waits by weak loads
+  };
+  Kind kind = Kind::kRace;
+  std::string text;                     // what happened, in a sentence
+  std::string missing;                  // what order there is not; may be empty
+  std::string advice;                   // what would create it; may be empty
+  std::vector<FindingAccess> accesses;  // the later one first; at least one
+  std::uint64_t count = 1;              // how often
+  std::uint64_t schedule = 0;           // the seed under which it was seen first
+};
+
+// "race", "scope", ... as documents and JSON name them.
+const char* NameOf(Finding::Kind kind);
+
+// How a finding counts: kPortability against nobody, kLeak only in its own count.
+enum class FindingClass : std::uint8_t { kRace, kMemory, kSynchronisation, kPortability, kLeak };
+FindingClass ClassOf(Finding::Kind kind);
+
+// Several lines for a person: text, both accesses with their places, missing, advice.
+std::string Describe(const Finding& finding);
+
+}  // namespace allranks::node
