@@ -11,6 +11,7 @@
 
 #include "node/async_internal.h"
 #include "node/bulk.h"
+#include "node/check/checker.h"
 #include "node/cluster.h"
 #include "node/mbarrier.h"
 #include "node/tensor_copy.h"
@@ -100,9 +101,13 @@ Next Copy(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
           if (!world.InL2(*last, last_line)) ++reach.missed;
         }
       }
+      if (world.checker != nullptr)
+        world.checker->CopyReads(path, l, {}, *from.object, from.offset, size);
       std::memcpy(piece.bytes, from.data(), size);
       world.stats.kernels[cta.launch->record].bytes_read += size;
     }
+    if (world.checker != nullptr)
+      world.checker->CopyWrites(path, l, {}, cta.shared_object, to.offset, a.bytes);
     landing->pieces.push_back(piece);
   }
   charge();
@@ -132,6 +137,7 @@ Next CopyArrive(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes)
   struct Arrival {
     std::uint32_t offset = 0, count = 0;
     Time at = 0;
+    std::vector<check::ClockRef> done;  // for the checker
   };
   std::vector<Arrival> arrivals;
   Cta& cta = *path.warp->cta;
@@ -156,17 +162,19 @@ Next CopyArrive(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes)
     const auto same = std::find_if(arrivals.begin(), arrivals.end(), [&](const Arrival& arrival) {
       return arrival.offset == place.offset && arrival.at == at;
     });
-    if (same != arrivals.end()) {
-      ++same->count;
-    } else {
-      arrivals.push_back({place.offset, 1, at});
-    }
+    Arrival& arrival = same != arrivals.end() ? *same : arrivals.emplace_back();
+    arrival.offset = place.offset;
+    ++arrival.count;
+    arrival.at = at;
+    if (world.checker != nullptr) arrival.done.push_back(world.checker->CopyDone(path, l, {}));
   }
   for (const Arrival& arrival : arrivals) {
     world.schedule(arrival.at, [&world, &cta, number = cta.number, arrival, pc = path.pc] {
       if (!StillThere(&cta, number)) return;
       MbarrierChange change;
       change.arrive = arrival.count;
+      for (const check::ClockRef& done : arrival.done)
+        world.checker->MbarrierCompletes(cta, arrival.offset, done);
       const std::string wrong =
           ChangeMbarrier(world, cta, arrival.offset, change, world.now, world.now);
       if (!wrong.empty()) FaultLater(world, cta, pc, wrong);
@@ -322,11 +330,16 @@ World::AsyncNext World::Async(Path& path, const Op& op, std::uint32_t lanes) {
     case What::kCopy:
       return Copy(*this, path, a, lanes);
     case What::kCopyCommit:
+      if (checker != nullptr) checker->GroupCommits(path, lanes, false);
       Commit(path, lanes);
       return Next::kGo;
     case What::kCopyWait:
-    case What::kBulkWait:
-      return Next::kGo;  // the clock has come to AsyncGoal
+    case What::kBulkWait:  // the clock has come to AsyncGoal
+      if (checker != nullptr) {
+        const bool bulk = a.what == What::kBulkWait;
+        checker->GroupWaits(path, lanes, bulk, a.pending, !bulk && a.read, bulk && a.read);
+      }
+      return Next::kGo;
     case What::kCopyArrive:
       return CopyArrive(*this, path, a, lanes);
     case What::kBulkCopy:

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "node/check/checker.h"
 #include "node/lanes.h"
 #include "node/wait.h"
 #include "node/world.h"
@@ -71,6 +72,7 @@ void World::ArriveAtBarrier(Path& path, const BarrierOp& op) {
     barrier.partial.resize(cta.warps.size());
     barrier.partial[warp.id] |= path.mask;
   }
+  if (checker != nullptr && op.what == BarrierOp::What::kArrive) checker->BarrierArrives(path, id);
   if (op.what == BarrierOp::What::kArrive && path.mask == warp.live) {
     ++path.pc;
     QueuePath(path, path.clock);
@@ -111,6 +113,10 @@ void World::CheckBarrier(Cta& cta, NamedBarrier& barrier) {
     if (barrier.warps < alive) return;
   }
   const NamedBarrier done = std::exchange(barrier, {});
+  if (checker != nullptr) {
+    checker->BarrierEnds(cta, static_cast<std::uint32_t>(&barrier - cta.barriers.data()),
+                         done.waiting);
+  }
   const Time at = done.latest + costs.barrier;
   for (Path* path : done.waiting) {
     WriteVotes(*path, done);

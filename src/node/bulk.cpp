@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "node/atomic_ops.h"
+#include "node/check/checker.h"
 #include "node/cluster.h"
 #include "node/mbarrier.h"
 #include "node/memory_ops.h"
@@ -39,6 +40,8 @@ void Deliver(Transfer& transfer) {
     MbarrierChange change;
     change.tx = -static_cast<std::int64_t>(transfer.bytes);
     Cta& cta = *target.bar.cta;
+    if (world.checker != nullptr && target.done != nullptr)
+      world.checker->MbarrierCompletes(cta, target.bar.offset, target.done);
     const std::string wrong =
         ChangeMbarrier(world, cta, target.bar.offset, change, world.now, world.now);
     if (!wrong.empty()) {
@@ -64,6 +67,7 @@ Next Store(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
       const std::uint64_t value = LaneValue(path, a.data[e], l, a.bytes);
       std::memcpy(transfer->buffer.data() + e * a.bytes, &value, a.bytes);
     }
+    CheckTargets(world, path, l, *transfer, bytes);
     StartTransfer(world, std::move(transfer), path.clock, path.clock + world.costs.cluster);
   }
   return Next::kGo;
@@ -95,6 +99,11 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
       from.Read(buffer, size);
       return true;
     };
+    from.ForParts(size,
+                  [&](Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
+                    CheckSource(world, path, lane, *transfer, part, offset, bytes);
+                  });
+    CheckTargets(world, path, lane, *transfer, size);
     record.bytes_read += size;
     const Time read = now + world.DelayTo(device, *from.object);
     Time done = read;
@@ -118,6 +127,8 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
   if (a.dst.space != ptx::Space::kGlobal) {
     if (!AddTargets(world, path, a, lane, size, kBulkAlign, transfer.get())) return Next::kGone;
     transfer->buffer.resize(size);
+    CheckSource(world, path, lane, *transfer, cta.shared_object, from.offset, size);
+    CheckTargets(world, path, lane, *transfer, size);
     StartTransfer(world, std::move(transfer), read, read + world.costs.cluster);
     return Next::kGo;
   }
@@ -136,6 +147,10 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
                   TellWritten(world, part, offset, bytes);
                 });
   };
+  CheckSource(world, path, lane, *transfer, cta.shared_object, from.offset, size);
+  to.ForParts(size, [&](Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
+    CheckGlobal(world, path, lane, *transfer, part, offset, bytes);
+  });
   record.bytes_written += size;
   Time done = read, acknowledged = read;
   if (to.multicast) {
@@ -169,6 +184,60 @@ void Commit(Path& path, std::uint32_t lanes) {
 }
 
 }  // namespace
+
+namespace {
+
+using Completion = check::Checker::Completion;
+
+// Bytes of an element of a reduction; 0: it is none.
+std::uint32_t ElementOf(const Transfer& transfer) {
+  if (transfer.reduce == AtomicOp::kNone) return 0;
+  switch (transfer.number) {
+    case Number::kF64:
+    case Number::kU64:
+    case Number::kS64:
+      return 8;
+    case Number::kF16:
+    case Number::kBF16:
+    case Number::kU16:
+      return 2;
+    default:
+      return 4;
+  }
+}
+
+Completion CompletionOf(const Transfer& transfer) {
+  if (transfer.targets.empty()) return {Completion::By::kBulkGroup, nullptr, 0};
+  const SharedPlace& bar = transfer.targets.front().bar;
+  return {Completion::By::kMbarrier, bar.cta, bar.offset};
+}
+
+}  // namespace
+
+void CheckSource(World& world, const Path& path, int lane, const Transfer& transfer, Object& object,
+                 std::uint64_t offset, std::uint64_t size) {
+  if (world.checker == nullptr) return;
+  world.checker->CopyReads(path, lane, CompletionOf(transfer), object, offset, size);
+}
+
+void CheckTargets(World& world, const Path& path, int lane, Transfer& transfer,
+                  std::uint64_t size) {
+  if (world.checker == nullptr) return;
+  for (Transfer::Target& target : transfer.targets) {
+    const Completion by{Completion::By::kMbarrier, target.bar.cta, target.bar.offset};
+    world.checker->CopyWrites(path, lane, by, target.to.cta->shared_object, target.to.offset, size,
+                              ElementOf(transfer));
+    target.done = world.checker->CopyDone(path, lane, by);
+  }
+  // Its sources are read when the first of them is complete.
+}
+
+void CheckGlobal(World& world, const Path& path, int lane, const Transfer& transfer, Object& object,
+                 std::uint64_t offset, std::uint64_t size) {
+  if (world.checker == nullptr) return;
+  world.checker->CopyWrites(path, lane, CompletionOf(transfer), object, offset, size,
+                            ElementOf(transfer));
+}
 
 Time ChargeMulticast(World& world, const Cta& cta, const Place& to, Time at, Time* acknowledged) {
   Time done = at;
@@ -259,6 +328,7 @@ void TellWritten(World& world, Object& object, std::uint64_t offset, std::uint64
 Next ExecuteBulk(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
   if (a.what == What::kStore) return Store(world, path, a, lanes);
   if (a.what == What::kBulkCommit) {
+    if (world.checker != nullptr) world.checker->GroupCommits(path, lanes, true);
     Commit(path, lanes);
     return Next::kGo;
   }

@@ -29,6 +29,7 @@ struct Transfer {
   struct Target {
     SharedPlace to, bar;
     std::uint64_t number = 0, bar_number = 0;  // of the CTAs
+    std::shared_ptr<const check::Clock> done;  // what the mbarrier then knows, for the checker
   };
   std::vector<Target> targets;
   std::uint64_t bytes = 0;  // to be counted
@@ -43,6 +44,14 @@ void StartTransfer(World& world, std::shared_ptr<Transfer> transfer, Time read, 
 // mask. False: the path has faulted.
 bool AddTargets(World& world, const Path& path, const AsyncOp& a, int lane, std::uint64_t bytes,
                 std::uint64_t align, Transfer* transfer);
+
+// Tells the checker, if there is one, of both ends of a transfer: its sources, and the targets or
+// global memory that it goes to.
+void CheckSource(World& world, const Path& path, int lane, const Transfer& transfer, Object& object,
+                 std::uint64_t offset, std::uint64_t size);
+void CheckTargets(World& world, const Path& path, int lane, Transfer& transfer, std::uint64_t size);
+void CheckGlobal(World& world, const Path& path, int lane, const Transfer& transfer, Object& object,
+                 std::uint64_t offset, std::uint64_t size);
 
 // Notes the transfer in the lane's open bulk group.
 void JoinGroup(Path& path, int lane, Time read, Time done);

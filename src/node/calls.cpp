@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "node/check/checker.h"
 #include "node/lanes.h"
 #include "node/wait.h"
 #include "node/world.h"
@@ -137,7 +138,10 @@ bool World::Return(Path& path, std::uint32_t lanes) {
 
 bool World::WaitForGrid(Path& path) {
   Launch& launch = *path.warp->cta->launch;
-  if (launch.primary_over) return false;
+  if (launch.primary_over) {
+    if (checker != nullptr) checker->GridWaited(path);
+    return false;
+  }
   path.state = Path::State::kBarrier;
   launch.grid_waiters.push_back(&path);
   ReleaseJoins(*path.warp);
@@ -148,6 +152,7 @@ void World::PrimaryOver(Launch& launch, Time time) {
   launch.primary_over = true;
   for (Path* path : std::exchange(launch.grid_waiters, {})) {
     path->clock = std::max(path->clock, time);
+    if (checker != nullptr) checker->GridWaited(*path);
     ++path->pc;
     QueuePath(*path, path->clock);
   }

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "node/async_internal.h"
+#include "node/check/checker.h"
 
 namespace allranks::node {
 namespace {
@@ -27,6 +28,7 @@ Next Wait(World& world, Path& path, std::uint32_t lanes) {
   // Lanes whose phase has ended since their arrival need not wait.
   if ((warp.cluster_arrived & lanes) == 0) {
     path.clock = std::max(path.clock, ClusterOf(*warp.cta).latest + world.costs.cluster);
+    if (world.checker != nullptr) world.checker->ClusterWaited(path, lanes);
     return Next::kGo;
   }
   path.state = Path::State::kBarrier;
@@ -108,10 +110,12 @@ void CheckClusterBarrier(World& world, Cluster& cluster) {
     if (cta == nullptr) continue;
     for (Warp& warp : cta->warps) warp.cluster_arrived = 0;
   }
+  if (world.checker != nullptr) world.checker->ClusterEnds(cluster);
   world.last_change = std::max(world.last_change, cluster.latest);
   world.timer_wakes = 0;
   for (Path* path : std::exchange(cluster.waiting, {})) {
     path->clock = std::max(path->clock, cluster.latest + world.costs.cluster);
+    if (world.checker != nullptr) world.checker->ClusterWaited(*path, path->mask);
     ++path->pc;
     world.QueuePath(*path, path->clock);
   }
@@ -129,6 +133,7 @@ Next ExecuteCluster(World& world, Path& path, const Op& op, const AsyncOp& a, st
         return Next::kGone;
       }
       warp.cluster_arrived |= lanes;
+      if (world.checker != nullptr) world.checker->ClusterArrives(path, lanes);
       cluster.latest = std::max(cluster.latest, path.clock);
       CheckClusterBarrier(world, cluster);
       return Next::kGo;

@@ -159,7 +159,7 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
         ++path.pc;
         break;
       case OpKind::kFence:
-        Fence(op);
+        if (mask != 0) Fence(op, mask);
         ++path.pc;
         break;
       case OpKind::kSleep:
@@ -421,9 +421,11 @@ typename EngineT<Observer>::Next EngineT<Observer>::Call(const Op& op, std::uint
 }
 
 template <class Observer>
-typename EngineT<Observer>::Next EngineT<Observer>::Fence(const Op& op) {
+typename EngineT<Observer>::Next EngineT<Observer>::Fence(const Op& op, std::uint32_t mask) {
   const MemoryOp& m = code_->memory[op.aux];
   if constexpr (Observer::kActive) observer_.OnFence(*path_, m);
+  if constexpr (Observer::kChecks) world_.checker->Fence(*path_, m, mask);
+  (void)mask;
   const Costs& costs = world_.costs;
   // Between proxies nothing leaves the SM's sight; an acquire has nothing of its own to wait for.
   if (m.proxy || m.scope <= Scope::kCluster) {
@@ -437,6 +439,7 @@ typename EngineT<Observer>::Next EngineT<Observer>::Fence(const Op& op) {
 
 std::unique_ptr<Engine> MakeEngine(World& world, const std::string& observer) {
   if (observer == "count") return std::make_unique<EngineT<CountingObserver>>(world);
+  if (observer == "check") return std::make_unique<EngineT<CheckObserver>>(world);
   if (observer == "stale") return std::make_unique<EngineT<StaleObserver>>(world);
   if (observer == "none" || observer.empty()) return std::make_unique<EngineT<NoObserver>>(world);
   return nullptr;

@@ -16,6 +16,7 @@
 #include "node/lanes.h"
 #include "node/matrix.h"
 #include "node/memory.h"
+#include "node/observer.h"
 #include "node/world.h"
 
 namespace allranks::node {
@@ -133,6 +134,7 @@ class EngineT final : public Engine {
   bool MatrixFragment(const MatrixOp& x, std::uint32_t mask);
   bool MatrixTile(std::uint64_t bits, bool transposed, int first, int rows, matrix::Rows* out);
   bool MatrixGroup(const MatrixOp& x, std::uint32_t mask);
+  void CheckedLoad(const MemoryOp& m, const Access& access, const std::byte* base, bool global);
   bool MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Object* object, std::byte* base,
                    std::uint64_t size, const std::uint64_t* offset);
   bool GlobalLanes(const MemoryOp& m, std::uint32_t lanes, const std::uint64_t* address);
@@ -150,7 +152,7 @@ class EngineT final : public Engine {
                    const std::uint64_t* offset, Time visible);
   bool Misaligned(const MemoryOp& m, std::uint32_t lanes, const std::uint64_t* offset);
   void OutOfBounds(const MemoryOp& m, int lane, std::uint64_t address, const char* space);
-  Next Fence(const Op& op);
+  Next Fence(const Op& op, std::uint32_t mask);
   Next Async(const Op& op, std::uint32_t mask);
 
   World& world_;

@@ -70,7 +70,13 @@ bool EngineT<Observer>::DenseAccess(const MemoryOp& m) {
     std::uint64_t offsets[kLanes];
     for (std::uint64_t l = 0; l < kLanes; ++l) offsets[l] = offset + l * bytes;
     observer_.OnAccess(Access{path_, &m, &object, kAllLanes, offsets,
-                              static_cast<std::uint32_t>(bytes), path_->clock});
+                              static_cast<std::uint32_t>(bytes), true, path_->clock});
+  }
+  if constexpr (Observer::kChecks) {
+    std::uint64_t offsets[kLanes];
+    for (std::uint64_t l = 0; l < kLanes; ++l) offsets[l] = offset + l * bytes;
+    world_.checker->Weak(Access{path_, &m, &object, kAllLanes, offsets,
+                                static_cast<std::uint32_t>(bytes), true, path_->clock});
   }
   const Reach reach = world_.Touch(object, offset, size);
   KernelRecord& record = world_.stats.kernels[launch_->record];
@@ -273,6 +279,9 @@ void EngineT<Observer>::TellWritten(const MemoryOp& m, std::uint32_t here, Objec
     world_.timer_wakes = 0;
   }
   if (m.Strong()) object.late.Close(visible);  // of what MemoryGroup has added
+  if constexpr (Observer::kChecks) {
+    if (m.Strong()) world_.checker->Close(object, here, offset, visible);
+  }
   if (!changed_ || object.watches.empty()) return;
   if (dense_) {
     world_.NotifyWrite(object, offset[0], kLanes * bytes, path_->clock, visible);

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "node/atomic_ops.h"
+#include "node/check/checker.h"
 #include "node/cluster.h"
 #include "node/dense.h"
 #include "node/engine.h"
@@ -17,8 +18,6 @@
 #include "node/world.h"
 
 namespace allranks::node {
-
-inline constexpr std::uint32_t kMaxKept = 32;  // bytes of the widest vector access
 
 template <class Observer>
 void EngineT<Observer>::OutOfBounds(const MemoryOp& m, int lane, std::uint64_t address,
@@ -233,6 +232,34 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
   return Next::kGo;
 }
 
+// A strong load under the checker, which knows the writes of the place and may choose among them.
+template <class Observer>
+void EngineT<Observer>::CheckedLoad(const MemoryOp& m, const Access& access, const std::byte* base,
+                                    bool global) {
+  Object& object = *access.object;
+  const Time delay = global ? world_.DelayTo(*device_, object) : 0;
+  std::byte values[kLanes][kMaxKept];
+  ForLanes(access.lanes, [&](int l) {
+    std::memcpy(values[l], base + access.offset[l], access.bytes);
+    if (global) {
+      object.late.Hide(access.offset[l], access.bytes, values[l], path_->clock + delay,
+                       cta_->number);
+    }
+  });
+  // A value that will become another one by itself is nothing to park on.
+  if (world_.checker->Load(access, values[0], path_->clock + delay)) {
+    chosen_ = true;
+    world_.RecordChange(*path_);
+  }
+  ForLanes(access.lanes, [&](int l) {
+    LoadLane(m, registers_, l, values[l]);
+    if (!path_->spins.empty()) {
+      world_.RecordRead(*path_, object, access.offset[l], access.bytes, values[l], path_->clock,
+                        delay);
+    }
+  });
+}
+
 // The access itself, for lanes whose bytes are all in one piece of memory of `size` bytes.
 template <class Observer>
 bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Object* object,
@@ -265,13 +292,23 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
     return false;
   }
   if (Misaligned(m, lanes, offset)) return false;
-  if constexpr (Observer::kActive) {
-    Access access{path_, &m, object, lanes, offset, bytes, path_->clock};
-    observer_.OnAccess(access);
+  [[maybe_unused]] const Access access{path_,  &m,    object, lanes,
+                                       offset, bytes, dense_, path_->clock};
+  if constexpr (Observer::kActive) observer_.OnAccess(access);
+  // Local memory and parameters are nobody else's.
+  const bool checked = Observer::kChecks && object != nullptr;
+  if constexpr (Observer::kChecks) {
+    if (checked && !m.Strong()) world_.checker->Weak(access);
   }
   const bool global = object != nullptr && object->kind != Object::Kind::kShared;
 
   if (m.what == MemoryOp::What::kLoad) {
+    if constexpr (Observer::kChecks) {
+      if (checked && m.Strong()) {
+        CheckedLoad(m, access, base, global);
+        return true;
+      }
+    }
     const bool choose =
         m.Strong() && global && (Observer::kChooses || object->late.Pending(path_->clock));
     if (choose) {
@@ -306,7 +343,7 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
   }
 
   // Old bytes of strong writes: others may see them for a while.
-  const bool keeps = m.Strong() && global && bytes <= kMaxKept;
+  const bool keeps = m.Strong() && (global || checked) && bytes <= kMaxKept;
   std::byte old[kLanes][kMaxKept];
   if (keeps) ForLanes(lanes, [&](int l) { std::memcpy(old[l], base + offset[l], bytes); });
   if (m.what == MemoryOp::What::kStore) {
@@ -326,7 +363,10 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
       });
     }
   }
-  if (keeps) {
+  if constexpr (Observer::kChecks) {
+    if (checked && keeps) world_.checker->Store(access, old[0], !global);
+  }
+  if (keeps && global) {
     ForLanes(lanes, [&](int l) {
       if (std::memcmp(old[l], base + offset[l], bytes) == 0) return;
       for (std::uint32_t at = 0; at < bytes; at += 16) {

@@ -60,6 +60,11 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
       options_(options) {
   engine_ = MakeEngine(world_, options.observer);
   CHECK(engine_ != nullptr);
+  if (options.observer == "check") {
+    checker_ = std::make_unique<check::Checker>(world_);
+    world_.checker = checker_.get();
+    SetSchedule(options.seed);
+  }
   world_.fuel = options.fuel;
   world_.order_seed = options.order_seed;
   world_.listener = options.listener;

@@ -213,11 +213,19 @@ void MachineImpl::ApplyCopy(Operation& op, std::uint64_t piece) {
       op.src.Slice(from, part).Read(copy_buffer_.data(), part);
       src = copy_buffer_.data();
     }
+    if (world_.checker != nullptr && op.src.object != nullptr) {
+      op.src.Slice(from, part)
+          .ForParts(part,
+                    [&](Object& object, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
+                      checker_->Direct(&op.clocks, object, offset, bytes, false);
+                    });
+    }
     if (op.dst.object == nullptr) {
       std::memmove(op.copy->bytes.data() + to, src, part);
     } else {
       op.dst.Slice(to, part).ForParts(part, [&](Object& object, std::uint64_t offset,
                                                 std::uint64_t at, std::uint64_t bytes) {
+        if (world_.checker != nullptr) checker_->Direct(&op.clocks, object, offset, bytes, true);
         if (src != nullptr) {
           std::memmove(object.data + offset, src + at, bytes);
         } else {

@@ -42,6 +42,12 @@ bool MachineImpl::Peek(ProcessId process, Address address, std::span<std::byte> 
     return false;
   }
   place.Read(bytes.data(), bytes.size());
+  if (world_.checker != nullptr && acting_ != nullptr) {
+    place.ForParts(bytes.size(),
+                   [&](Object& object, std::uint64_t offset, std::uint64_t, std::uint64_t size) {
+                     checker_->Direct(acting_, object, offset, size, false);
+                   });
+  }
   // What is still on its way has not arrived for this reader, either.
   place.ForParts(bytes.size(),
                  [&](Object& object, std::uint64_t offset, std::uint64_t at, std::uint64_t size) {
@@ -67,6 +73,7 @@ bool MachineImpl::Poke(ProcessId process, Address address, std::span<const std::
   world_.timer_wakes = 0;
   place.ForParts(bytes.size(), [&](Object& object, std::uint64_t offset, std::uint64_t at,
                                    std::uint64_t size) {
+    if (world_.checker != nullptr) checker_->Direct(acting_, object, offset, size, true);
     std::memcpy(object.data + offset, bytes.data() + at, size);
     if (object.late.Pending(world_.now)) {
       for (std::uint64_t done = 0; done < size; done += kHidden) {

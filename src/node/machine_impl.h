@@ -14,6 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "node/check/checker.h"
+#include "node/checking.h"
 #include "node/device_heap.h"
 #include "node/machine.h"
 #include "node/shared_handles.h"
@@ -61,8 +63,9 @@ struct Stream {
   bool destroyed = false;  // kept until its tail is complete
   int priority = 0;        // lower numbers first
   OpId tail = 0;
-  std::vector<OpId> also;  // the next operation waits for these, too (graphs)
-  StreamId shown = 0;      // as listeners know it: itself, or where its graph was launched
+  std::vector<OpId> also;   // the next operation waits for these, too (graphs)
+  StreamId shown = 0;       // as listeners know it: itself, or where its graph was launched
+  check::ChainPlace chain;  // of the checker
 };
 
 // What is known of an event wherever it is open.
@@ -128,6 +131,7 @@ struct Operation {
   bool started = false;
   std::vector<OpId> next;
   std::vector<std::uint64_t> waiters;
+  check::OpClocks clocks;
   // kKernel
   std::shared_ptr<const Code> code;
   LaunchRequest launch;
@@ -176,7 +180,7 @@ struct ExecutableGraph {
   OpId last = 0;  // the end of its latest launch
 };
 
-class MachineImpl final : public Machine, public Stumbling {
+class MachineImpl final : public Machine, public Stumbling, public Checking {
  public:
   MachineImpl(const Profile& profile, const MachineOptions& options, int devices);
   ~MachineImpl() override;
@@ -311,6 +315,11 @@ class MachineImpl final : public Machine, public Stumbling {
     stumble_ = seed;
     stumbles_ = 0;
   }
+  void SetChecking(bool on) override;
+  void SetSchedule(std::uint64_t seed) override;
+  std::vector<Finding> TakeFindings() override;
+  void HostMeets(ProcessId process) override;
+  void HostsMeet() override;
   bool Stuck() const override;
   std::vector<Waiter> Waiters() const override;
   std::vector<struct Fault> TakeFaults() override;
@@ -425,7 +434,9 @@ class MachineImpl final : public Machine, public Stumbling {
   SharedHandles shared_handles_;
   VirtualMemoryImpl virtual_memory_;
   std::vector<std::byte> copy_buffer_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<check::Checker> checker_;        // world_.checker while something is checked
+  const check::OpClocks* acting_ = nullptr;        // of the action under way
+  std::unique_ptr<Engine> engine_, other_engine_;  // the one in use; the other, if both were used
   MachineOptions options_;
   std::priority_queue<Timed> timed_;
   std::uint64_t order_ = 0;

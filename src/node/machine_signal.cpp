@@ -131,11 +131,16 @@ void MachineImpl::StepValues(OpId id) {
       const auto width = static_cast<std::uint64_t>(write.width);
       world_.last_change = world_.now;
       world_.timer_wakes = 0;
-      place.ForParts(width,
-                     [&](Object& object, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
-                       std::memcpy(object.data + offset, &write.value, bytes);
-                       world_.NotifyWrite(object, offset, bytes, world_.now, world_.now);
-                     });
+      place.ForParts(width, [&](Object& object, std::uint64_t offset, std::uint64_t,
+                                std::uint64_t bytes) {
+        std::byte old[8];
+        std::memcpy(old, object.data + offset, bytes);
+        std::memcpy(object.data + offset, &write.value, bytes);
+        if (world_.checker != nullptr) {
+          checker_->StreamWrites(o.clocks, object, offset, static_cast<std::uint32_t>(bytes), old);
+        }
+        world_.NotifyWrite(object, offset, bytes, world_.now, world_.now);
+      });
       ++o.step;
       StepValues(id);
     });
@@ -153,6 +158,7 @@ bool MachineImpl::HasValue(Operation& op) {
   std::uint64_t seen = newest;
   object.late.Hide(place.offset, width, reinterpret_cast<std::byte*>(&seen), world_.now, 0);
   if (Holds(value, seen)) {
+    if (world_.checker != nullptr) checker_->StreamWaited(op.clocks, object, place.offset, width);
     value_waits_.erase(op.id);
     return true;
   }

@@ -168,7 +168,11 @@ Status MachineImpl::DeviceTail(ProcessId process, int device, std::vector<OpId>*
 }
 
 bool MachineImpl::Done(std::span<const OpId> ops) const {
-  return std::none_of(ops.begin(), ops.end(), [&](OpId id) { return operations_.contains(id); });
+  const bool done =
+      std::none_of(ops.begin(), ops.end(), [&](OpId id) { return operations_.contains(id); });
+  if (done && world_.checker != nullptr)
+    for (const OpId id : ops) checker_->HostWaited(id);
+  return done;
 }
 
 Status MachineImpl::EventTime(ProcessId process, EventId event, Time* time) {
@@ -185,7 +189,10 @@ std::uint64_t MachineImpl::WhenDone(std::vector<OpId> ops, std::function<void(Ti
   waiting.latest = world_.now;
   for (const OpId op : ops) {
     const auto it = operations_.find(op);
-    if (it == operations_.end()) continue;
+    if (it == operations_.end()) {
+      if (world_.checker != nullptr) checker_->HostWaited(op);
+      continue;
+    }
     it->second.waiters.push_back(id);
     ++waiting.missing;
   }

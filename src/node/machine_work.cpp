@@ -27,14 +27,18 @@ Operation& MachineImpl::NewOperation(Operation::What what, ProcessId process, in
 
 void MachineImpl::Depend(Operation& op, OpId on) {
   const auto it = operations_.find(on);
-  if (it == operations_.end() || it->first == op.id) return;
+  if (it == operations_.end()) {
+    if (world_.checker != nullptr) checker_->After(op.clocks, on);
+    return;
+  }
+  if (it->first == op.id) return;
   it->second.next.push_back(op.id);
   ++op.missing;
 }
 
 void MachineImpl::Follow(Operation& op, OpId before) {
   const auto it = operations_.find(before);
-  if (it == operations_.end()) return;
+  if (it == operations_.end()) return Depend(op, before);
   Operation& first = it->second;
   if (op.what != Operation::What::kKernel || !op.launch.programmatic ||
       first.what != Operation::What::kKernel || first.device != op.device) {
@@ -63,6 +67,7 @@ void MachineImpl::Release(const std::vector<OpId>& ops, Time at, bool early) {
 
 void MachineImpl::Enqueue(Stream& stream, Operation& op, Time at) {
   op.ready = std::max({op.ready, at, world_.now});
+  if (world_.checker != nullptr) checker_->Enqueue(op.clocks, op.process, &stream.chain);
   Follow(op, stream.tail);
   for (const OpId id : std::exchange(stream.also, {})) Follow(op, id);
   // The legacy default stream and the blocking streams of a context wait for each other.
@@ -139,6 +144,10 @@ void MachineImpl::Start(OpId id) {
       op.record = std::min(world_.stats.copies.size(), kMaxRecords);
       if (op.record == world_.stats.copies.size()) world_.stats.copies.push_back(record);
       op.engine = FreeEngine(world_.devices[static_cast<std::size_t>(op.device)]);
+      if (world_.checker != nullptr) {
+        checker_->Begin(op.clocks, op.what == Operation::What::kCopy ? "copy" : "memset",
+                        op.device);
+      }
       TellBegin(op);
       StepCopy(id);
       break;
@@ -159,7 +168,10 @@ void MachineImpl::Start(OpId id) {
     case Operation::What::kAct: {
       // It may give its stream more to do, which is then behind it.
       const auto action = std::move(op.action);
+      if (world_.checker != nullptr) checker_->Begin(op.clocks, "judge", op.device);
+      acting_ = &op.clocks;
       action(world_.now);
+      acting_ = nullptr;
       Complete(id, world_.now);
       break;
     }
@@ -169,6 +181,7 @@ void MachineImpl::Start(OpId id) {
       break;
     case Operation::What::kValues:
       TellBegin(op);
+      if (world_.checker != nullptr) checker_->Begin(op.clocks, "stream", op.device);
       StepValues(id);
       break;
   }
@@ -265,6 +278,7 @@ void MachineImpl::StartKernel(Operation& op) {
     world_.stats.kernels.push_back(std::move(record));
   op.record = launch.record;
   TellBegin(op);
+  if (world_.checker != nullptr) checker_->BeginLaunch(launch, op.clocks);
   engine_->OnKernel(launch, true);
   world_.Dispatch(device, world_.now);
 }
@@ -308,6 +322,19 @@ void MachineImpl::Complete(OpId id, Time at) {
       event->second.state->time = at;
     }
   }
+  if (world_.checker != nullptr) {
+    checker_->End(op.clocks, id);
+    const auto tell = [&](const std::vector<OpId>& followers) {
+      for (const OpId follower : followers) {
+        const auto it = operations_.find(follower);
+        if (it != operations_.end()) checker_->After(it->second.clocks, op.clocks.end);
+      }
+    };
+    tell(op.next);
+    tell(op.overlapping);
+    if (!op.triggered) tell(op.early);
+    if (!op.waiters.empty()) checker_->HostWaited(id);
+  }
   Release(op.next, at, false);
   Release(op.at_start, at, false);
   if (!op.triggered) Release(op.early, at, false);
@@ -319,7 +346,9 @@ void MachineImpl::Complete(OpId id, Time at) {
       continue;
     }
     for (struct Launch& launch : world_.devices[static_cast<std::size_t>(op.device)].launches) {
-      if (launch.op == follower) world_.PrimaryOver(launch, at);
+      if (launch.op != follower) continue;
+      if (world_.checker != nullptr) checker_->PrimaryEnds(launch, op.clocks.end);
+      world_.PrimaryOver(launch, at);
     }
   }
   for (const std::uint64_t waiter : op.waiters) {

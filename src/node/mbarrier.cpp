@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "node/async_internal.h"
+#include "node/check/checker.h"
 
 namespace allranks::node {
 namespace {
@@ -46,7 +47,7 @@ Next Wait(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_
   bool hidden = false;
   Time limit = a.what == What::kTryWait ? kTryWaitLimit : 0;
   Time seen = 0;
-  std::uint32_t places[kLanes];
+  std::uint32_t places[kLanes], of[kLanes];
   int count = 0;
   for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
     const int l = std::countr_zero(left);
@@ -69,6 +70,7 @@ Next Wait(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_
         hidden = true;
       }
     }
+    of[l] = place.offset;
     if (std::find(places, places + count, place.offset) == places + count)
       places[count++] = place.offset;
     if (a.limit != kNoSlot) {
@@ -106,6 +108,13 @@ Next Wait(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_
     }
   }
   path.clock += world.costs.shared;
+  if (world.checker != nullptr) {
+    for (int i = 0; i < count; ++i) {
+      std::uint32_t here = 0;
+      ForLanes(done, [&](int l) { here |= of[l] == places[i] ? 1u << l : 0; });
+      if (here != 0) world.checker->MbarrierWaited(path, here, cta, places[i]);
+    }
+  }
   if (op.d != kNoSlot) {
     std::uint32_t& predicate = PredicatesOf(path)[op.d];
     predicate = (predicate & ~lanes) | done;
@@ -140,6 +149,7 @@ std::string ChangeMbarrier(World& world, Cta& cta, std::uint32_t offset,
     m.phase ^= 1;
     m.pending = m.expected;
     found->second.completed = visible;
+    if (world.checker != nullptr) world.checker->MbarrierEnds(cta, offset);
     for (Path* path : std::exchange(found->second.waiting, {})) {
       path->clock = std::max(at, visible);
       world.QueuePath(*path, path->clock);
@@ -209,6 +219,9 @@ Next ExecuteMbarrier(World& world, Path& path, const Op& op, const AsyncOp& a,
         break;
       default:
         break;
+    }
+    if (world.checker != nullptr && change.arrive != 0) {
+      world.checker->MbarrierArrives(path, l, cta, place.offset);
     }
     const std::string wrong =
         ChangeMbarrier(world, cta, place.offset, change, at, visible, &before);

@@ -24,6 +24,9 @@
 
 namespace allranks::node {
 
+namespace check {
+class Shadow;
+}
 struct Path;
 
 // Devices of the whole machine, at most: what a DeviceSet can name.
@@ -80,7 +83,8 @@ struct Object {
   int mappings = 0;
   Watches watches;
   LateWrites late;
-  mutable L2Stamps stamps;  // per line of 128 bytes (World::Touch); made on first use
+  mutable L2Stamps stamps;                // per line of 128 bytes (World::Touch); made on first use
+  std::shared_ptr<check::Shadow> shadow;  // of the checker, made on first use
   // Mapped into its process, which can change it at any time.
   bool HostVisible() const { return kind == Kind::kPinned || kind == Kind::kManaged; }
 };

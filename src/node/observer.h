@@ -15,6 +15,8 @@
 
 namespace allranks::node {
 
+inline constexpr std::uint32_t kMaxKept = 32;  // bytes of the widest vector access
+
 // One warp-wide access. For global memory `object` is set and offset[] counts from its start; for
 // shared and local memory it is null and offset[] is the window offset.
 struct Access {
@@ -24,13 +26,22 @@ struct Access {
   std::uint32_t lanes = 0;                // lanes of this access that are in `object`
   const std::uint64_t* offset = nullptr;  // [kLanes]
   std::uint32_t bytes = 0;                // per lane, all elements
+  bool dense = false;                     // by all lanes, one behind the other
   Time time = 0;
+};
+
+// Tells World::checker, which sees everything that an observer could and more (check/checker.h).
+struct CheckObserver {
+  static constexpr bool kActive = false;
+  static constexpr bool kChooses = false;
+  static constexpr bool kChecks = true;
 };
 
 // The default: sees nothing.
 struct NoObserver {
   static constexpr bool kActive = false;
   static constexpr bool kChooses = false;
+  static constexpr bool kChecks = false;
 };
 
 // Counts accesses and bytes.
@@ -38,6 +49,7 @@ class CountingObserver {
  public:
   static constexpr bool kActive = true;
   static constexpr bool kChooses = false;
+  static constexpr bool kChecks = false;
   void OnAccess(const Access& access) {
     ++accesses;
     bytes += static_cast<std::uint64_t>(__builtin_popcount(access.lanes)) * access.bytes;
@@ -57,6 +69,7 @@ class StaleObserver {
  public:
   static constexpr bool kActive = true;
   static constexpr bool kChooses = true;
+  static constexpr bool kChecks = false;
   static constexpr int kReluctance = 3;
 
   void OnAccess(const Access& access) {

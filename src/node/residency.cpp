@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "node/check/checker.h"
 #include "node/cluster.h"
 #include "node/lanes.h"
 #include "node/special.h"
@@ -194,6 +195,8 @@ bool World::StartCluster(Device& device, Launch& launch, Time at) {
     Cta* cta = NewCta(launch, linear, sms[rank], at);
     cta->cluster = cluster;
     cta->rank = rank;
+    if (checker != nullptr)
+      checker->JoinCluster(*cta, cluster->ctas.empty() ? cta->number : cluster->ctas[0]->number);
     cluster->ctas.push_back(cta);
     ++launch.next_cta;
   }
@@ -299,6 +302,8 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
     Path* path = NewPath(warp, warp.live, 0, at + late, -1);
     QueuePath(*path, at + late);
   }
+  cta.clocks = nullptr;
+  if (checker != nullptr && launch.clocks != nullptr) checker->BeginCta(cta);
   Occupy(launch, sm_index, 1);
   launch.ctas.push_back(&cta);
   ++launch.live_ctas;

@@ -235,6 +235,14 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
       read = now + world.DelayTo(device, *object);
       done = world.ChargeLoad(cta, Mover::kTma, *object, reach, now);
     }
+    for (const Run& run : tile->runs) {
+      if (run.global.object == nullptr) continue;
+      run.global.ForParts(
+          run.size, [&](Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
+            CheckSource(world, path, lane, *transfer, part, offset, bytes);
+          });
+    }
+    CheckTargets(world, path, lane, *transfer, tile->bytes);
     StartTransfer(world, std::move(transfer), read, std::max(read, done));
     return Next::kGo;
   }
@@ -258,6 +266,16 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
           });
     }
   };
+  transfer->reduce = a.reduce;
+  transfer->number = NumberOf(map.type);
+  CheckSource(world, path, lane, *transfer, cta.shared_object, shared.offset, tile->bytes);
+  for (const Run& run : tile->runs) {
+    if (run.global.object == nullptr) continue;
+    run.global.ForParts(
+        run.size, [&](Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
+          CheckGlobal(world, path, lane, *transfer, part, offset, bytes);
+        });
+  }
   record.bytes_written += moved;
   const Time read = now + SharedTime(world, span);
   Time done = read, acknowledged = read;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "node/check/checker.h"
 #include "node/cluster.h"
 #include "node/lanes.h"
 #include "node/wait.h"
@@ -261,6 +262,7 @@ void World::ReleaseJoins(Warp& warp) {
 
 void World::ExitLanes(Path& path, std::uint32_t lanes) {
   Warp& warp = *path.warp;
+  if (checker != nullptr) checker->Exit(path, lanes);
   Cta& cta = *warp.cta;
   warp.live &= ~lanes;
   cta.live_threads -= static_cast<std::uint32_t>(std::popcount(lanes));
@@ -402,6 +404,9 @@ void World::ExecuteWarpOp(Warp& warp, std::span<Path* const> group) {
         in[l] = op.bytes == 8 ? Lane64(*path, op.source, l) : Lane32(*path, op.source, l);
       });
     }
+  }
+  if (checker != nullptr && WarpOpOf(*group.front()).what == What::kSync) {
+    checker->WarpMeets(warp, lanes);
   }
   for (const Path* path : group) {
     const WarpOp& op = WarpOpOf(*path);

@@ -29,6 +29,14 @@
 
 namespace allranks::node {
 
+// Of the checker (node/check): null unless something is checked.
+namespace check {
+class Checker;
+class Clock;
+struct CtaClocks;
+struct LaunchClocks;
+}  // namespace check
+
 struct Cta;
 struct Warp;
 struct Launch;
@@ -153,6 +161,7 @@ struct Cluster {
   std::vector<Cta*> ctas;  // by rank; nullptr: over
   Time latest = 0;         // arrival at the barrier's present phase
   std::vector<Path*> waiting;
+  std::shared_ptr<const check::Clock> arriving, ended;  // this phase, those before
 };
 
 struct Cta {
@@ -171,6 +180,7 @@ struct Cta {
   std::map<std::uint32_t, MbarrierNote> mbarriers;  // by offset in shared memory, since their init
   std::shared_ptr<Cluster> cluster;                 // of more than one CTA, else made on first use
   std::uint32_t rank = 0;                           // in the cluster
+  std::shared_ptr<check::CtaClocks> clocks;
 };
 
 // One kernel launch on its way.
@@ -197,6 +207,7 @@ struct Launch {
   bool primary_over = true;
   std::uint64_t triggered_ctas = 0;
   std::vector<Path*> grid_waiters;
+  std::shared_ptr<check::LaunchClocks> clocks;
 };
 
 struct Sm {
@@ -278,6 +289,7 @@ class World {
   std::uint64_t fuel = 0;
   std::uint64_t order_seed = 0;  // MachineOptions
   Listener* listener = nullptr;  // MachineOptions
+  check::Checker* checker = nullptr;
 
   // A strong operation at time t may be performed at once if t < order_limit: nothing else
   // that is known of happens before it.

@@ -1,0 +1,269 @@
+// Accesses of warps and of operations against what is remembered of memory: who is not ordered
+// after whom. See shadow.h.
+#include <algorithm>
+#include <bit>
+
+#include "node/check/checker.h"
+#include "node/lanes.h"
+
+namespace allranks::node::check {
+namespace {
+
+std::uint8_t Log2(std::uint32_t bytes) {
+  return static_cast<std::uint8_t>(std::countr_zero(std::max(1u, bytes)));
+}
+
+}  // namespace
+
+// The entries of one instruction: all are checked before the first is remembered, so that lanes of
+// one instruction do not meet each other.
+class AccessWalk {
+ public:
+  AccessWalk(Checker& checker, CtaClocks& cta, const Path& path, const MemoryOp& op, Object& object)
+      : checker_(checker), cta_(cta), shadow_(checker.ShadowOf(object)), object_(object) {
+    made_.agent = cta.agent;
+    made_.tick = cta.tick;
+    made_.pc = path.pc;
+    made_.warp = static_cast<std::uint16_t>(path.warp->id);
+    made_.kind =
+        static_cast<std::uint8_t>((op.Strong() ? Entry::kStrong : 0) |
+                                  (op.what != MemoryOp::What::kLoad ? Entry::kWrite : 0) |
+                                  (op.atomic != AtomicOp::kNone ? Entry::kAtomic : 0) |
+                                  static_cast<int>(op.scope) << Entry::kScopeShift |
+                                  std::min<int>(Log2(op.bytes), 7) << Entry::kElementShift);
+  }
+
+  void Lanes(const Group& group, std::uint32_t lanes, const std::uint64_t* offset,
+             std::uint32_t bytes) {
+    Entry entry;
+    std::uint64_t line = 0;
+    int last = 0;
+    bool open = false;
+    const auto close = [&] {
+      if (open) Take(group, line, entry);
+      open = false;
+    };
+    ForLanes(lanes, [&](int l) {
+      const std::uint64_t at = offset[l] / kLineBytes;
+      const auto first = static_cast<std::uint8_t>(offset[l] % kLineBytes);
+      if (open && at == line && l == last + 1) {
+        const int step = first - (entry.first + (entry.count - 1) * entry.stride);
+        if (entry.count == 1 && step >= 0) {
+          entry.stride = static_cast<std::uint8_t>(step);
+          ++entry.count;
+          last = l;
+          return;
+        }
+        if (entry.count > 1 && step == entry.stride) {
+          ++entry.count;
+          last = l;
+          return;
+        }
+      }
+      close();
+      entry = made_;
+      entry.first = first;
+      entry.width = static_cast<std::uint8_t>(bytes);
+      entry.stride = entry.width;
+      entry.lane = static_cast<std::uint8_t>(l);
+      line = at;
+      last = l;
+      open = true;
+    });
+    close();
+  }
+
+  // All lanes, one behind the other.
+  void Dense(const Group& group, std::uint64_t offset, std::uint32_t bytes) {
+    const std::uint32_t per_line = kLineBytes / bytes;
+    std::uint64_t at = offset;
+    for (std::uint32_t lane = 0; lane < kLanes;) {
+      Entry entry = made_;
+      entry.first = static_cast<std::uint8_t>(at % kLineBytes);
+      const std::uint32_t room = (kLineBytes - entry.first) / bytes;
+      const std::uint32_t count = std::min({kLanes - lane, per_line, room});
+      entry.width = entry.stride = static_cast<std::uint8_t>(bytes);
+      entry.lane = static_cast<std::uint8_t>(lane);
+      entry.count = static_cast<std::uint8_t>(count);
+      Take(group, at / kLineBytes, entry);
+      lane += count;
+      at += std::uint64_t{count} * bytes;
+    }
+  }
+
+  void Remember() {
+    for (std::size_t i = 0; i < count_; ++i) {
+      const auto& [line, entry, group] = taken_[i];
+      if (entry.write()) {
+        line->AddWrite(entry);
+        if (!entry.strong() && line->history != nullptr) {
+          line->history->Erase(entry.first, entry.end());
+        }
+      } else {
+        line->AddRead(entry, [&](const Entry& old) {
+          return checker_.Unordered(old, entry, *group, cta_) == 0;
+        });
+      }
+    }
+    count_ = 0;
+  }
+
+ private:
+  struct Taken {
+    Line* line;
+    Entry entry;
+    const Group* group;
+  };
+  void Take(const Group& group, std::uint64_t number, const Entry& entry) {
+    Line& line = shadow_.At(number);
+    checker_.Check(line, entry, group, cta_, object_, number);
+    if (count_ == taken_.size()) Remember();
+    taken_[count_++] = {&line, entry, &group};
+  }
+
+  Checker& checker_;
+  CtaClocks& cta_;
+  Shadow& shadow_;
+  Object& object_;
+  Entry made_;
+  std::array<Taken, kLanes> taken_;
+  std::size_t count_ = 0;
+};
+
+std::uint32_t Checker::Unordered(const Entry& e, const Entry& a, const Group& group,
+                                 const CtaClocks& cta) const {
+  if (e.agent != cta.agent) {
+    if (group.others == nullptr) return e.lanes();
+    if (group.others->Over(places_[e.agent])) return 0;
+    const Known* known = group.others->Of(e.agent);
+    if (known != nullptr && e.tick <= known->base) return 0;
+    std::uint32_t lanes = 0;
+    bool crossed = false;
+    a.Common(e, &lanes, &crossed);
+    return known == nullptr ? lanes : lanes & ~known->Lanes(e.warp, lanes, e.tick);
+  }
+  if (e.tick <= group.own.base) return 0;
+  if (e.warp == a.warp && e.SameShape(a)) return 0;  // each thread meets itself
+  std::uint32_t lanes = 0;
+  bool crossed = false;
+  const std::uint32_t mine = a.Common(e, &lanes, &crossed);
+  lanes &= ~group.own.Lanes(e.warp, lanes, e.tick);
+  if (e.warp != a.warp || lanes == 0) return lanes;
+  if (!crossed) return 0;
+  // Lanes that only meet themselves do not count.
+  std::uint32_t met = 0;
+  for (std::uint32_t i = 0; i < a.count; ++i) {
+    if ((mine >> (a.lane + i) & 1) == 0) continue;
+    Entry one = a;
+    one.first = static_cast<std::uint8_t>(a.first + i * a.stride);
+    one.lane = static_cast<std::uint8_t>(a.lane + i);
+    one.count = 1;
+    std::uint32_t theirs = 0;
+    bool other = false;
+    one.Common(e, &theirs, &other);
+    met |= theirs & ~(1u << one.lane);
+  }
+  return lanes & met;
+}
+
+bool Checker::MorallyStrong(const Entry& e, const Entry& a) const {
+  if (!e.strong() || !a.strong() || e.element() != a.element()) return false;
+  const Scope common = positions_[e.agent].Common(positions_[a.agent]);
+  return e.scope() >= common && a.scope() >= common;
+}
+
+void Checker::Check(Line& line, const Entry& a, const Group& group, const CtaClocks& cta,
+                    const Object& object, std::uint64_t number) {
+  const auto look = [&](const Entry& e) {
+    if (e.agent == cta.agent && e.tick <= group.own.base) return;
+    if (!e.Overlaps(a)) return;
+    const std::uint32_t lanes = Unordered(e, a, group, cta);
+    if (lanes == 0 || MorallyStrong(e, a)) return;
+    ReportRace(e, a, lanes, &cta, object, number);
+  };
+  line.ForWrites(look);
+  if (a.write()) line.ForReads(look);
+}
+
+Shadow& Checker::ShadowOf(Object& object) {
+  if (object.shadow == nullptr) {
+    object.shadow = std::make_shared<Shadow>();
+    if (object.kind != Object::Kind::kShared) {
+      std::erase_if(shadows_, [](const std::weak_ptr<Shadow>& shadow) { return shadow.expired(); });
+      shadows_.push_back(object.shadow);
+    }
+  }
+  return *object.shadow;
+}
+
+void Checker::Weak(const Access& access) {
+  ++accesses;
+  bytes += static_cast<std::uint64_t>(std::popcount(access.lanes)) * access.bytes;
+  if (access.object == nullptr || access.object->kind == Object::Kind::kConst) return;
+  CtaClocks& cta = *access.path->warp->cta->clocks;
+  WarpClocks& warp = Of(*access.path);
+  AccessWalk walk(*this, cta, *access.path, *access.op, *access.object);
+  for (const Group& group : warp.groups) {
+    const std::uint32_t lanes = group.lanes & access.lanes;
+    if (lanes == 0) continue;
+    if (lanes == kAllLanes && access.dense && access.bytes <= kLineBytes &&
+        (access.offset[0] % access.bytes) == 0) {
+      walk.Dense(group, access.offset[0], access.bytes);
+    } else {
+      walk.Lanes(group, lanes, access.offset, access.bytes);
+    }
+  }
+  walk.Remember();
+}
+
+// The threads of an operation are one, and it knows what its stream does.
+void Checker::Direct(const OpClocks* op, Object& object, std::uint64_t offset, std::uint64_t size,
+                     bool write, bool strong) {
+  if (size == 0 || object.kind == Object::Kind::kConst) return;
+  if (op == nullptr || op->agent == 0) {
+    if (write && object.shadow != nullptr) object.shadow->Forget(offset, size);
+    return;
+  }
+  Shadow& shadow = ShadowOf(object);
+  CtaClocks nobody;
+  nobody.agent = op->agent;
+  Group group;
+  group.others = op->known;
+  for (std::uint64_t at = offset; at < offset + size;) {
+    Entry entry;
+    entry.agent = op->agent;
+    entry.tick = 1;
+    entry.first = static_cast<std::uint8_t>(at % kLineBytes);
+    const std::uint64_t part =
+        std::min<std::uint64_t>(kLineBytes - entry.first, offset + size - at);
+    entry.width = entry.stride = static_cast<std::uint8_t>(part);
+    entry.kind = write ? Entry::kWrite : 0;
+    if (strong) {
+      entry.kind |= static_cast<std::uint8_t>(
+          Entry::kStrong | static_cast<int>(Scope::kSys) << Entry::kScopeShift |
+          Log2(static_cast<std::uint32_t>(size)) << Entry::kElementShift);
+    }
+    Line& line = shadow.At(at / kLineBytes);
+    Check(line, entry, group, nobody, object, at / kLineBytes);
+    if (write) {
+      line.AddWrite(entry);
+      if (line.history != nullptr) line.history->Erase(entry.first, entry.end());
+    } else {
+      line.AddRead(entry,
+                   [&](const Entry& old) { return Unordered(old, entry, group, nobody) == 0; });
+    }
+    at += part;
+  }
+}
+
+// --- strong accesses as accesses: strong.cpp does what makes them strong ---
+void RememberStrong(Checker& checker, CtaClocks& cta, WarpClocks& warp, const Access& access) {
+  AccessWalk walk(checker, cta, *access.path, *access.op, *access.object);
+  for (const Group& group : warp.groups) {
+    const std::uint32_t lanes = group.lanes & access.lanes;
+    if (lanes != 0) walk.Lanes(group, lanes, access.offset, access.bytes);
+  }
+  walk.Remember();
+}
+
+}  // namespace allranks::node::check

@@ -1,0 +1,181 @@
+// Agents, launches, operations of streams and hosts: what is ordered by CUDA's own means. See
+// checker.h.
+#include "node/check/checker.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace allranks::node::check {
+namespace {
+
+// Operations whose end is remembered one by one.
+constexpr std::size_t kMostEnded = 1 << 14;
+
+}  // namespace
+
+Checker::Checker(World& world) : world_(world) {
+  NewAgent({}, {}, nullptr, {});  // nobody
+}
+
+void Checker::SetSchedule(std::uint64_t seed) {
+  seed_ = seed;
+  draws_ = 0;
+}
+
+Agent Checker::NewAgent(const ChainPlace& place, const Position& position,
+                        std::shared_ptr<const LaunchInfo> info, const Dim3& block) {
+  const auto agent = static_cast<Agent>(places_.size());
+  places_.push_back(place);
+  positions_.push_back(position);
+  agents_.push_back({std::move(info), block});
+  return agent;
+}
+
+void Checker::Enqueue(OpClocks& op, ProcessId process, ChainPlace* stream) {
+  if (stream->chain == 0) stream->chain = ++chains_;
+  op.place = {stream->chain, ++stream->number};
+  op.process = process;
+  const auto host = hosts_.find(process);
+  After(op, host != hosts_.end() ? host->second : met_);
+}
+
+void Checker::After(OpClocks& op, const ClockRef& clock) {
+  op.known = Join(op.known, clock, places_);
+}
+
+void Checker::After(OpClocks& op, OpId over) {
+  if (over == 0) return;
+  const auto it = ended_.find(over);
+  After(op, it != ended_.end() ? it->second.clock : retired_);
+}
+
+void Checker::Begin(OpClocks& op, const char* what, int device) {
+  auto info = std::make_shared<LaunchInfo>();
+  info->what = what;
+  info->device = device;
+  if (op.process != 0) info->rank = world_.ProcessOf(op.process).rank;
+  Position position;
+  position.device = device;
+  op.agent = NewAgent(op.place, position, std::move(info), {});
+}
+
+void Checker::BeginLaunch(Launch& launch, OpClocks& op) {
+  auto clocks = std::make_shared<LaunchClocks>();
+  clocks->place = op.place;
+  clocks->start = clocks->end = op.known;
+  auto info = std::make_shared<LaunchInfo>();
+  info->what = "kernel";
+  info->rank = world_.ProcessOf(launch.process).rank;
+  info->device = launch.device->number;
+  info->kernel = launch.code->name;
+  info->code = launch.code;
+  info->block = launch.request.block;
+  clocks->info = std::move(info);
+  op.launch = clocks;
+  launch.clocks = std::move(clocks);
+}
+
+void Checker::PrimaryEnds(Launch& launch, const ClockRef& end) {
+  if (launch.clocks != nullptr) launch.clocks->primary = Join(launch.clocks->primary, end, places_);
+}
+
+void Checker::End(OpClocks& op, OpId id) {
+  ClockRef end = op.known;
+  if (op.launch != nullptr) end = Join(end, op.launch->end, places_);
+  if (op.place.chain != 0) end = With(end, op.place, places_);
+  op.end = end;
+  everything_ = Join(everything_, end, places_);
+  ended_[id] = {op.process, std::move(end)};
+  if (ended_.size() <= kMostEnded) return;
+  retired_ = Join(retired_, ended_.begin()->second.clock, places_);
+  ended_.erase(ended_.begin());
+}
+
+// A stream's write releases what the stream knows, to the whole system (CUDA: it is preceded by
+// a fence like __threadfence_system).
+void Checker::StreamWrites(OpClocks& op, Object& object, std::uint64_t offset, std::uint32_t size,
+                           const std::byte* old) {
+  if (op.agent == 0) return;
+  Direct(&op, object, offset, size, true, true);
+  Line& line = ShadowOf(object).At(offset / kLineBytes);
+  if (line.history == nullptr) line.history = std::make_unique<History>();
+  StrongWrite& write = line.history->Add(History::kDepth, world_.now);
+  write.number = ++writes_;
+  write.first = static_cast<std::uint8_t>(offset % kLineBytes);
+  write.size = write.element = static_cast<std::uint8_t>(size);
+  write.scope = Scope::kSys;
+  std::memcpy(write.old, old, size);
+  std::memcpy(write.now, object.data + offset, size);
+  write.by = {op.agent, 1, 0, 0};
+  write.from = positions_[op.agent];
+  write.visible = world_.now;
+  const ClockRef knows = With(op.known, op.place, places_);
+  write.message.push_back({Scope::kSys, write.from, knows, nullptr, knows});
+  if (object.HostVisible()) HostKnows(object.owner, knows);
+}
+
+void Checker::StreamWaited(OpClocks& op, Object& object, std::uint64_t offset, std::uint32_t size) {
+  Direct(&op, object, offset, size, false, true);
+  if (object.HostVisible()) {
+    if (const auto host = hosts_.find(object.owner); host != hosts_.end()) After(op, host->second);
+  }
+  Line& line = ShadowOf(object).At(offset / kLineBytes);
+  if (line.history == nullptr) return;
+  const auto begin = static_cast<std::uint32_t>(offset % kLineBytes);
+  auto& writes = line.history->writes();
+  for (auto write = writes.rbegin(); write != writes.rend(); ++write) {
+    if (!write->Overlaps(begin, begin + size) || write->visible > world_.now) continue;
+    if (write->scope == Scope::kSys || positions_[op.agent].Common(write->from) <= write->scope) {
+      for (const Part& part : write->message) {
+        if (part.scope >= positions_[op.agent].Common(part.from)) After(op, part.clock);
+      }
+    }
+    return;
+  }
+}
+
+void Checker::HostWaited(OpId over) {
+  const auto it = ended_.find(over);
+  if (it != ended_.end()) HostKnows(it->second.process, it->second.clock);
+}
+
+void Checker::HostKnows(ProcessId process, const ClockRef& clock) {
+  const auto [host, made] = hosts_.try_emplace(process, met_);
+  host->second = Join(host->second, clock, places_);
+}
+
+void Checker::HostMeets(ProcessId process) {
+  const auto [host, made] = hosts_.try_emplace(process, met_);
+  met_ = Join(met_, host->second, places_);
+  host->second = met_;
+}
+
+void Checker::HostsMeet(bool idle) {
+  if (!idle) {
+    met_ = Join(met_, everything_, places_);
+    for (auto& [process, clock] : hosts_) clock = met_;
+    return;
+  }
+  for (const std::weak_ptr<Shadow>& weak : shadows_) {
+    if (const auto shadow = weak.lock()) shadow->Clear();
+  }
+  shadows_.clear();
+  hosts_.clear();
+  ended_.clear();
+  fence_sc_.clear();
+  met_ = retired_ = everything_ = nullptr;
+  places_.resize(1);
+  positions_.resize(1);
+  agents_.resize(1);
+}
+
+std::uint64_t Checker::ShadowBytes() const {
+  std::uint64_t sum = 0;
+  for (const std::weak_ptr<Shadow>& weak : shadows_) {
+    if (const auto shadow = weak.lock()) sum += shadow->Bytes();
+  }
+  return sum;
+}
+
+}  // namespace allranks::node::check

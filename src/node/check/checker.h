@@ -1,0 +1,284 @@
+// The checker: proves accesses unordered and chooses what strong loads return. clock.h has the
+// theory of who knows what, shadow.h and history.h what is remembered of memory;
+// docs/memory-model.md says which rules of PTX stand behind all this.
+//
+// The engine calls it through its observer (observer.h here) for every access of a warp, the rest
+// of the machine through World::checker, which is null unless something is checked.
+//   checker.cpp   agents, launches, operations of streams, hosts
+//   access.cpp    accesses against the shadow: races
+//   strong.cpp    strong loads and stores: values, releases, acquires; fences
+//   meet.cpp      barriers of warps, CTAs and clusters, mbarriers, asynchronous copies
+//   report.cpp    findings and their remedies
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "node/check/clock.h"
+#include "node/check/history.h"
+#include "node/check/shadow.h"
+#include "node/finding.h"
+#include "node/observer.h"
+#include "node/world.h"
+
+namespace allranks::node::check {
+
+// Copies under way, as warps.
+inline constexpr std::uint16_t kCopyWarps = kFirstCopyWarp;       // + warp: cp.async of its threads
+inline constexpr std::uint16_t kBulkReads = kFirstCopyWarp + 64;  // + warp: sources of bulk groups
+inline constexpr std::uint16_t kBulkWrites = kFirstCopyWarp + 128;  // + warp: their destinations
+inline constexpr std::uint16_t kMbarrierCopies = 0x4000;  // + n: what completes on one mbarrier
+
+// Lanes of a warp that know the same.
+struct Group {
+  std::uint32_t lanes = 0;
+  ClockRef others;   // of other agents
+  Known own;         // of the own CTA
+  ClockRef seen;     // what strong loads must see beyond that (fence.sc); null: nothing
+  ClockRef proxied;  // what the asynchronous proxy may read; null: nothing
+};
+
+// What a thread knew at its last fence: said by its later strong writes.
+struct Snapshot {
+  Scope scope = Scope::kSys;
+  Tick tick = 0;
+  Group knew;
+};
+
+// Said by a strong write that a thread has read, and not acquired yet: a fence will.
+struct Pending {
+  Part part;
+  std::uint32_t object = 0;
+  std::uint64_t offset = 0;
+  bool acquired = false;
+};
+
+struct LaneState {
+  std::vector<Tick> copies, bulks;                      // of groups committed, oldest first
+  std::vector<std::shared_ptr<const Snapshot>> fences;  // by scope, widest first; each newer
+  std::vector<Pending> pending;
+};
+
+struct WarpClocks {
+  std::vector<Group> groups;
+  std::unique_ptr<std::array<LaneState, kLanes>> lanes;  // made on first use
+};
+
+// A strong write that was read without learning what stands behind it; for remedies.
+struct Hint {
+  Stamp writer;
+  std::uint32_t write_pc = 0, read_pc = 0;
+  Scope need = Scope::kSys;
+  bool released = false;  // the write says something
+  bool narrow = false;    // a scope leaves the other out
+  bool acquired = false;  // the load was an acquire, or a fence followed
+  std::string object;
+};
+
+struct MbarrierClocks {
+  Part arriving, ended;  // of this phase so far, and of the phases before
+};
+
+struct LaunchInfo {
+  std::string what;  // "kernel", "copy", ...
+  int rank = -1, device = -1;
+  std::string kernel;
+  std::shared_ptr<const Code> code;
+  Dim3 block;
+};
+
+struct CtaClocks {
+  Agent agent = 0;
+  Tick tick = 1;
+  Position position;
+  std::vector<WarpClocks> warps;
+  std::map<std::uint32_t, Group> arrived;  // bar.arrive, by barrier
+  std::map<std::uint32_t, MbarrierClocks> mbarriers;
+  std::map<std::pair<Agent, std::uint32_t>, std::uint16_t> copies;  // by mbarrier they complete on
+  ClockRef fence_sc;
+  std::vector<Hint> hints;  // the last few
+};
+
+// Of an operation of a stream.
+struct OpClocks {
+  ChainPlace place;
+  ClockRef known;  // before it begins
+  ClockRef end;    // when it is over
+  Agent agent = 0;
+  ProcessId process = 0;
+  std::shared_ptr<struct LaunchClocks> launch;
+};
+
+// Of a launch: what its CTAs know when they begin, and all of them together at the end.
+struct LaunchClocks {
+  ChainPlace place;
+  ClockRef start, end;
+  ClockRef primary;  // of the kernel that it may overlap, when that is over
+  std::shared_ptr<const LaunchInfo> info;
+};
+
+class Checker {
+ public:
+  explicit Checker(World& world);
+  void SetSchedule(std::uint64_t seed);
+  std::vector<Finding> TakeFindings();
+  // How many strong loads got an older value than the newest.
+  std::uint64_t chosen() const { return chosen_; }
+  std::uint64_t ShadowBytes() const;
+  std::uint64_t accesses = 0, bytes = 0;
+
+  // --- accesses of a warp (access.cpp, strong.cpp) ---
+  void Weak(const Access& access);
+  // `values`: what the lanes would get, kMaxKept bytes each; replaced where something older is
+  // chosen. True: it was.
+  bool Load(const Access& access, std::byte* values, Time sampled);
+  // After the write; `old`: as above, what it has replaced.
+  // `settled`: everybody sees it at once.
+  void Store(const Access& access, const std::byte* old, bool settled);
+  // When what was stored since the last call can be seen by others.
+  void Close(const Object& object, std::uint32_t lanes, const std::uint64_t* offset, Time visible);
+  void Fence(const Path& path, const MemoryOp& op, std::uint32_t mask);
+  // Bytes of an object by an operation of a stream, or by the node outside of time (null).
+  void Direct(const OpClocks* op, Object& object, std::uint64_t offset, std::uint64_t size,
+              bool write, bool strong = false);
+
+  // --- threads (meet.cpp) ---
+  void BeginCta(Cta& cta);
+  void JoinCluster(Cta& cta, std::uint64_t number);
+  void Exit(const Path& path, std::uint32_t lanes);
+  void WarpMeets(Warp& warp, std::uint32_t lanes);
+  void BarrierArrives(const Path& path, std::uint32_t barrier);
+  void BarrierEnds(Cta& cta, std::uint32_t barrier, const std::vector<Path*>& waiting);
+  void ClusterArrives(const Path& path, std::uint32_t lanes);
+  void ClusterEnds(Cluster& cluster);
+  void ClusterWaited(const Path& path, std::uint32_t lanes);
+  void GridWaited(const Path& path);
+  void MbarrierArrives(const Path& path, int lane, Cta& target, std::uint32_t offset);
+  void MbarrierEnds(Cta& target, std::uint32_t offset);  // a phase
+  void MbarrierWaited(const Path& path, std::uint32_t lanes, Cta& target, std::uint32_t offset);
+
+  // --- asynchronous copies (meet.cpp) ---
+  // What completes a copy that `lane` of the path begins.
+  struct Completion {
+    enum class By : std::uint8_t { kCopyGroup, kBulkGroup, kMbarrier } by = By::kCopyGroup;
+    Cta* target = nullptr;  // kMbarrier
+    std::uint32_t offset = 0;
+  };
+  void CopyReads(const Path& path, int lane, const Completion& by, Object& object,
+                 std::uint64_t offset, std::uint64_t size);
+  // `reduces`: bytes of an element of a reduction, 0: it is none.
+  void CopyWrites(const Path& path, int lane, const Completion& by, Object& object,
+                  std::uint64_t offset, std::uint64_t size, std::uint32_t reduces = 0);
+  // What an mbarrier learns when the copy is complete: to be kept until then.
+  ClockRef CopyDone(const Path& path, int lane, const Completion& by);
+  void MbarrierCompletes(Cta& target, std::uint32_t offset, const ClockRef& copy);
+  void GroupCommits(const Path& path, std::uint32_t lanes, bool bulk);
+  // All but the last `pending` groups; `all`: what is not committed, too.
+  void GroupWaits(const Path& path, std::uint32_t lanes, bool bulk, std::uint32_t pending, bool all,
+                  bool read);
+
+  // --- operations of streams, hosts (checker.cpp) ---
+  // The operation is the next of its stream (`chain`, made on first use), after what its host
+  // knows.
+  void Enqueue(OpClocks& op, ProcessId process, ChainPlace* stream);
+  void After(OpClocks& op, const ClockRef& clock);
+  void After(OpClocks& op, OpId over);                     // one that is complete
+  void Begin(OpClocks& op, const char* what, int device);  // one that accesses memory itself
+  void BeginLaunch(Launch& launch, OpClocks& op);
+  void PrimaryEnds(Launch& launch, const ClockRef& end);
+  void End(OpClocks& op, OpId id);
+  // A stream's own writes and waits of values.
+  void StreamWrites(OpClocks& op, Object& object, std::uint64_t offset, std::uint32_t size,
+                    const std::byte* old);
+  void StreamWaited(OpClocks& op, Object& object, std::uint64_t offset, std::uint32_t size);
+  void HostWaited(OpId over);  // a host knows that it is complete
+  void HostKnows(ProcessId process, const ClockRef& clock);
+  void HostMeets(ProcessId process);
+  // Everything so far is known to all hosts. `idle`: nothing is unfinished, and nothing of it need
+  // be remembered.
+  void HostsMeet(bool idle);
+
+  const Places& places() const { return places_; }
+
+  // Findings of all kinds end here; equal ones are folded.
+  void Add(Finding finding, const std::string& key);
+  // An access of a thread of a running path, as findings show it.
+  FindingAccess Show(const Path& path, int lane, const char* what) const;
+
+ private:
+  friend class AccessWalk;
+  Agent NewAgent(const ChainPlace& place, const Position& position,
+                 std::shared_ptr<const LaunchInfo> info, const Dim3& block);
+  WarpClocks& Of(const Path& path);
+  LaneState& StateOf(WarpClocks& warp, int lane);
+  // Makes `lanes` a union of groups.
+  static void Separate(WarpClocks& warp, std::uint32_t lanes);
+  static Group& GroupOf(WarpClocks& warp, int lane);
+  // What a thread knows, itself included.
+  ClockRef Full(const Group& group, std::uint16_t warp, std::uint32_t lanes, Tick tick) const;
+  void Learn(CtaClocks& cta, Group& group, const Part& part);
+  void Unite(Group& into, const Group& from);
+  Message Say(const CtaClocks& cta, const Path& path, int lane, const Group& group,
+              const MemoryOp& op);
+
+  // Lanes of `e` that have bytes in common with `a` and that the group is not ordered after.
+  std::uint32_t Unordered(const Entry& e, const Entry& a, const Group& group,
+                          const CtaClocks& cta) const;
+  void CopyTouches(const Path& path, int lane, const Completion& by, Object& object,
+                   std::uint64_t offset, std::uint64_t size, bool write, std::uint32_t reduces);
+  std::uint16_t CopyWarp(CtaClocks& cta, const Path& path, const Completion& by, bool write);
+  static void Meet(WarpClocks& warp, std::uint32_t lanes, const Group& knows);
+  bool MorallyStrong(const Entry& e, const Entry& a) const;
+  void Check(Line& line, const Entry& a, const Group& group, const CtaClocks& cta,
+             const Object& object, std::uint64_t number);
+  bool Knows(const Group& group, const CtaClocks& cta, std::uint16_t warp, int lane,
+             const Stamp& stamp) const;
+  void Observe(CtaClocks& cta, const Path& path, int lane, const MemoryOp& op,
+               const StrongWrite& write, const Object& object, std::uint64_t offset);
+  void ObserveHost(CtaClocks& cta, const Path& path, int lane, const MemoryOp& op,
+                   const Object& object);
+  std::uint64_t Random();
+
+  FindingAccess Show(const Entry& entry, std::uint32_t lane, const Object& object,
+                     std::uint64_t line) const;
+  void ReportRace(const Entry& earlier, const Entry& later, std::uint32_t lanes,
+                  const CtaClocks* cta, const Object& object, std::uint64_t line,
+                  bool proxy = false);
+  void Explain(Finding& finding, const Entry& earlier, const Entry& later, const CtaClocks* cta,
+               bool narrow, bool proxy) const;
+  void ReportVector(const StrongWrite& write, const Path& path, int lane, const Object& object,
+                    std::uint64_t offset, std::uint32_t bytes);
+
+  struct AgentInfo {
+    std::shared_ptr<const LaunchInfo> info;
+    Dim3 block;
+  };
+
+  World& world_;
+  std::uint64_t seed_ = 0, draws_ = 0, chosen_ = 0, writes_ = 0;
+  Places places_;                    // by agent
+  std::vector<Position> positions_;  // by agent
+  std::vector<AgentInfo> agents_;    // by agent
+  std::uint32_t chains_ = 0;
+  struct Ended {
+    ProcessId process = 0;
+    ClockRef clock;
+  };
+  std::map<OpId, Ended> ended_;  // the latest
+  ClockRef retired_;             // of those dropped from it
+  std::map<ProcessId, ClockRef> hosts_;
+  ClockRef met_;                      // what hosts have told each other
+  ClockRef everything_;               // the end of all that is over
+  std::map<int, ClockRef> fence_sc_;  // by device; -1: of the system
+  std::vector<Finding> findings_;
+  std::map<std::string, std::size_t> keys_;
+  std::vector<std::weak_ptr<Shadow>> shadows_;
+  Shadow& ShadowOf(Object& object);
+};
+
+}  // namespace allranks::node::check

@@ -1,0 +1,66 @@
+// See history.h.
+#include "node/check/history.h"
+
+#include <algorithm>
+
+namespace allranks::node::check {
+
+StrongWrite& History::Add(std::size_t depth, Time now) {
+  // From the newest back: of each place `depth` that everybody can see.
+  if (writes_.size() > depth) {
+    std::size_t settled[128] = {};
+    std::vector<bool> drop(writes_.size(), false);
+    bool any = false;
+    for (std::size_t i = writes_.size(); i-- > 0;) {
+      const StrongWrite& write = writes_[i];
+      if (write.visible > now && writes_.size() - i <= kMostOnTheirWay) continue;
+      if (++settled[write.first] > depth) drop[i] = any = true;
+    }
+    if (any) {
+      std::size_t at = 0;
+      std::erase_if(writes_, [&](const StrongWrite&) { return drop[at++]; });
+    }
+  }
+  return writes_.emplace_back();
+}
+
+void History::Close(Time visible) {
+  for (auto write = writes_.rbegin(); write != writes_.rend() && write->visible == kTimeNever;
+       ++write) {
+    write->visible = visible;
+  }
+}
+
+void History::Reveal(std::uint32_t begin, std::uint32_t end, Time now) {
+  for (StrongWrite& write : writes_) {
+    if (write.Overlaps(begin, end)) write.visible = std::min(write.visible, now);
+  }
+}
+
+void History::Erase(std::uint32_t begin, std::uint32_t end) {
+  std::erase_if(writes_, [&](const StrongWrite& write) { return write.Overlaps(begin, end); });
+}
+
+bool History::Stubborn(Agent agent, std::uint16_t warp) {
+  for (Stale& stale : stale_) {
+    if (stale.agent == agent && stale.warp == warp) return ++stale.times <= kMostStale;
+  }
+  if (stale_.size() >= kMostOnTheirWay) stale_.erase(stale_.begin());
+  stale_.push_back({agent, warp, 1});
+  return true;
+}
+
+void History::Yielded(Agent agent, std::uint16_t warp) {
+  std::erase_if(stale_,
+                [&](const Stale& stale) { return stale.agent == agent && stale.warp == warp; });
+}
+
+std::uint64_t History::Bytes() const {
+  std::uint64_t bytes = sizeof(History) + writes_.capacity() * sizeof(StrongWrite);
+  for (const StrongWrite& write : writes_) {
+    bytes += write.message.capacity() * sizeof(Part) + write.readers.capacity() * sizeof(Stamp);
+  }
+  return bytes;
+}
+
+}  // namespace allranks::node::check

@@ -1,0 +1,95 @@
+// Strong writes to a line, newest last: what strong loads may still return, and what they learn
+// from it. Each write keeps the bytes it has replaced, so the value before it is got by undoing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "node/check/clock.h"
+#include "node/code.h"
+#include "node/time.h"
+
+namespace allranks::node::check {
+
+// Where a thread is, as scopes see it.
+struct Position {
+  int device = -1;  // -1: a host
+  std::uint64_t cluster = 0;
+  Agent cta = 0;  // 0: several of the device, or none
+
+  // The narrowest scope that has both.
+  Scope Common(const Position& other) const {
+    if (cta != 0 && cta == other.cta) return Scope::kCta;
+    if (cluster != 0 && cluster == other.cluster) return Scope::kCluster;
+    return device >= 0 && device == other.device ? Scope::kGpu : Scope::kSys;
+  }
+};
+
+// What a release says: `clock` is known to whoever acquires it, if the release's scope has him and
+// the acquire's scope has the one who released.
+struct Part {
+  Scope scope = Scope::kSys;
+  Position from;
+  ClockRef clock;
+  ClockRef seen;     // what more he must see in strong locations (order of fence.sc); may be null
+  ClockRef proxied;  // of it: what has passed a fence to the asynchronous proxy; may be null
+};
+using Message = std::vector<Part>;
+
+// A thread at a moment.
+struct Stamp {
+  Agent agent = 0;
+  Tick tick = 0;
+  std::uint16_t warp = 0;
+  std::uint8_t lane = 0;
+};
+
+struct StrongWrite {
+  std::uint64_t number = 0;  // of its instruction, counted over all
+  std::uint8_t first = 0, size = 0;
+  bool vector = false, atomic = false;
+  std::uint8_t element = 4;  // bytes
+  Scope scope = Scope::kGpu;
+  std::byte old[32] = {};
+  std::byte now[8] = {};  // the first bytes that it wrote
+  Stamp by;
+  Position from;
+  std::uint32_t pc = 0;
+  Time visible = kTimeNever;
+  Message message;
+  std::vector<Stamp> readers;  // kept under schedules only
+  bool Overlaps(std::uint32_t begin, std::uint32_t end) const {
+    return first < end && begin < std::uint32_t{first} + size;
+  }
+};
+
+class History {
+ public:
+  static constexpr std::size_t kMostOnTheirWay = 64, kDepth = 4;
+  static constexpr int kMostStale = 4;
+
+  // `depth`: how many writes of a place that everybody can see are kept.
+  StrongWrite& Add(std::size_t depth, Time now);
+  void Close(Time visible);  // of those added since the last call
+  void Reveal(std::uint32_t begin, std::uint32_t end, Time now);
+  // Bytes were written by other means: what was known of them is void.
+  void Erase(std::uint32_t begin, std::uint32_t end);
+  std::vector<StrongWrite>& writes() { return writes_; }
+  // A warp gets something older than the newest only so many times in a row.
+  bool Stubborn(Agent agent, std::uint16_t warp);
+  void Yielded(Agent agent, std::uint16_t warp);
+  std::uint64_t Bytes() const;
+
+ private:
+  struct Stale {
+    Agent agent = 0;
+    std::uint16_t warp = 0;
+    int times = 0;
+  };
+  std::vector<StrongWrite> writes_;
+  std::vector<Stale> stale_;
+};
+
+}  // namespace allranks::node::check

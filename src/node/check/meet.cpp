@@ -1,0 +1,373 @@
+// Where threads meet: barriers of warps, CTAs and clusters, mbarriers, the ends of threads; and
+// asynchronous copies, which are agents beside the thread that began them.
+//
+// A copy is stamped as a warp of its own, by what completes it: the cp.async groups of a thread's
+// warp, its bulk groups (sources and destinations apart, because wait_group.read is for sources
+// only), or one mbarrier. In each of these, copies become known in the order in which they were
+// begun, so one tick says it. Bulk copies belong to the asynchronous proxy: what they read must
+// have passed a fence to it after it was written by threads of running kernels.
+#include <algorithm>
+#include <bit>
+
+#include "node/check/checker.h"
+#include "node/lanes.h"
+
+namespace allranks::node::check {
+
+WarpClocks& Checker::Of(const Path& path) { return path.warp->cta->clocks->warps[path.warp->id]; }
+
+LaneState& Checker::StateOf(WarpClocks& warp, int lane) {
+  if (warp.lanes == nullptr) warp.lanes = std::make_unique<std::array<LaneState, kLanes>>();
+  return (*warp.lanes)[static_cast<std::size_t>(lane)];
+}
+
+void Checker::Separate(WarpClocks& warp, std::uint32_t lanes) {
+  const std::size_t count = warp.groups.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t inside = warp.groups[i].lanes & lanes;
+    if (inside == 0 || inside == warp.groups[i].lanes) continue;
+    Group split = warp.groups[i];
+    split.lanes = inside;
+    warp.groups[i].lanes &= ~inside;
+    warp.groups.push_back(std::move(split));
+  }
+}
+
+Group& Checker::GroupOf(WarpClocks& warp, int lane) {
+  for (Group& group : warp.groups) {
+    if ((group.lanes >> lane & 1) != 0) return group;
+  }
+  return warp.groups.front();
+}
+
+void Checker::Unite(Group& into, const Group& from) {
+  into.others = Join(into.others, from.others, places_);
+  into.own.Join(from.own);
+  into.seen = Join(into.seen, from.seen, places_);
+  into.proxied = Join(into.proxied, from.proxied, places_);
+}
+
+// `lanes` of the warp know this from now on, together.
+void Checker::Meet(WarpClocks& warp, std::uint32_t lanes, const Group& knows) {
+  Separate(warp, lanes);
+  std::erase_if(warp.groups, [&](const Group& group) { return (group.lanes & lanes) != 0; });
+  warp.groups.push_back(knows);
+  warp.groups.back().lanes = lanes;
+}
+
+void Checker::BeginCta(Cta& cta) {
+  const LaunchClocks& launch = *cta.launch->clocks;
+  cta.clocks = std::make_shared<CtaClocks>();
+  CtaClocks& clocks = *cta.clocks;
+  clocks.position.device = cta.launch->device->number;
+  clocks.agent = NewAgent(launch.place, clocks.position, launch.info, cta.index);
+  clocks.position.cta = clocks.agent;
+  positions_[clocks.agent] = clocks.position;
+  clocks.warps.resize(cta.warps.size());
+  for (WarpClocks& warp : clocks.warps) {
+    Group& group = warp.groups.emplace_back();
+    group.lanes = kAllLanes;
+    group.others = launch.start;
+    group.proxied = launch.start;
+    group.own.cta = clocks.agent;
+  }
+}
+
+void Checker::JoinCluster(Cta& cta, std::uint64_t number) {
+  cta.clocks->position.cluster = number;
+  positions_[cta.clocks->agent].cluster = number;
+}
+
+void Checker::Exit(const Path& path, std::uint32_t lanes) {
+  LaunchClocks& launch = *path.warp->cta->launch->clocks;
+  for (const Group& group : Of(path).groups) {
+    if ((group.lanes & lanes) != 0) launch.end = Join(launch.end, group.others, places_);
+  }
+}
+
+void Checker::WarpMeets(Warp& warp, std::uint32_t lanes) {
+  CtaClocks& cta = *warp.cta->clocks;
+  WarpClocks& clocks = cta.warps[warp.id];
+  const auto number = static_cast<std::uint16_t>(warp.id);
+  if (clocks.groups.size() == 1) {
+    if (lanes != kAllLanes && (warp.live & ~lanes) != 0) Separate(clocks, lanes);
+  } else {
+    Group all;
+    all.own.cta = cta.agent;
+    for (const Group& group : clocks.groups) {
+      if ((group.lanes & lanes) != 0) Unite(all, group);
+    }
+    Meet(clocks, lanes, all);
+  }
+  for (Group& group : clocks.groups) {
+    if ((group.lanes & lanes) != 0) group.own.Add(number, lanes, cta.tick);
+  }
+  ++cta.tick;
+}
+
+void Checker::BarrierArrives(const Path& path, std::uint32_t barrier) {
+  CtaClocks& cta = *path.warp->cta->clocks;
+  Group& arrived = cta.arrived[barrier];
+  arrived.own.cta = cta.agent;
+  for (const Group& group : Of(path).groups) {
+    if ((group.lanes & path.mask) != 0) Unite(arrived, group);
+  }
+  arrived.own.Add(static_cast<std::uint16_t>(path.warp->id), path.mask, cta.tick);
+  ++cta.tick;
+}
+
+void Checker::BarrierEnds(Cta& cta, std::uint32_t barrier, const std::vector<Path*>& waiting) {
+  CtaClocks& clocks = *cta.clocks;
+  Group all;
+  all.own.cta = clocks.agent;
+  std::vector<std::uint32_t> lanes(cta.warps.size());
+  for (const Path* path : waiting) {
+    lanes[path->warp->id] |= path->mask;
+    for (const Group& group : Of(*path).groups) {
+      if ((group.lanes & path->mask) != 0) Unite(all, group);
+    }
+  }
+  bool everybody = true;
+  for (const Warp& warp : cta.warps) everybody &= (warp.live & ~lanes[warp.id]) == 0;
+  if (const auto it = clocks.arrived.find(barrier); it != clocks.arrived.end()) {
+    Unite(all, it->second);
+    clocks.arrived.erase(it);
+  }
+  if (everybody) {
+    all.own.base = clocks.tick;
+    all.own.Tidy();
+  } else {
+    for (const Warp& warp : cta.warps) {
+      all.own.Add(static_cast<std::uint16_t>(warp.id), lanes[warp.id], clocks.tick);
+    }
+  }
+  for (const Warp& warp : cta.warps) {
+    if (lanes[warp.id] == 0) continue;
+    WarpClocks& of = clocks.warps[warp.id];
+    if ((warp.live & ~lanes[warp.id]) == 0) {
+      of.groups.resize(1);
+      of.groups[0] = all;
+      of.groups[0].lanes = kAllLanes;
+    } else {
+      Meet(of, lanes[warp.id], all);
+    }
+  }
+  ++clocks.tick;
+}
+
+void Checker::ClusterArrives(const Path& path, std::uint32_t lanes) {
+  Cta& cta = *path.warp->cta;
+  CtaClocks& clocks = *cta.clocks;
+  Cluster& cluster = *cta.cluster;
+  const auto number = static_cast<std::uint16_t>(path.warp->id);
+  for (const Group& group : Of(path).groups) {
+    const std::uint32_t here = group.lanes & lanes;
+    if (here == 0) continue;
+    cluster.arriving = Join(cluster.arriving, Full(group, number, here, clocks.tick), places_);
+  }
+  ++clocks.tick;
+}
+
+void Checker::ClusterEnds(Cluster& cluster) {
+  cluster.ended = Join(cluster.ended, cluster.arriving, places_);
+  cluster.arriving = nullptr;
+}
+
+void Checker::ClusterWaited(const Path& path, std::uint32_t lanes) {
+  CtaClocks& cta = *path.warp->cta->clocks;
+  WarpClocks& warp = Of(path);
+  Separate(warp, lanes);
+  const Part part{Scope::kCluster, {}, path.warp->cta->cluster->ended, nullptr, nullptr};
+  for (Group& group : warp.groups) {
+    if ((group.lanes & lanes) != 0) Learn(cta, group, part);
+  }
+}
+
+void Checker::GridWaited(const Path& path) {
+  CtaClocks& cta = *path.warp->cta->clocks;
+  const ClockRef& primary = path.warp->cta->launch->clocks->primary;
+  WarpClocks& warp = Of(path);
+  Separate(warp, path.mask);
+  for (Group& group : warp.groups) {
+    if ((group.lanes & path.mask) != 0) Learn(cta, group, {Scope::kSys, {}, primary, {}, primary});
+  }
+}
+
+// --- mbarriers ---------------------------------------------------------------------------------
+
+void Checker::MbarrierArrives(const Path& path, int lane, Cta& target, std::uint32_t offset) {
+  CtaClocks& cta = *path.warp->cta->clocks;
+  const Group& group = GroupOf(Of(path), lane);
+  Part& part = target.clocks->mbarriers[offset].arriving;
+  part.clock =
+      Join(part.clock, Full(group, static_cast<std::uint16_t>(path.warp->id), 1u << lane, cta.tick),
+           places_);
+  part.proxied = Join(part.proxied, group.proxied, places_);
+  ++cta.tick;
+}
+
+void Checker::MbarrierCompletes(Cta& target, std::uint32_t offset, const ClockRef& copy) {
+  Part& part = target.clocks->mbarriers[offset].arriving;
+  part.clock = Join(part.clock, copy, places_);
+}
+
+void Checker::MbarrierEnds(Cta& target, std::uint32_t offset) {
+  MbarrierClocks& mbarrier = target.clocks->mbarriers[offset];
+  mbarrier.ended.clock = Join(mbarrier.ended.clock, mbarrier.arriving.clock, places_);
+  mbarrier.ended.proxied = Join(mbarrier.ended.proxied, mbarrier.arriving.proxied, places_);
+  mbarrier.arriving = {};
+}
+
+void Checker::MbarrierWaited(const Path& path, std::uint32_t lanes, Cta& target,
+                             std::uint32_t offset) {
+  CtaClocks& cta = *path.warp->cta->clocks;
+  WarpClocks& warp = Of(path);
+  const Part part = target.clocks->mbarriers[offset].ended;
+  Separate(warp, lanes);
+  for (Group& group : warp.groups) {
+    if ((group.lanes & lanes) != 0) Learn(cta, group, part);
+  }
+}
+
+// --- copies ------------------------------------------------------------------------------------
+
+std::uint16_t Checker::CopyWarp(CtaClocks& cta, const Path& path, const Completion& by,
+                                bool write) {
+  const auto warp = static_cast<std::uint16_t>(path.warp->id);
+  switch (by.by) {
+    case Completion::By::kCopyGroup:
+      return kCopyWarps + warp;
+    case Completion::By::kBulkGroup:
+      return (write ? kBulkWrites : kBulkReads) + warp;
+    case Completion::By::kMbarrier:
+      break;
+  }
+  const auto next = static_cast<std::uint16_t>(kMbarrierCopies + cta.copies.size() % 0x8000);
+  return cta.copies.try_emplace({by.target->clocks->agent, by.offset}, next).first->second;
+}
+
+void Checker::CopyTouches(const Path& path, int lane, const Completion& by, Object& object,
+                          std::uint64_t offset, std::uint64_t size, bool write,
+                          std::uint32_t reduces) {
+  if (size == 0 || object.kind == Object::Kind::kConst) return;
+  CtaClocks& cta = *path.warp->cta->clocks;
+  const bool bulk = by.by != Completion::By::kCopyGroup;
+  // The copy begins after what its thread has done before.
+  Group group = GroupOf(Of(path), lane);
+  group.own.Add(static_cast<std::uint16_t>(path.warp->id), 1u << lane, cta.tick);
+  Group passed = group;  // what a fence has made known to the asynchronous proxy
+  if (bulk && !write) {
+    passed.own = {cta.agent, 0, {}};
+    if (group.proxied != nullptr) {
+      if (const Known* own = group.proxied->Of(cta.agent)) passed.own = *own;
+    }
+    for (const Beyond& beyond : group.own.beyond) {  // other copies need no fence
+      if (beyond.warp >= kFirstCopyWarp) passed.own.Add(beyond.warp, beyond.lanes, beyond.tick);
+    }
+    auto chains = std::make_shared<Clock>();
+    if (group.others != nullptr) chains->chains = group.others->chains;
+    passed.others = Join(chains, group.proxied, places_);
+  }
+  Shadow& shadow = ShadowOf(object);
+  for (std::uint64_t at = offset; at < offset + size;) {
+    Entry entry;
+    entry.agent = cta.agent;
+    entry.tick = cta.tick;
+    entry.pc = path.pc;
+    entry.warp = CopyWarp(cta, path, by, write);
+    entry.lane = static_cast<std::uint8_t>(bulk ? 0 : lane);
+    entry.first = static_cast<std::uint8_t>(at % kLineBytes);
+    const std::uint64_t part =
+        std::min<std::uint64_t>(kLineBytes - entry.first, offset + size - at);
+    entry.width = entry.stride = static_cast<std::uint8_t>(part);
+    entry.kind = write ? Entry::kWrite : 0;
+    if (reduces != 0) {  // PTX ISA, cp.reduce.async.bulk: each element as by red.relaxed.gpu
+      entry.kind |= static_cast<std::uint8_t>(Entry::kStrong | Entry::kAtomic |
+                                              static_cast<int>(Scope::kGpu) << Entry::kScopeShift |
+                                              std::countr_zero(reduces) << Entry::kElementShift);
+    }
+    Line& line = shadow.At(at / kLineBytes);
+    Check(line, entry, group, cta, object, at / kLineBytes);
+    if (bulk && !write) {
+      line.ForWrites([&](const Entry& e) {
+        if (!e.Overlaps(entry) || Unordered(e, entry, group, cta) != 0) return;
+        const std::uint32_t lanes = Unordered(e, entry, passed, cta);
+        if (lanes != 0) ReportRace(e, entry, lanes, &cta, object, at / kLineBytes, true);
+      });
+    }
+    if (write) {
+      line.AddWrite(entry);
+      if (line.history != nullptr) line.history->Erase(entry.first, entry.end());
+    } else {
+      line.AddRead(entry, [&](const Entry& old) { return Unordered(old, entry, group, cta) == 0; });
+    }
+    at += part;
+  }
+}
+
+void Checker::CopyReads(const Path& path, int lane, const Completion& by, Object& object,
+                        std::uint64_t offset, std::uint64_t size) {
+  CopyTouches(path, lane, by, object, offset, size, false, 0);
+}
+
+void Checker::CopyWrites(const Path& path, int lane, const Completion& by, Object& object,
+                         std::uint64_t offset, std::uint64_t size, std::uint32_t reduces) {
+  CopyTouches(path, lane, by, object, offset, size, true, reduces);
+}
+
+ClockRef Checker::CopyDone(const Path& path, int lane, const Completion& by) {
+  CtaClocks& cta = *path.warp->cta->clocks;
+  Known done;
+  done.cta = cta.agent;
+  const bool group = by.by == Completion::By::kCopyGroup;
+  done.Add(CopyWarp(cta, path, by, true), group ? 1u << lane : 1u, cta.tick);
+  ++cta.tick;
+  return With(nullptr, done);
+}
+
+void Checker::GroupCommits(const Path& path, std::uint32_t lanes, bool bulk) {
+  constexpr std::size_t kMostGroups = 64;
+  CtaClocks& cta = *path.warp->cta->clocks;
+  ForLanes(lanes, [&](int l) {
+    LaneState& state = StateOf(Of(path), l);
+    std::vector<Tick>& groups = bulk ? state.bulks : state.copies;
+    if (groups.size() >= kMostGroups) groups.erase(groups.begin());
+    groups.push_back(cta.tick);
+  });
+  ++cta.tick;
+}
+
+void Checker::GroupWaits(const Path& path, std::uint32_t lanes, bool bulk, std::uint32_t pending,
+                         bool all, bool read) {
+  CtaClocks& cta = *path.warp->cta->clocks;
+  WarpClocks& warp = Of(path);
+  const auto number = static_cast<std::uint16_t>(path.warp->id);
+  std::uint32_t left = lanes;
+  while (left != 0) {
+    const auto until = [&](int l) -> Tick {
+      if (all) return cta.tick;
+      if (warp.lanes == nullptr) return 0;
+      const LaneState& state = (*warp.lanes)[static_cast<std::size_t>(l)];
+      const std::vector<Tick>& groups = bulk ? state.bulks : state.copies;
+      return groups.size() > pending ? groups[groups.size() - 1 - pending] : 0;
+    };
+    const Tick tick = until(std::countr_zero(left));
+    std::uint32_t same = 0;
+    ForLanes(left, [&](int l) { same |= until(l) == tick ? 1u << l : 0; });
+    left &= ~same;
+    if (tick == 0) continue;
+    // Each lane has waited for its own copies only.
+    ForLanes(same, [&](int l) {
+      Separate(warp, 1u << l);
+      Known& own = GroupOf(warp, l).own;
+      if (!bulk) {
+        own.Add(kCopyWarps + number, 1u << l, tick);
+        return;
+      }
+      own.Add(kBulkReads + number, 1u, tick);
+      if (!read) own.Add(kBulkWrites + number, 1u, tick);
+    });
+  }
+}
+
+}  // namespace allranks::node::check

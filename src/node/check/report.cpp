@@ -1,0 +1,289 @@
+// Findings: what an access is called, what order is missing, and what would create it. See
+// node/finding.h.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "node/check/checker.h"
+#include "node/special.h"
+
+namespace allranks::node::check {
+namespace {
+
+constexpr std::size_t kMostFindings = 256;
+
+const char* ScopeName(Scope scope) {
+  static constexpr const char* kNames[] = {"cta", "cluster", "gpu", "sys"};
+  return kNames[static_cast<int>(scope)];
+}
+
+const char* FenceName(Scope scope) {
+  return scope == Scope::kSys   ? "__threadfence_system()"
+         : scope == Scope::kCta ? "__threadfence_block()"
+                                : "__threadfence()";
+}
+
+std::string Where(const Code& code, std::uint32_t pc) {
+  const SourceLine& line = code.lines[pc];
+  return line.line == 0 ? code.forms[pc] : fmt::format("{}:{}", line.file, line.line);
+}
+
+void Locate(const Code& code, std::uint32_t pc, FindingAccess* access) {
+  if (pc >= code.forms.size()) return;
+  access->form = code.forms[pc];
+  access->file = code.lines[pc].file;
+  access->line = code.lines[pc].line;
+  access->inlined_at = code.lines[pc].inlined_at;
+}
+
+std::string Who(const FindingAccess& access) {
+  if (access.rank < 0) return access.what;
+  return fmt::format("rank {}'s {}", access.rank, access.what);
+}
+
+}  // namespace
+
+std::vector<Finding> Checker::TakeFindings() {
+  keys_.clear();
+  return std::exchange(findings_, {});
+}
+
+void Checker::Add(Finding finding, const std::string& key) {
+  const auto [it, fresh] = keys_.try_emplace(key, findings_.size());
+  if (!fresh) {
+    if (it->second < findings_.size()) findings_[it->second].count += finding.count;
+    return;
+  }
+  if (findings_.size() >= kMostFindings) {
+    it->second = kMostFindings;
+    return;
+  }
+  finding.schedule = seed_;
+  findings_.push_back(std::move(finding));
+}
+
+FindingAccess Checker::Show(const Path& path, int lane, const char* what) const {
+  const Cta& cta = *path.warp->cta;
+  const Launch& launch = *cta.launch;
+  FindingAccess access;
+  access.what = what;
+  access.rank = world_.ProcessOf(launch.process).rank;
+  access.device = launch.device->number;
+  access.kernel = launch.code->name;
+  access.block = cta.index;
+  access.thread = path.warp->id * kLanes + static_cast<std::uint32_t>(lane);
+  access.time = path.clock;
+  Locate(*launch.code, path.pc, &access);
+  return access;
+}
+
+FindingAccess Checker::Show(const Entry& entry, std::uint32_t lane, const Object& object,
+                            std::uint64_t line) const {
+  const AgentInfo& agent = agents_[entry.agent];
+  FindingAccess access;
+  access.write = entry.write();
+  access.object = object.name;
+  access.bytes = entry.width;
+  const std::uint32_t within = lane >= entry.lane ? (lane - entry.lane) * entry.stride : 0;
+  access.offset = line * kLineBytes + entry.first + within;
+  access.rank = agent.info->rank;
+  access.device = agent.info->device;
+  if (agent.info->code == nullptr) {
+    access.what = agent.info->what + (entry.write() ? " writes" : " reads");
+    access.what = agent.info->what;
+    return access;
+  }
+  access.kernel = agent.info->kernel;
+  access.block = agent.block;
+  if (entry.warp < kFirstCopyWarp) {
+    access.what = (entry.kind & Entry::kAtomic) != 0 ? "atomic" : entry.write() ? "store" : "load";
+    access.thread = entry.warp * std::uint32_t{kLanes} + lane;
+  } else {
+    access.what = entry.warp >= kBulkReads ? "bulk copy" : "asynchronous copy";
+    if (entry.warp < kMbarrierCopies) access.thread = (entry.warp % 64u) * kLanes + lane;
+  }
+  Locate(*agent.info->code, entry.pc, &access);
+  return access;
+}
+
+void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t lanes,
+                         const CtaClocks* cta, const Object& object, std::uint64_t line,
+                         bool proxy) {
+  const bool narrow =
+      !proxy && earlier.strong() && later.strong() && earlier.element() == later.element();
+  const auto code = [&](const Entry& e) { return agents_[e.agent].info->code.get(); };
+  const std::string key = fmt::format(
+      "race {} {} {} {} {} {}", static_cast<const void*>(code(earlier)), earlier.pc,
+      static_cast<const void*>(code(later)), later.pc,
+      code(earlier) == nullptr ? agents_[earlier.agent].info->what : "", static_cast<int>(proxy));
+  if (const auto it = keys_.find(key); it != keys_.end()) {
+    if (it->second < findings_.size()) ++findings_[it->second].count;
+    return;
+  }
+  Finding finding;
+  finding.kind = proxy    ? Finding::Kind::kProxy
+                 : narrow ? Finding::Kind::kScope
+                          : Finding::Kind::kRace;
+  const auto lane = static_cast<std::uint32_t>(std::countr_zero(lanes));
+  std::uint32_t met = 0;
+  bool crossed = false;
+  Entry one = earlier;
+  one.first = static_cast<std::uint8_t>(
+      earlier.first + (lane >= earlier.lane ? lane - earlier.lane : 0u) * earlier.stride);
+  one.lane = static_cast<std::uint8_t>(lane);
+  one.count = 1;
+  one.Common(later, &met, &crossed);
+  if (earlier.SameWarp(later) && std::popcount(met) > 1) met &= ~(1u << lane);
+  const auto mine = static_cast<std::uint32_t>(met != 0 ? std::countr_zero(met) : later.lane);
+  const FindingAccess& second = finding.accesses.emplace_back(Show(later, mine, object, line));
+  const FindingAccess& first = finding.accesses.emplace_back(Show(earlier, lane, object, line));
+  Explain(finding, earlier, later, cta, narrow, proxy);
+  (void)first, (void)second;
+  Add(std::move(finding), key);
+}
+
+void Checker::Explain(Finding& finding, const Entry& earlier, const Entry& later,
+                      const CtaClocks* cta, bool narrow, bool proxy) const {
+  const FindingAccess& second = finding.accesses[0];
+  const FindingAccess& first = finding.accesses[1];
+  const Position& from = positions_[earlier.agent];
+  const Position& to = positions_[later.agent];
+  const Scope need = from.Common(to);
+  const bool kernels =
+      agents_[earlier.agent].info->code != nullptr && agents_[later.agent].info->code != nullptr;
+  finding.text = fmt::format("{} of {} + {} and {} before it are not ordered", Who(second),
+                             second.object, second.offset, Who(first));
+  if (proxy) {
+    finding.text = fmt::format("{} of {} + {} reads through the asynchronous proxy what {} wrote",
+                               Who(second), second.object, second.offset, Who(first));
+    finding.missing = "a fence between the generic and the asynchronous proxy";
+    finding.advice =
+        "after the stores and before the barrier that leads to the copy, let the writing threads "
+        "execute fence.proxy.async";
+    return;
+  }
+  if (narrow) {
+    finding.text = fmt::format(
+        "{} and {} of {} + {} are strong, but the scope of {} leaves the other thread out",
+        Who(second), Who(first), second.object, second.offset,
+        later.scope() < need && earlier.scope() < need ? "both"
+        : later.scope() < need                         ? "the former"
+                                                       : "the latter");
+    finding.missing = fmt::format("scope .{} on both sides", ScopeName(need));
+    const bool later_narrow = later.scope() < need;
+    finding.advice = fmt::format("at {}:{} use scope .{} instead of .{}",
+                                 later_narrow ? second.file : first.file,
+                                 later_narrow ? second.line : first.line, ScopeName(need),
+                                 ScopeName(later_narrow ? later.scope() : earlier.scope()));
+    return;
+  }
+  if (!kernels) {
+    const bool judge = first.what == "judge" || second.what == "judge";
+    finding.missing = judge ? "the call of that rank has not begun, or is over"
+                            : "order between the stream's operation and the other access";
+    finding.advice =
+        judge ? "touch a peer's tensors only after it has said, in this call, that it has entered, "
+                "and let it wait for your last access before it leaves"
+              : "wait for an event, synchronise the stream, or put both into one stream";
+    return;
+  }
+  // Somebody has read a flag, but learned nothing by it: that is the place to mend.
+  if (cta != nullptr && earlier.agent != later.agent) {
+    for (auto hint = cta->hints.rbegin(); hint != cta->hints.rend(); ++hint) {
+      if (hint->writer.agent != earlier.agent) continue;
+      const Code& writer = *agents_[earlier.agent].info->code;
+      const Code& reader = *agents_[later.agent].info->code;
+      const std::string store = Where(writer, hint->write_pc);
+      const std::string load = Where(reader, hint->read_pc);
+      finding.missing = fmt::format(
+          "the flag that {} stores ({}, {}) and {} reads ({}, {}) does not order what is around it",
+          Who(first), store, writer.forms[hint->write_pc], Who(second), load,
+          reader.forms[hint->read_pc]);
+      if (hint->narrow) {
+        finding.advice = fmt::format("use scope .{} at {} and at {}, and in their fences",
+                                     ScopeName(hint->need), store, load);
+      } else if (!hint->released) {
+        finding.advice = fmt::format(
+            "the store at {} to {} is no release: use st.release.{} (or a release atomic), or put "
+            "{} before it in the same thread",
+            store, hint->object, ScopeName(hint->need), FenceName(hint->need));
+        if (!hint->acquired) {
+          finding.advice += fmt::format(
+              "; and the load at {} is no acquire: use ld.acquire.{}, or "
+              "put {} behind it",
+              load, ScopeName(hint->need), FenceName(hint->need));
+        }
+      } else {
+        finding.advice = fmt::format(
+            "the load at {} is no acquire: use ld.acquire.{}, or put {} behind it in the same "
+            "thread",
+            load, ScopeName(hint->need), FenceName(hint->need));
+      }
+      return;
+    }
+  }
+  if (earlier.warp >= kFirstCopyWarp) {
+    finding.missing = "the copy has not been waited for by this thread";
+    finding.advice = earlier.warp >= kMbarrierCopies
+                         ? "wait for the mbarrier's phase before the bytes are touched"
+                         : "wait for the copy's group, then meet at a barrier";
+    return;
+  }
+  if (earlier.agent == later.agent && earlier.warp == later.warp) {
+    finding.missing = "lanes of one warp are not ordered by themselves";
+    finding.advice = "put __syncwarp() between the two accesses";
+    return;
+  }
+  if (earlier.agent == later.agent) {
+    finding.missing = "no barrier of the block lies between them";
+    finding.advice = "put __syncthreads() between the two accesses";
+    return;
+  }
+  const bool reads_first = !earlier.write();
+  finding.missing =
+      reads_first
+          ? fmt::format("nothing tells {} that {} has read it", Who(second), Who(first))
+          : fmt::format("nothing that {} reads says that {} is over", Who(second), Who(first));
+  finding.advice = fmt::format(
+      "let the earlier thread{} store a flag with st.release.{} after its access (behind a barrier "
+      "if other threads of the block take part), and let the later one wait for it with "
+      "ld.acquire.{} before",
+      reads_first ? " acknowledge its reads: let it" : "", ScopeName(need), ScopeName(need));
+}
+
+void Checker::ReportVector(const StrongWrite& write, const Path& path, int lane,
+                           const Object& object, std::uint64_t offset, std::uint32_t size) {
+  const Launch& launch = *path.warp->cta->launch;
+  const LaunchInfo& writer = *agents_[write.by.agent].info;
+  if (writer.code == nullptr) return;
+  const std::string key =
+      fmt::format("vector {} {} {} {}", static_cast<const void*>(writer.code.get()), write.pc,
+                  static_cast<const void*>(launch.code.get()), path.pc);
+  if (keys_.contains(key)) return;
+  Finding finding;
+  finding.kind = Finding::Kind::kPortability;
+  FindingAccess& second = finding.accesses.emplace_back(Show(path, lane, "load"));
+  second.object = object.name;
+  second.offset = offset;
+  second.bytes = size;
+  Entry entry;
+  entry.agent = write.by.agent;
+  entry.warp = write.by.warp;
+  entry.lane = write.by.lane;
+  entry.pc = write.pc;
+  entry.first = write.first;
+  entry.width = entry.stride = write.size;
+  entry.kind = Entry::kWrite | Entry::kStrong;
+  finding.accesses.push_back(Show(entry, entry.lane, object, offset / kLineBytes));
+  finding.text =
+      "a vector load reads what a vector store of another thread writes, and nothing orders them: "
+      "that all elements come together is a fact of this hardware, not of PTX";
+  finding.advice =
+      "harmless where 16-byte accesses (and 128-byte packets) are single; else check a flag in "
+      "every 8 bytes";
+  Add(std::move(finding), key);
+}
+
+}  // namespace allranks::node::check

@@ -1,0 +1,72 @@
+// See shadow.h.
+#include "node/check/shadow.h"
+
+#include <algorithm>
+
+namespace allranks::node::check {
+
+bool Entry::Overlaps(const Entry& other) const {
+  if (first >= other.end() || other.first >= end()) return false;
+  if (dense() && other.dense()) return true;
+  std::uint32_t others = 0;
+  bool crossed = false;
+  return Common(other, &others, &crossed) != 0;
+}
+
+std::uint32_t Entry::Common(const Entry& other, std::uint32_t* others, bool* crossed) const {
+  std::uint32_t mine = 0;
+  *others = 0;
+  *crossed = false;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t begin = first + i * stride, stop = begin + width;
+    for (std::uint32_t k = 0; k < other.count; ++k) {
+      const std::uint32_t from = other.first + k * other.stride;
+      if (from >= stop || begin >= from + other.width) continue;
+      mine |= 1u << (lane + i);
+      *others |= 1u << (other.lane + k);
+      *crossed |= lane + i != other.lane + k;
+    }
+  }
+  return mine;
+}
+
+void Line::AddWrite(const Entry& entry) {
+  if (more != nullptr) {
+    std::erase_if(more->writes, [&](const Entry& old) { return entry.Covers(old); });
+    std::erase_if(more->reads, [&](const Entry& old) { return entry.Covers(old); });
+    if (more->writes.empty() && more->reads.empty()) more = nullptr;
+  }
+  if (read.agent != 0 && entry.Covers(read)) read = {};
+  if (write.agent == 0 || entry.Covers(write)) {
+    write = entry;
+    return;
+  }
+  std::vector<Entry>& writes = Extra().writes;
+  if (writes.size() >= kMaxWrites) writes.erase(writes.begin());
+  writes.push_back(entry);
+}
+
+void Shadow::Forget(std::uint64_t offset, std::uint64_t size) {
+  if (size == 0) return;
+  for (std::uint64_t line = offset / kLineBytes; line <= (offset + size - 1) / kLineBytes; ++line) {
+    if (Line* found = Find(line)) *found = {};
+  }
+}
+
+std::uint64_t Shadow::Bytes() const {
+  std::uint64_t bytes = pages_.size() * sizeof(pages_[0]);
+  for (const auto& page : pages_) {
+    if (page == nullptr) continue;
+    bytes += sizeof(Page);
+    for (const Line& line : *page) {
+      if (line.more != nullptr) {
+        bytes += sizeof(Line::More) +
+                 (line.more->writes.capacity() + line.more->reads.capacity()) * sizeof(Entry);
+      }
+      if (line.history != nullptr) bytes += line.history->Bytes();
+    }
+  }
+  return bytes;
+}
+
+}  // namespace allranks::node::check

@@ -1,0 +1,453 @@
+// Strong operations: what a load may return, what it learns from the write it reads, what a write
+// says, and fences. See history.h.
+//
+// A release is what the thread knew at its release, at its last fence of each scope, and what the
+// write says that it follows on (a read-modify-write goes on with the sequence it has read from).
+// An acquire learns it if both scopes have the other's thread; a relaxed load keeps it until a
+// fence follows. Which write a load reads from is known, because the value is taken from the
+// history: the newest that has arrived by then, or under a schedule an older one. Not permitted are
+// values older than a write that the thread knows of, or than one that it or somebody it knows has
+// read.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "node/check/checker.h"
+#include "node/lanes.h"
+
+namespace allranks::node::check {
+
+void RememberStrong(Checker& checker, CtaClocks& cta, WarpClocks& warp, const Access& access);
+
+namespace {
+
+constexpr std::size_t kMaxParts = 24, kMaxPending = 64, kMaxReaders = 16, kMaxHints = 12;
+
+bool Acquires(const MemoryOp& op) {
+  return op.what != MemoryOp::What::kReduce && op.what != MemoryOp::What::kStore &&
+         (op.order == Order::kAcquire || op.order == Order::kAcqRel || op.order == Order::kSc);
+}
+bool Releases(const MemoryOp& op) {
+  return op.order == Order::kRelease || op.order == Order::kAcqRel || op.order == Order::kSc;
+}
+
+// Several releases of one device and scope become one.
+void Merge(Message& message, const Part& part, const Places& places) {
+  for (Part& known : message) {
+    if (known.scope != part.scope || known.from.device != part.from.device) continue;
+    known.clock = Join(known.clock, part.clock, places);
+    known.seen = Join(known.seen, part.seen, places);
+    known.proxied = Join(known.proxied, part.proxied, places);
+    if (known.from.cta != part.from.cta) known.from.cta = 0;
+    if (known.from.cluster != part.from.cluster) known.from.cluster = 0;
+    return;
+  }
+  if (message.size() < kMaxParts) message.push_back(part);
+}
+
+}  // namespace
+
+std::uint64_t Checker::Random() {
+  std::uint64_t x = seed_ * 0x9e3779b97f4a7c15u + ++draws_ * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
+ClockRef Checker::Full(const Group& group, std::uint16_t warp, std::uint32_t lanes,
+                       Tick tick) const {
+  Known own = group.own;
+  own.Add(warp, lanes, tick);
+  return With(group.others, own);
+}
+
+void Checker::Learn(CtaClocks& cta, Group& group, const Part& part) {
+  if (part.clock != nullptr && part.clock != group.others) {
+    if (const Known* own = part.clock->Of(cta.agent)) group.own.Join(*own);
+    group.others = Join(group.others, Without(part.clock, cta.agent), places_);
+  }
+  group.seen = Join(group.seen, part.seen, places_);
+  group.proxied = Join(group.proxied, part.proxied, places_);
+}
+
+bool Checker::Knows(const Group& group, const CtaClocks& cta, std::uint16_t warp, int lane,
+                    const Stamp& stamp) const {
+  const std::uint32_t bit = 1u << stamp.lane;
+  if (stamp.agent == cta.agent) {
+    if (stamp.warp == warp && stamp.lane == lane) return true;
+    if (group.own.Lanes(stamp.warp, bit, stamp.tick) != 0) return true;
+  }
+  for (const ClockRef& clock : {group.others, group.seen}) {
+    if (clock == nullptr) continue;
+    if (clock->Over(places_[stamp.agent])) return true;
+    const Known* known = clock->Of(stamp.agent);
+    if (known != nullptr && known->Lanes(stamp.warp, bit, stamp.tick) != 0) return true;
+  }
+  return false;
+}
+
+// What a strong write of a lane says.
+Message Checker::Say(const CtaClocks& cta, const Path& path, int lane, const Group& group,
+                     const MemoryOp& op) {
+  Message message;
+  const auto warp = static_cast<std::uint16_t>(path.warp->id);
+  if (Releases(op)) {
+    message.push_back({op.scope, cta.position, Full(group, warp, 1u << lane, cta.tick), group.seen,
+                       group.proxied});
+  }
+  const WarpClocks& clocks = cta.warps[path.warp->id];
+  if (clocks.lanes == nullptr) return message;
+  for (const auto& fence : (*clocks.lanes)[static_cast<std::size_t>(lane)].fences) {
+    if (Releases(op) && fence->scope <= op.scope) continue;
+    message.push_back({fence->scope, cta.position, Full(fence->knew, warp, 1u << lane, fence->tick),
+                       fence->knew.seen, fence->knew.proxied});
+  }
+  return message;
+}
+
+// A lane has read from `write`.
+void Checker::Observe(CtaClocks& cta, const Path& path, int lane, const MemoryOp& op,
+                      const StrongWrite& write, const Object& object, std::uint64_t offset) {
+  const Scope common = cta.position.Common(write.from);
+  const bool strong = op.scope >= common && write.scope >= common && op.bytes == write.element;
+  bool learned = false;
+  WarpClocks& warp = cta.warps[path.warp->id];
+  if (strong) {
+    const std::uint32_t bit = 1u << lane;
+    for (const Part& part : write.message) {
+      const Scope between = cta.position.Common(part.from);
+      if (part.scope < between) continue;
+      if (Acquires(op) && op.scope >= between) {
+        Group& group = GroupOf(warp, lane);
+        if (group.lanes != bit) {
+          // Whoever shares the group has not read it.
+          Group own = group;
+          own.lanes = bit;
+          Learn(cta, own, part);
+          if (own.others == group.others && own.seen == group.seen &&
+              own.proxied == group.proxied && group.own.Covers(own.own)) {
+            learned = true;
+            continue;  // nothing new
+          }
+          group.lanes &= ~bit;
+          warp.groups.push_back(std::move(own));
+        } else {
+          Learn(cta, group, part);
+        }
+        learned = true;
+        continue;
+      }
+      std::vector<Pending>& pending = StateOf(warp, lane).pending;
+      const auto same = std::find_if(pending.begin(), pending.end(), [&](const Pending& old) {
+        return old.object == object.id && old.offset == offset && old.part.scope == part.scope &&
+               old.part.from.device == part.from.device;
+      });
+      if (same != pending.end()) {
+        same->part = part;
+      } else {
+        if (pending.size() >= kMaxPending) pending.erase(pending.begin());
+        pending.push_back({part, object.id, offset});
+      }
+    }
+    if (Acquires(op) && warp.lanes != nullptr) {
+      // A strong read, then an acquire of the same place.
+      std::vector<Pending>& pending = StateOf(warp, lane).pending;
+      for (const Pending& old : pending) {
+        if (old.object != object.id || old.offset != offset ||
+            op.scope < cta.position.Common(old.part.from)) {
+          continue;
+        }
+        Separate(warp, bit);
+        Learn(cta, GroupOf(warp, lane), old.part);
+      }
+    }
+  }
+  if (!learned && write.by.agent != cta.agent) {
+    Hint hint;
+    hint.writer = write.by;
+    hint.write_pc = write.pc;
+    hint.read_pc = path.pc;
+    hint.need = common;
+    hint.released = !write.message.empty();
+    hint.narrow = !strong || (hint.released && Acquires(op));
+    hint.acquired = Acquires(op);
+    hint.object = object.name;
+    std::erase_if(cta.hints, [&](const Hint& old) {
+      return old.write_pc == hint.write_pc && old.read_pc == hint.read_pc &&
+             old.writer.agent == hint.writer.agent;
+    });
+    if (cta.hints.size() >= kMaxHints) cta.hints.erase(cta.hints.begin());
+    cta.hints.push_back(std::move(hint));
+  }
+}
+
+bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
+  const Path& path = *access.path;
+  CtaClocks& cta = *path.warp->cta->clocks;
+  WarpClocks& warp = Of(path);
+  ++accesses;
+  bytes += static_cast<std::uint64_t>(std::popcount(access.lanes)) * access.bytes;
+  RememberStrong(*this, cta, warp, access);
+  Object& object = *access.object;
+  Shadow& shadow = *object.shadow;
+  const auto own_warp = static_cast<std::uint16_t>(path.warp->id);
+  bool chosen = false;
+  std::uint32_t left = access.lanes;
+  while (left != 0) {
+    // Lanes of one line see it as it was at one moment.
+    const std::uint64_t number = access.offset[std::countr_zero(left)] / kLineBytes;
+    std::uint32_t here = 0;
+    ForLanes(left, [&](int l) { here |= access.offset[l] / kLineBytes == number ? 1u << l : 0; });
+    left &= ~here;
+    Line& line = shadow.At(number);
+    if (line.history == nullptr) {
+      // A host may have written what nobody else has.
+      if (object.HostVisible()) {
+        ForLanes(here, [&](int l) { ObserveHost(cta, path, l, *access.op, object); });
+      }
+      continue;
+    }
+    std::vector<StrongWrite>& writes = line.history->writes();
+    // From the newest back: those that have not arrived yet are not read; under a schedule a few
+    // more may be left out, up to the first that a lane must see.
+    std::uint64_t cut = ~std::uint64_t{0};  // writes with this number and above are not read
+    if (seed_ != 0) {
+      std::uint64_t numbers[16];
+      int count = 0, arrived = -1;
+      for (std::size_t i = writes.size(); i-- > 0 && count < 16;) {
+        const StrongWrite& write = writes[i];
+        bool read = false, must = false;
+        ForLanes(here, [&](int l) {
+          const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
+          if (!write.Overlaps(begin, begin + access.bytes)) return;
+          read = true;
+          const Group& group = GroupOf(warp, l);
+          must |= Knows(group, cta, own_warp, l, write.by);
+          for (const Stamp& reader : write.readers) {
+            if (must) break;
+            must |= Knows(group, cta, own_warp, l, reader);
+          }
+        });
+        if (!read) continue;
+        if (must) break;
+        if (count == 0 || numbers[count - 1] != write.number) numbers[count++] = write.number;
+        if (arrived < 0 && (write.visible <= sampled || write.by.agent == cta.agent))
+          arrived = count - 1;
+      }
+      // numbers[0 .. count) may be left out; numbers[0 .. arrived) have to be.
+      const int least = arrived < 0 ? count : arrived;
+      int leave = least;
+      if (count > least && line.history->Stubborn(cta.agent, own_warp) && (Random() & 1) != 0) {
+        leave = least + 1 + static_cast<int>(Random() % static_cast<std::uint64_t>(count - least));
+        chosen = true;
+        ++chosen_;
+      } else {
+        line.history->Yielded(cta.agent, own_warp);
+      }
+      if (leave > 0) cut = numbers[leave - 1];
+    }
+    ForLanes(here, [&](int l) {
+      const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
+      const std::uint32_t end = begin + access.bytes;
+      std::byte* value = values + static_cast<std::size_t>(l) * kMaxKept;
+      if (seed_ != 0) std::memcpy(value, object.data + access.offset[l], access.bytes);
+      std::size_t source = writes.size();
+      for (std::size_t i = writes.size(); i-- > 0;) {
+        const StrongWrite& write = writes[i];
+        if (!write.Overlaps(begin, end)) continue;
+        const bool unread = seed_ != 0 ? write.number >= cut
+                                       : write.visible > sampled && write.by.agent != cta.agent;
+        if (!unread) {
+          source = i;
+          break;
+        }
+        if (seed_ == 0) continue;  // the engine has hidden it
+        for (std::uint32_t at = std::max<std::uint32_t>(begin, write.first);
+             at < std::min<std::uint32_t>(end, std::uint32_t{write.first} + write.size); ++at) {
+          value[at - begin] = write.old[at - write.first];
+        }
+      }
+      if (source == writes.size()) {
+        if (object.HostVisible()) ObserveHost(cta, path, l, *access.op, object);
+        return;
+      }
+      StrongWrite& write = writes[source];
+      if (object.HostVisible() && write.first == begin &&
+          std::memcmp(write.now, value, std::min<std::size_t>(sizeof write.now, write.size)) != 0) {
+        ObserveHost(cta, path, l, *access.op, object);
+      }
+      if (seed_ != 0 && write.readers.size() < kMaxReaders) {
+        write.readers.push_back({cta.agent, cta.tick, own_warp, static_cast<std::uint8_t>(l)});
+      }
+      const bool known = Knows(GroupOf(warp, l), cta, own_warp, l, write.by);
+      if (write.vector && access.op->count > 1 && !known && write.by.agent != cta.agent) {
+        ReportVector(write, path, l, object, access.offset[l], access.bytes);
+      }
+      Observe(cta, path, l, *access.op, write, object, access.offset[l]);
+    });
+  }
+  return chosen;
+}
+
+// What stands in memory that hosts see was written by one: it has said what it knows.
+void Checker::ObserveHost(CtaClocks& cta, const Path& path, int lane, const MemoryOp& op,
+                          const Object& object) {
+  const auto host = hosts_.find(object.owner);
+  if (host == hosts_.end() || host->second == nullptr || op.scope != Scope::kSys) return;
+  StrongWrite write;
+  write.scope = Scope::kSys;
+  write.element = op.bytes;
+  write.by.agent = cta.agent;  // no hint
+  write.message.push_back({Scope::kSys, Position{}, host->second, nullptr, nullptr});
+  Observe(cta, path, lane, op, write, object, ~std::uint64_t{0});
+}
+
+void Checker::Store(const Access& access, const std::byte* old, bool settled) {
+  const Path& path = *access.path;
+  CtaClocks& cta = *path.warp->cta->clocks;
+  WarpClocks& warp = Of(path);
+  ++accesses;
+  bytes += static_cast<std::uint64_t>(std::popcount(access.lanes)) * access.bytes;
+  RememberStrong(*this, cta, warp, access);
+  Object& object = *access.object;
+  const MemoryOp& op = *access.op;
+  const bool atomic = op.what == MemoryOp::What::kAtomic || op.what == MemoryOp::What::kReduce;
+  ++writes_;
+  bool says = Releases(op);
+  ForLanes(access.lanes, [&](int l) {
+    Line& line = object.shadow->At(access.offset[l] / kLineBytes);
+    if (line.history == nullptr) line.history = std::make_unique<class History>();
+    class History& history = *line.history;
+    const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
+    const std::uint32_t end = begin + access.bytes;
+    if (atomic) history.Reveal(begin, end, world_.now);
+    // What it follows on: of the same thread, or what an atomic has read.
+    Message before;
+    const auto& writes = history.writes();
+    std::size_t source = writes.size();
+    for (std::size_t i = writes.size(); i-- > 0;) {
+      if (!writes[i].Overlaps(begin, end)) continue;
+      source = i;
+      break;
+    }
+    if (source < writes.size()) {
+      const StrongWrite& last = writes[source];
+      const Scope common = cta.position.Common(last.from);
+      const bool same =
+          last.by.agent == cta.agent && last.by.warp == path.warp->id && last.by.lane == l;
+      const bool follows =
+          atomic && op.scope >= common && last.scope >= common && op.bytes == last.element;
+      if (same || follows) before = last.message;
+      if (atomic) Observe(cta, path, l, op, StrongWrite(last), object, access.offset[l]);
+    } else if (atomic && object.HostVisible()) {
+      ObserveHost(cta, path, l, op, object);
+    }
+    Message message = Say(cta, path, l, GroupOf(warp, l), op);
+    for (const Part& part : before) Merge(message, part, places_);
+    if (object.HostVisible()) {
+      // A host that polls will see it.
+      for (const Part& part : message) {
+        if (part.scope == Scope::kSys && op.scope == Scope::kSys)
+          HostKnows(object.owner, part.clock);
+      }
+    }
+    StrongWrite& write = history.Add(seed_ != 0 ? History::kDepth : std::size_t{1}, world_.now);
+    write.number = writes_;
+    write.first = static_cast<std::uint8_t>(begin);
+    write.size = static_cast<std::uint8_t>(access.bytes);
+    write.vector = op.count > 1;
+    write.atomic = atomic;
+    write.element = op.bytes;
+    write.scope = op.scope;
+    std::memcpy(write.old, old + static_cast<std::size_t>(l) * kMaxKept, access.bytes);
+    std::memcpy(write.now, object.data + access.offset[l],
+                std::min<std::size_t>(sizeof write.now, access.bytes));
+    write.by = {cta.agent, cta.tick, static_cast<std::uint16_t>(path.warp->id),
+                static_cast<std::uint8_t>(l)};
+    write.from = cta.position;
+    write.pc = path.pc;
+    write.message = std::move(message);
+    if (settled) write.visible = world_.now;
+  });
+  if (says) ++cta.tick;
+}
+
+void Checker::Close(const Object& object, std::uint32_t lanes, const std::uint64_t* offset,
+                    Time visible) {
+  std::uint64_t last = ~std::uint64_t{0};
+  ForLanes(lanes, [&](int l) {
+    const std::uint64_t number = offset[l] / kLineBytes;
+    if (number == last) return;
+    last = number;
+    Line* line = object.shadow != nullptr ? object.shadow->Find(number) : nullptr;
+    if (line != nullptr && line->history != nullptr) line->history->Close(visible);
+  });
+}
+
+void Checker::Fence(const Path& path, const MemoryOp& op, std::uint32_t mask) {
+  CtaClocks& cta = *path.warp->cta->clocks;
+  WarpClocks& warp = Of(path);
+  const auto number = static_cast<std::uint16_t>(path.warp->id);
+  if (op.proxy) {
+    Separate(warp, mask);
+    for (Group& group : warp.groups) {
+      if ((group.lanes & mask) == 0) continue;
+      group.proxied = Join(group.proxied, Full(group, number, group.lanes, cta.tick), places_);
+    }
+    ++cta.tick;
+    return;
+  }
+  // It acquires what its thread has read before.
+  const auto covers = [&](const Part& part) { return op.scope >= cta.position.Common(part.from); };
+  if (warp.lanes != nullptr && op.order != Order::kRelease) {
+    ForLanes(mask, [&](int l) {
+      std::vector<Pending>& pending = StateOf(warp, l).pending;
+      bool any = false;
+      for (const Pending& old : pending) any |= covers(old.part);
+      if (!any) return;
+      Separate(warp, 1u << l);
+      Group& group = GroupOf(warp, l);
+      for (const Pending& old : pending) {
+        if (covers(old.part)) Learn(cta, group, old.part);
+      }
+      std::erase_if(pending, [&](const Pending& old) { return covers(old.part); });
+    });
+    for (Hint& hint : cta.hints) hint.acquired |= op.scope >= hint.need;
+  }
+  if (op.order == Order::kSc && seed_ != 0) {
+    // The order in which they are executed is the order of fence.sc.
+    Separate(warp, mask);
+    for (Group& group : warp.groups) {
+      if ((group.lanes & mask) == 0) continue;
+      ClockRef all = Join(cta.fence_sc, nullptr, places_);
+      if (op.scope >= Scope::kGpu) all = Join(all, fence_sc_[cta.position.device], places_);
+      if (op.scope == Scope::kSys) all = Join(all, fence_sc_[-1], places_);
+      const ClockRef mine = Join(Full(group, number, group.lanes, cta.tick), group.seen, places_);
+      cta.fence_sc = Join(cta.fence_sc, mine, places_);
+      if (op.scope >= Scope::kGpu) {
+        ClockRef& device = fence_sc_[cta.position.device];
+        device = Join(device, mine, places_);
+      }
+      if (op.scope == Scope::kSys) fence_sc_[-1] = Join(fence_sc_[-1], mine, places_);
+      group.seen = Join(group.seen, all, places_);
+    }
+  }
+  if (op.order != Order::kAcquire) {
+    for (const Group& group : warp.groups) {
+      const std::uint32_t lanes = group.lanes & mask;
+      if (lanes == 0) continue;
+      auto snapshot = std::make_shared<Snapshot>();
+      snapshot->scope = op.scope;
+      snapshot->tick = cta.tick;
+      snapshot->knew = group;
+      ForLanes(lanes, [&](int l) {
+        auto& fences = StateOf(warp, l).fences;
+        std::erase_if(fences, [&](const auto& old) { return old->scope <= op.scope; });
+        fences.push_back(snapshot);
+      });
+    }
+  }
+  ++cta.tick;
+}
+
+}  // namespace allranks::node::check

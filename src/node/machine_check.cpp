@@ -1,0 +1,37 @@
+// The checker as its users see it (checking.h), and what of the machine's own work it is told.
+#include <utility>
+
+#include "base/check.h"
+#include "node/machine_impl.h"
+
+namespace allranks::node {
+
+void MachineImpl::SetChecking(bool on) {
+  if (checker_ == nullptr || on == (world_.checker != nullptr)) return;
+  CHECK(operations_.empty());
+  if (other_engine_ == nullptr) other_engine_ = MakeEngine(world_, on ? "check" : "none");
+  std::swap(engine_, other_engine_);
+  world_.checker = on ? checker_.get() : nullptr;
+  checker_->HostsMeet(true);
+}
+
+void MachineImpl::SetSchedule(std::uint64_t seed) {
+  if (checker_ == nullptr) return;
+  checker_->SetSchedule(seed);
+  world_.order_seed = seed != 0 ? seed : options_.order_seed;
+  SetStumble(seed);
+}
+
+std::vector<Finding> MachineImpl::TakeFindings() {
+  return checker_ == nullptr ? std::vector<Finding>{} : checker_->TakeFindings();
+}
+
+void MachineImpl::HostMeets(ProcessId process) {
+  if (world_.checker != nullptr) checker_->HostMeets(process);
+}
+
+void MachineImpl::HostsMeet() {
+  if (world_.checker != nullptr) checker_->HostsMeet(operations_.empty());
+}
+
+}  // namespace allranks::node
