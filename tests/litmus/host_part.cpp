@@ -142,11 +142,16 @@ Result<node::EventId> HostPart::EventNamed(const Host& host, const std::string& 
   std::uint64_t& event = run_.made[fmt::format("event {} {}", host.number, word)];
   if (event != 0) return event;
   const auto process = ProcessOf(host);
+  int device = run_.test().ranks ? host.number : 0;
+  for (const Line& line : *host.lines) {
+    const std::vector<std::string> words = Words(line.text);
+    if (words.size() == 3 && words[1] == "record" && words[2] == word)
+      device = DeviceNamed(words[0].substr(words[0].find('@') + 1));
+  }
   node::IpcHandle handle;
   for (int other = 0; other < 8; ++other) {
     const auto it = run_.made.find(fmt::format("event {} {}", other, word));
     if (it == run_.made.end() || it->second == 0) continue;
-    int device = 0;
     if (auto status =
             Needs(host, run_.machine().ExportEvent(run_.ProcessOf(other), it->second, &handle));
         !status)
@@ -156,7 +161,6 @@ Result<node::EventId> HostPart::EventNamed(const Host& host, const std::string& 
       return Fail(status.error());
     return event;
   }
-  const int device = run_.test().ranks ? host.number : 0;
   if (auto status = Needs(host, run_.machine().CreateEvent(process, device, false, &event));
       !status)
     return Fail(status.error());

@@ -43,6 +43,7 @@ class HostPart {
                   std::string* into, std::uint32_t* width);
   Result<node::Address> At(const Host& host, const std::string& word, std::uint32_t* width);
   Result<node::StreamId> StreamNamed(const Host& host, const std::string& word);
+  // An event is of the device whose stream records it.
   Result<node::EventId> EventNamed(const Host& host, const std::string& word);
   Status Needs(const Host& host, node::Status status);
   template <class... Args>

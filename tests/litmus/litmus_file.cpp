@@ -205,6 +205,7 @@ class Parser {
         if (test_.threads[t].name != name) continue;
         into_ = &section_->code[t];
         into_->clear();
+        section_->present[t] = true;
         return Ok();
       }
       const std::vector<std::string> words = Words(name);
