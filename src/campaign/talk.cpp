@@ -30,12 +30,28 @@ std::string WordOr(const Json& json, const char* member, const char* other) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : other;
 }
 
-// The case that ended a judgement; nullptr: it ended before the first. Cases stand in the order in
-// which they ran, and one that has no verdict was to come next when a rank failed to get ready.
-const Json* EndedBy(const Json& cases) {
-  for (const Json& one : cases)
-    if (const std::string verdict = WordOr(one, "verdict", ""); verdict != "pass") return &one;
-  return nullptr;
+// The case that is told of: the first visible one that failed, else the first of all; nullptr: none
+// did. Cases stand in the order in which they ran, and one that has no verdict was to come next
+// when a rank failed to get ready.
+const Json* FailedAt(const Json& cases) {
+  const Json* first = nullptr;
+  for (const Json& one : cases) {
+    const std::string verdict = WordOr(one, "verdict", "");
+    if (verdict == "pass") continue;
+    if (first == nullptr) first = &one;
+    if (!verdict.empty() && WordOr(one, "kind", "") == "visible") return &one;
+  }
+  return first;
+}
+
+// What findings say stands in the text of the first visible case that shows them.
+std::string VisibleTexts(const Json& cases) {
+  std::string texts;
+  for (const Json& one : cases) {
+    if (WordOr(one, "kind", "") != "visible" || WordOr(one, "verdict", "pass") == "pass") continue;
+    texts += (texts.empty() ? "" : "\n") + WordOr(one, "text", "");
+  }
+  return texts;
 }
 
 // Geometric mean over timed cases of min(1, roofline / time): as the score, whatever drawn cases
@@ -109,7 +125,7 @@ Result<Assessment> Assess(const std::string& judge_json, double target) {
     assessment.next = Assessment::Next::kInternal;
     return assessment;
   }
-  const Json* by = feedback.verdict == "pass" ? nullptr : EndedBy(cases);
+  const Json* by = feedback.verdict == "pass" ? nullptr : FailedAt(cases);
   const std::string kind = by == nullptr ? "" : WordOr(*by, "kind", "");
   const bool open_passes = feedback.verdict == "pass" || kind == "drawn";
   if (open_passes) {
@@ -121,12 +137,17 @@ Result<Assessment> Assess(const std::string& judge_json, double target) {
         feedback.fraction < target ? Assessment::Next::kImprove : Assessment::Next::kFast;
     return assessment;
   }
+  // The whole may have another verdict by what only a drawn case shows.
+  if (by != nullptr && !WordOr(*by, "verdict", "").empty())
+    feedback.verdict = WordOr(*by, "verdict", "");
   if (kind == "timed") {
     feedback.text = "In the case " + WordOr(*by, "name", "") + ".";
   } else if (kind == "visible" || cases.empty()) {
     // Before the first case there is only the compiler.
-    feedback.text = WordOr(json, "text", "");
-    feedback.log = WordOr(json, "log", "");
+    feedback.text = VisibleTexts(cases);
+    if (feedback.text.empty()) feedback.text = WordOr(json, "text", "");
+    // The log is that of the case at which the judgement ended.
+    if (by == nullptr || !by->value("ran", false)) feedback.log = WordOr(json, "log", "");
   }
   return assessment;
 }

@@ -111,7 +111,8 @@ class Supervisor {
   void NodeLost();
   void GiveTerminal(pid_t group);
   // Asks the node for its report; empty if it has none to give.
-  std::string Finish();
+  wire::FinishReply Finish();
+  bool WriteJson(const std::string& path, const std::string& text);
   void EndEverything();
   int Conclude();
 
@@ -237,7 +238,8 @@ Result<void> Supervisor::StartNode(const std::string& profile, const std::string
       "--folder",         folder,
       "--profile",        profile,
       "--devices",        std::to_string(options_.devices),
-      "--observer",       options_.observer,
+      "--observer",       options_.check ? "check" : options_.observer,
+      "--seed",           std::to_string(options_.schedule),
       "--patience-ms",    std::to_string(static_cast<std::int64_t>(options_.patience_s * 1e3)),
       "--ranks-per-host", std::to_string(options_.ranks_per_host),
       "--trace-fd",       std::to_string(trace_.get())};
@@ -402,7 +404,7 @@ void Supervisor::OnControl() {
   kill(-program_, SIGKILL);
 }
 
-std::string Supervisor::Finish() {
+wire::FinishReply Supervisor::Finish() {
   if (node_lost_) return {};
   const timeval patience{(options_.trace.empty() ? kPatience : kTracePatience).count(), 0};
   setsockopt(control_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -423,7 +425,7 @@ std::string Supervisor::Finish() {
     wire::ReplyHeader header;
     wire::FinishReply reply;
     if (!wire::DecodeFrom(bytes, &header) || !wire::DecodeFrom(bytes, &reply)) return {};
-    return reply.stats_json;
+    return reply;
   }
 }
 
@@ -454,23 +456,32 @@ void Supervisor::EndEverything() {
   }
 }
 
+bool Supervisor::WriteJson(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) Say("cannot write {}", path);
+  return static_cast<bool>(file);
+}
+
 int Supervisor::Conclude() {
-  const std::string stats = Finish();
+  const wire::FinishReply report = Finish();
+  const std::string& stats = report.stats_json;
   EndEverything();
+  std::fputs(report.findings.c_str(), stderr);
   if (options_.stats && !stats.empty()) std::fputs(StatsTable(stats).c_str(), stderr);
-  if (!options_.stats_json.empty() && !stats.empty()) {
-    std::ofstream file(options_.stats_json, std::ios::binary);
-    file << Indented(stats);
-    file.close();
-    if (!file) {
-      Say("cannot write {}", options_.stats_json);
+  if (!stats.empty()) {
+    if (!options_.stats_json.empty() && !WriteJson(options_.stats_json, Indented(stats)))
       return kExitInternal;
-    }
+    if (!options_.findings.empty() &&
+        !WriteJson(options_.findings, FindingsOf(stats, options_.schedule)))
+      return kExitInternal;
   }
   if (deadlock_) return kExitDeadlock;
   if (node_lost_ || !program_status_) return kExitInternal;
   if (WIFSIGNALED(*program_status_)) return 128 + WTERMSIG(*program_status_);
-  return WEXITSTATUS(*program_status_);
+  const int code = WEXITSTATUS(*program_status_);
+  return code == 0 && report.counted > 0 ? kExitFindings : code;
 }
 
 }  // namespace

@@ -17,6 +17,9 @@ struct ExecOptions {
   std::vector<std::string> faults;  // node::ParseFault
   std::string trace;                // a file
   std::string observer = "none";
+  bool check = false;
+  std::uint64_t schedule = 0;  // node::Checking::SetSchedule
+  std::string findings;        // a file
   double patience_s = 3;
   std::vector<std::string> command;
 };
@@ -25,6 +28,7 @@ struct ExecOptions {
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInternal = 70;  // the node failed
 inline constexpr int kExitDeadlock = 86;
+inline constexpr int kExitFindings = 87;  // the program ended well, but the checker has findings
 inline constexpr int kExitCannotRun = 126;
 inline constexpr int kExitNotFound = 127;
 

@@ -87,6 +87,12 @@ JudgeCommand::JudgeCommand(CLI::App* app) {
   option("--band", options_.band, "N [0]",
          "Time a candidate that passes, and the reference, on N perturbed profiles, too")
       ->check(CLI::Range(0, 64));
+  command_->add_flag("--no-check", options_.no_check,
+                     "Only compare outputs: look for no races or memory errors");
+  command_->add_flag("--check", options_.check)->group("");
+  option("--schedule", options_.schedule, "SEED",
+         "Run each chosen case under this schedule, too, as a verdict names it")
+      ->excludes("--no-check");
   command_->add_flag("--drain", options_.drain,
                      "A test mode: each call begins when all ranks are at rest");
   option("--rank-seconds", options_.rank_wall_s, "SECONDS [60]",
@@ -115,7 +121,8 @@ int JudgeCommand::Run() const {
   request.drain = options.drain;
   request.keep_going = options.keep_going;
   request.visible_only = options.visible;
-
+  request.check = options.check && !options.no_check;
+  request.schedule = options.schedule;
   request.band = options.band;
   request.drawn_last = options.drawn_last;
   if (!options.seed_file.empty()) {

@@ -1,7 +1,9 @@
 // `allranks judge`: one candidate, or two against each other, on one problem.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +18,8 @@ struct JudgeOptions {
   std::string profile = "h100x8";
   std::string only_case, seed, seed_file, problems_dir, trace, cache;
   bool json = false, drain = false, no_cache = false, keep_going = false, visible = false,
-       drawn_last = false;
+       drawn_last = false, no_check = false, check = false;
+  std::optional<std::uint64_t> schedule;
   int band = 0;
   double rank_wall_s = 60;
 };

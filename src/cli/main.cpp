@@ -48,10 +48,21 @@ kills it: kernels and copies that use it end with CUDA_ERROR_NVLINK_UNCORRECTABL
 `gpu:NAME=...` mean all links of one vertex, `rank:N=dead` kills a rank's process. `@TIME` (ns, us,
 ms, s of virtual time) says when. `allranks profile show` lists the names.
 
+Checking. With --check every access of a kernel, a copy or a memset is held against PTX's memory
+model: accesses to the same bytes that nothing orders, too narrow scopes, missing fences between
+proxies, reads of memory that nobody has written, accesses out of bounds, misused barriers, memory
+that is left at the end. Each finding is printed once with the source lines of both accesses, what
+order is missing and what would create it (compile with `-lineinfo`). `portability` (relying on more
+than PTX promises) and `leak` are printed, too, but do not count. Schedule 0 shows the newest values;
+under another SEED a load may return any value that the model permits, and warps start and wake a
+little late. The same seed gives the same run. Calls of several processes count as ordered in the
+order in which they happen: what orders processes outside of CUDA is not checked.
+
 Exit codes: the program's own (128 + N if signal N killed it), or
   2    wrong usage
   70   the node itself failed
   86   deadlock; who waits where is printed to stderr
+  87   the program ended with 0, but --check has findings that count against it
   126  PROGRAM could not be started
   127  PROGRAM was not found
 
@@ -177,6 +188,17 @@ struct Commands {
     exec->add_flag("--stats", exec_options.stats, "Print a table of what ran to stderr at the end");
     exec->add_option("--stats-json", exec_options.stats_json, "Write it to FILE as JSON")
         ->option_text("FILE");
+    CLI::Option* check =
+        exec->add_flag("--check", exec_options.check,
+                       "Look for races, memory errors and misused barriers (see below)");
+    exec->add_option("--schedule", exec_options.schedule,
+                     "With --check: another of the orders and values that PTX permits")
+        ->option_text("SEED [0]")
+        ->needs(check);
+    exec->add_option("--findings", exec_options.findings,
+                     "With --check: write findings to FILE as JSON")
+        ->option_text("FILE")
+        ->needs(check);
     exec->add_option("--fault", exec_options.faults,
                      "Let something go wrong (see below); may be given several times")
         ->option_text("KIND:NAME=STATE[@TIME]");
@@ -188,7 +210,7 @@ struct Commands {
         ->option_text("SECONDS [3]")
         ->check(CLI::Range(0.01, 1e6));
     exec->add_option("--observer", exec_options.observer)
-        ->check(CLI::IsMember({"none", "count", "stale"}))
+        ->check(CLI::IsMember({"none", "count", "stale", "check"}))
         ->group("");
 
     ptx = app.add_subcommand("ptx", "Show what the node makes of PTX");
@@ -234,6 +256,7 @@ struct Commands {
     node->add_option("--profile", node_options.profile)->required();
     node->add_option("--devices", node_options.machine.devices);
     node->add_option("--observer", node_options.machine.observer);
+    node->add_option("--seed", node_options.machine.seed);
     node->add_option("--patience-ms", node_options.patience_ms);
     node->add_option("--trace-fd", node_options.trace_fd);
     node->add_option("--ranks-per-host", node_options.ranks_per_host);

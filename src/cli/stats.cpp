@@ -97,6 +97,13 @@ std::string Indented(const std::string& text) {
   return (parsed.is_discarded() ? text : parsed.dump(2)) + "\n";
 }
 
+std::string FindingsOf(const std::string& text, std::uint64_t schedule) {
+  const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (parsed.is_discarded()) return "";
+  const json findings = parsed.value("findings", json::array());
+  return json{{"version", 1}, {"schedule", schedule}, {"findings", findings}}.dump(2) + "\n";
+}
+
 std::string StatsTable(const std::string& text) {
   const json stats = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (stats.is_discarded()) return "";

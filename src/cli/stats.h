@@ -1,6 +1,7 @@
 // The node's report (server/report.h), shown to a person.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace allranks::cli {
@@ -9,5 +10,7 @@ namespace allranks::cli {
 std::string StatsTable(const std::string& json);
 // The same JSON, indented, for --stats-json.
 std::string Indented(const std::string& json);
+// Its findings on their own, for --findings.
+std::string FindingsOf(const std::string& json, std::uint64_t schedule);
 
 }  // namespace allranks::cli

@@ -19,6 +19,7 @@
 
 #include "judge/band.h"
 #include "judge/build.h"
+#include "judge/conclude.h"
 #include "judge/sandbox.h"
 #include "judge/score.h"
 #include "judge/trial.h"
@@ -221,6 +222,8 @@ Judgement Trial::Run() {
           fmt::format("{} has no case '{}'", problem_.slug, request_.only_case));
     for (const auto& [group, indices] : groups)
       if (!RunGroup(group, indices, &group == traced)) break;
+    judgement_.checked = checks();
+    Conclude(perturbed_, &judgement_);
     if (judgement_.verdict == Verdict::kPass) judgement_.score = Score(judgement_.cases);
   }
   judgement_.cost.judge = OwnSeconds() - before;
@@ -251,6 +254,7 @@ bool Trial::RunGroup(const Group& group, const std::vector<std::size_t>& indices
   options.secret = drawers_[0].Secret(
       fmt::format("handles of {}world {}", group.late ? "drawn cases in " : "", group.world));
   if (traced) options.trace_fd = trace_.get();
+  options.check = checks();
   for (const std::size_t i : indices) {
     const Case& one = judgement_.cases[i].what;
     plan.cases.push_back(WireCase(problem_, one));
@@ -267,6 +271,9 @@ bool Trial::RunGroup(const Group& group, const std::vector<std::size_t>& indices
   if (problem_.window == problem::Window::kGraph) (*session)->EndRanks();
   for (std::uint32_t place = 0; good && place < indices.size(); ++place)
     good = RunCase(**session, place, judgement_.cases[indices[place]]);
+  // Last, since a window that does not end is the last of its session.
+  for (std::uint32_t place = 0; good && place < indices.size(); ++place)
+    if (!RunSchedules(**session, place, judgement_.cases[indices[place]])) break;
   (*session)->End();
   judgement_.cost.ranks += (*session)->rank_seconds();
   judgement_.cost.node += (*session)->node_seconds();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "judge/findings.h"
 #include "judge/verdict.h"
 #include "problem/problem.h"
 
@@ -40,7 +41,11 @@ struct Request {
   bool visible_only = false;  // neither timed nor drawn cases
   bool drawn_last = false;    // all that is not drawn comes first, in all worlds
   bool times_only = false;    // the undisturbed bursts of timed cases with the first seed: call_ns
-  int band = 0;               // on so many perturbed profiles, too (band.h)
+  bool check = false;         // look for races and the like, and run further schedules
+  // After schedule 0 only this one (and those of the fixed set before it), however much a case
+  // takes; to see a failure again.
+  std::optional<std::uint64_t> schedule;
+  int band = 0;  // on so many perturbed profiles, too (band.h)
 };
 
 struct CaseResult {
@@ -57,6 +62,9 @@ struct CaseResult {
   std::vector<std::uint64_t> moved;  // payload of one burst by mover, in the order of node::Mover
   std::uint64_t thread_instructions = 0;     // of the burst, first seed
   std::uint64_t calls = 0, wrong_calls = 0;  // over all bursts: verified, and wrong
+  std::vector<node::Finding> findings;       // of all its windows that were checked
+  std::uint64_t schedule = 0;                // under which the verdict came about
+  int schedules = 0;                         // beside schedule 0 under which it was run
 };
 
 // CPU seconds by part, and wall seconds of the whole. Not part of what must repeat.
@@ -71,6 +79,10 @@ struct Judgement {
   std::string text;  // one paragraph: what went wrong, where (source line), how to see it
   std::string log;   // the compiler's words, a deadlock's waiters: longer, bounded
   std::vector<CaseResult> cases;
+  // Outputs match in all cases under schedule 0 and no rule was broken, whatever was found.
+  bool lenient = false;
+  bool checked = false;
+  std::vector<CaseFinding> findings;
   double score = 0;  // pass: geometric mean over timed cases of min(1, roofline / call_ns)
   // Speed-up over the reference on each perturbed profile, 0 where this candidate does not pass; of
   // a pass only, and where there are a reference and timed cases.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "judge/score.h"
+#include "node/findings.h"
 #include "node/traffic.h"
 
 namespace allranks::judge {
@@ -41,6 +42,35 @@ Json BandOf(const Judgement& judgement) {
   return {{"profiles", judgement.band->size()}, {"speedup_vs_reference", *judgement.band}};
 }
 
+// For a terminal: what a candidate got into a message must not move its cursor.
+std::string Printable(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 ? c != '\n' && c != '\t' : c == 0x7f) c = '?';
+  return text;
+}
+
+Json FindingsOf(const Judgement& judgement) {
+  std::vector<node::Finding> findings;
+  for (const CaseFinding& found : judgement.findings) findings.push_back(found.finding);
+  Json all = Json::parse(node::ToJson(findings));
+  for (std::size_t i = 0; i < all.size(); ++i) all[i]["cases"] = judgement.findings[i].cases;
+  return all;
+}
+
+// What was found beside that which made the verdict.
+std::string Remarks(const Judgement& judgement) {
+  std::string out;
+  if (judgement.lenient && judgement.verdict != Verdict::kPass)
+    out += "outputs match in all cases: right by luck, or only on this machine\n";
+  std::vector<node::Finding> others;
+  for (const CaseFinding& found : judgement.findings)
+    if (!node::Counts(found.finding)) others.push_back(found.finding);
+  if (others.empty()) return out;
+  out += fmt::format("not counted: {}\n", node::Summary(others));
+  for (const node::Finding& finding : others) out += Printable(node::Describe(finding));
+  return out;
+}
+
 std::string Us(double ns) { return ns > 0 ? fmt::format("{:.2f}", ns / 1e3) : "-"; }
 
 std::string Times(double ratio) { return ratio > 0 ? fmt::format("{:.2f}x", ratio) : "-"; }
@@ -59,13 +89,6 @@ std::string Movers(const CaseResult& result) {
     text += fmt::format("{} {}", node::NameOf(static_cast<node::Mover>(i)), Bytes(result.moved[i]));
   }
   return text.empty() ? "-" : text;
-}
-
-// For a terminal: what a candidate got into a message must not move its cursor.
-std::string Printable(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 ? c != '\n' && c != '\t' : c == 0x7f) c = '?';
-  return text;
 }
 
 // A table whose columns are as wide as they need to be.
@@ -139,6 +162,8 @@ std::string ToJson(const problem::Problem& problem, const Judgement& judgement) 
         {"thread_instructions", result.thread_instructions},
         {"calls", result.calls},
         {"wrong_calls", result.wrong_calls},
+        {"schedules", result.schedules},
+        {"schedule", result.verdict == Verdict::kPass ? Json(nullptr) : Json(result.schedule)},
     });
   }
   const Cost& cost = judgement.cost;
@@ -161,7 +186,8 @@ std::string ToJson(const problem::Problem& problem, const Judgement& judgement) 
       {"verdict", NameOf(judgement.verdict)},
       {"pass", pass},
       {"strict", pass},
-      {"lenient", pass},
+      {"lenient", judgement.lenient},
+      {"checked", judgement.checked},
       {"score", pass ? judgement.score : 0.0},
       {"speedup_vs_reference", if_pass(SpeedupOverReference(judgement.cases))},
       {"speedup_vs_baseline", if_pass(SpeedupOverBaseline(judgement.cases))},
@@ -169,6 +195,7 @@ std::string ToJson(const problem::Problem& problem, const Judgement& judgement) 
       {"text", judgement.text},
       {"log", judgement.log},
       {"cases", cases},
+      {"findings", FindingsOf(judgement)},
       {"cost",
        {{"wall_s", cost.wall},
         {"cpu_s", judgement.cpu_seconds()},
@@ -208,6 +235,7 @@ std::string ToTable(const problem::Problem& problem, const Judgement& judgement)
   }
   if (any) out += table.Print();
   if (judgement.verdict != Verdict::kPass) out += Printable(judgement.text) + "\n";
+  out += Remarks(judgement);
   if (judgement.verdict == Verdict::kCompileError && !judgement.log.empty())
     out += "\n" + Printable(judgement.log);
   const Cost& cost = judgement.cost;

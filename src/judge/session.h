@@ -36,6 +36,7 @@ struct SessionOptions {
   std::vector<std::string> calls;  // entry points
   std::string secret;              // hexadecimal: what handles are drawn from
   int trace_fd = -1;
+  bool check = false;                               // runs may be checked
   std::uint64_t input_bytes = 0, output_bytes = 0;  // the most of one run
 };
 

@@ -19,6 +19,15 @@
 
 namespace allranks::judge {
 
+// How one window of a case is run.
+struct WindowSpec {
+  int seed = 0;  // which drawer
+  std::uint32_t calls = 1;
+  bool skew = false;
+  bool check = false;
+  std::uint64_t schedule = 0;  // not 0: inputs of its own
+};
+
 // What one window showed, beside its outputs being right.
 struct Seen {
   double ns = 0;           // (last close - first open) / calls
@@ -53,15 +62,20 @@ class Trial {
   Group GroupOf(const problem::Case& one) const;
   bool RunGroup(const Group& group, const std::vector<std::size_t>& indices, bool traced);
   bool RunCase(Session& session, std::uint32_t place, CaseResult& result);
+  // The same case under other schedules; false if there are to be no more of them.
+  bool RunSchedules(Session& session, std::uint32_t place, CaseResult& result);
   // One window; false if the judgement is over.
-  bool RunWindow(Session& session, std::uint32_t place, CaseResult& result, int seed,
-                 std::uint32_t calls, bool skew, Seen* seen);
-  bool CheckOutputs(CaseResult& result, int seed, const std::vector<CallView>& views,
+  bool RunWindow(Session& session, std::uint32_t place, CaseResult& result, const WindowSpec& spec,
+                 Seen* seen);
+  bool CheckOutputs(CaseResult& result, const WindowSpec& spec, const std::vector<CallView>& views,
                     const wire::JudgeRunReply& reply);
   bool CheckTraffic(CaseResult& result, const std::vector<FloorValues>& floors,
                     const wire::JudgeRunReply& reply);
   bool Failed(CaseResult& result, Verdict verdict, std::string text, std::string log = "");
   std::uint64_t FuelOf(const CaseResult& result) const;
+  // Whether so many calls of a timed case are worth checking.
+  bool IsCheap(const CaseResult& result, std::uint32_t calls) const;
+  bool checks() const { return request_.check && !request_.times_only && !request_.drain; }
 
   const Tools& tools_;
   const Request& request_;
@@ -72,6 +86,10 @@ class Trial {
   std::optional<Oracle> oracle_;
   std::optional<problem::Lock> lock_;
   std::vector<Drawer> drawers_;  // by seed
+  // A case that failed under another schedule than 0 only.
+  const CaseResult* perturbed_ = nullptr;
+  bool found_ = false;          // something that counts
+  std::uint64_t schedule_ = 0;  // of the window that is run
   std::string program_;
   wire::Fd trace_;
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "judge/trial.h"
+#include "node/findings.h"
 
 namespace allranks::judge {
 
@@ -18,6 +19,12 @@ namespace {
 constexpr int kSeeds = Trial::kSeeds;
 // Numbers of their first calls, for drawing.
 constexpr std::uint32_t kIsolatedCall = 1'000'000, kDisturbedCall = 2'000'000;
+constexpr std::uint32_t kScheduledCall = 3'000'000;
+// Cases that take no more than this are run under schedules 1 to kSchedules, too.
+constexpr std::uint64_t kSchedules = 3;
+constexpr std::uint64_t kCheapInstructions = 1'000'000;
+// Of timed cases, only windows of so few instructions are checked.
+constexpr std::uint64_t kCheckedInstructions = 10'000'000;
 // A kernel may use so many times the instructions that the reference uses for its whole share.
 constexpr std::uint64_t kFuelFactor = 64;
 constexpr std::uint64_t kLeastFuel = 20'000'000;
@@ -36,8 +43,25 @@ std::uint64_t Trial::FuelOf(const CaseResult& result) const {
   return std::max(kLeastFuel, whole / shares * kFuelFactor);
 }
 
+bool Trial::IsCheap(const CaseResult& result, std::uint32_t calls) const {
+  const problem::LockEntry* entry = lock_ ? lock_->Find(profile_->name, result.what.name) : nullptr;
+  if (entry == nullptr) return true;
+  const auto burst = static_cast<std::uint64_t>(problem_.burst);
+  return entry->reference.thread_instructions / burst * calls <= kCheckedInstructions;
+}
+
 bool Trial::Failed(CaseResult& result, Verdict verdict, std::string text, std::string log) {
   result.verdict = verdict;
+  if (schedule_ != 0 && verdict != Verdict::kInternalError) {
+    // Not the end: outputs under schedule 0 say whether it is right but for its order.
+    result.schedule = schedule_;
+    result.text = fmt::format(
+        "{0}: under schedule {1}, one of the orders that PTX permits (--case {0} --schedule {1} "
+        "shows it again): {2}",
+        result.what.name, schedule_, text);
+    perturbed_ = &result;
+    return false;
+  }
   result.text = fmt::format("{}: {}", result.what.name, text);
   return End(verdict, result.text, std::move(log));
 }
@@ -52,12 +76,18 @@ bool Trial::RunCase(Session& session, std::uint32_t place, CaseResult& result) {
     const auto calls = static_cast<std::uint32_t>(problem_.burst);
     // What passes only while nothing disturbs it must not be timed: a candidate knows these sizes.
     if (timed && !request_.times_only) {
-      if (seed == 0 && !RunWindow(session, place, result, seed, calls, true, &disturbed))
-        return false;
-      if (!RunWindow(session, place, result, seed, 1, false, &alone)) return false;
+      const WindowSpec late = {
+          .calls = calls, .skew = true, .check = checks() && IsCheap(result, calls)};
+      if (seed == 0 && !RunWindow(session, place, result, late, &disturbed)) return false;
+      const WindowSpec single = {.seed = seed,
+                                 .check = checks() && seed == 0 && IsCheap(result, 1)};
+      if (!RunWindow(session, place, result, single, &alone)) return false;
     }
-    if (!RunWindow(session, place, result, seed, calls, result.what.skew || !timed, &burst))
-      return false;
+    const WindowSpec whole = {.seed = seed,
+                              .calls = calls,
+                              .skew = result.what.skew || !timed,
+                              .check = checks() && !timed};
+    if (!RunWindow(session, place, result, whole, &burst)) return false;
     result.isolated_ns = std::max(result.isolated_ns, alone.ns);
     if (burst.ns > result.call_ns) {
       result.call_ns = burst.ns;
@@ -73,20 +103,53 @@ bool Trial::RunCase(Session& session, std::uint32_t place, CaseResult& result) {
   return true;
 }
 
-bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result, int seed,
-                      std::uint32_t calls, bool skew, Seen* seen) {
+// What is wrong already need not be looked at from other sides.
+bool Trial::RunSchedules(Session& session, std::uint32_t place, CaseResult& result) {
+  if (!checks() || problem_.window == problem::Window::kQuery || found_ || perturbed_ != nullptr)
+    return false;
+  std::vector<std::uint64_t> schedules;
+  const std::uint64_t last = request_.schedule.value_or(kSchedules);
+  for (std::uint64_t seed = 1; seed <= std::min(last, kSchedules); ++seed)
+    schedules.push_back(seed);
+  if (last > kSchedules) schedules.push_back(last);
+  if (!request_.schedule &&
+      (result.what.kind == Case::Kind::kTimed || result.thread_instructions > kCheapInstructions))
+    return true;
+  for (const std::uint64_t schedule : schedules) {
+    Seen seen;
+    schedule_ = schedule;
+    const WindowSpec spec = {.calls = static_cast<std::uint32_t>(problem_.burst),
+                             .skew = true,
+                             .check = true,
+                             .schedule = schedule};
+    const bool good = RunWindow(session, place, result, spec, &seen);
+    schedule_ = 0;
+    ++result.schedules;
+    if (!good || found_) return false;
+  }
+  return true;
+}
+
+bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
+                      const WindowSpec& spec, Seen* seen) {
   const Case& one = result.what;
+  const std::uint32_t calls = spec.calls;
   const auto world = static_cast<std::uint32_t>(one.world);
   const Placement placement = Place(problem_, one, calls);
-  const Drawer& drawer = drawers_[static_cast<std::size_t>(seed)];
+  const Drawer& drawer = drawers_[static_cast<std::size_t>(spec.seed)];
   // Every window has inputs of its own.
   const bool timed = one.kind == Case::Kind::kTimed;
-  const std::uint32_t first = calls == 1 ? kIsolatedCall : timed && skew ? kDisturbedCall : 0;
+  const std::uint32_t first = spec.schedule != 0   ? kScheduledCall
+                              : calls == 1         ? kIsolatedCall
+                              : timed && spec.skew ? kDisturbedCall
+                                                   : 0;
   wire::JudgeRun run;
   run.case_index = place;
   run.drain = request_.drain;
   run.fuel = FuelOf(result);
   run.calls = calls;
+  run.check = spec.check;
+  run.schedule = spec.schedule;
   std::vector<CallView> views(calls);
   for (std::uint32_t call = 0; call < calls; ++call) {
     CallView& view = views[call];
@@ -95,7 +158,7 @@ bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
     for (std::uint32_t rank = 0; rank < world; ++rank) {
       wire::JudgeCall& made = run.by_rank.emplace_back();
       auto& tensors = view.by_rank.emplace_back(problem_.tensors.size());
-      if (skew) made.delay_ps = drawer.DelayPs(one.name, first + call, static_cast<int>(rank));
+      if (spec.skew) made.delay_ps = drawer.DelayPs(one.name, first + call, static_cast<int>(rank));
       const std::size_t at = call * world + rank;
       for (const Placement::Item& item : placement.in[at]) {
         const std::span<std::byte> bytes = session.inputs().subspan(item.place, item.bytes);
@@ -115,8 +178,15 @@ bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
   }
   wire::JudgeRunReply reply;
   const Outcome outcome = session.Run(run, &reply);
-  if (outcome.verdict != Verdict::kPass)
-    return Failed(result, outcome.verdict, outcome.text, outcome.log);
+  const std::vector<node::Finding> findings = FindingsOf(reply);
+  node::Fold(findings, &result.findings);
+  found_ |= VerdictOf(findings).has_value();
+  if (outcome.verdict != Verdict::kPass) {
+    std::string text = outcome.text;
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    if (VerdictOf(findings)) text += "\n" + TextOf(findings);
+    return Failed(result, outcome.verdict, std::move(text), outcome.log);
+  }
   if (problem_.window == problem::Window::kQuery && !placement.out[0].empty()) {
     // The answer is rank 0's first output; what it leaves out stays poison.
     const Placement::Item& item = placement.out[0][0];
@@ -131,7 +201,7 @@ bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
   if (reply.opened_ps.size() != count || reply.closed_ps.size() != count ||
       reply.changed.size() != count)
     return Failed(result, Verdict::kInternalError, "the node's report on a run is incomplete");
-  if (!CheckOutputs(result, seed, views, reply)) return false;
+  if (!CheckOutputs(result, spec, views, reply)) return false;
 
   // What each rank had to do in all calls of the window.
   std::vector<FloorValues> floors(world);
@@ -172,8 +242,8 @@ bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
   return true;
 }
 
-bool Trial::CheckOutputs(CaseResult& result, int seed, const std::vector<CallView>& views,
-                         const wire::JudgeRunReply& reply) {
+bool Trial::CheckOutputs(CaseResult& result, const WindowSpec& spec,
+                         const std::vector<CallView>& views, const wire::JudgeRunReply& reply) {
   const auto world = static_cast<std::size_t>(result.what.world);
   std::string first_text;
   for (std::size_t call = 0; call < views.size(); ++call) {
@@ -192,11 +262,12 @@ bool Trial::CheckOutputs(CaseResult& result, int seed, const std::vector<CallVie
     if (verified.wrong == 0) continue;
     ++result.wrong_calls;
     if (first_text.empty())
-      first_text = fmt::format("seed {}, call {}: {}", seed, call, verified.text);
+      first_text = fmt::format("seed {}, call {}: {}", spec.seed, call, verified.text);
   }
   if (first_text.empty()) return true;
   const bool first = judgement_.verdict == Verdict::kPass;
-  if (!request_.keep_going) return Failed(result, Verdict::kWrongResult, first_text);
+  if (!request_.keep_going || spec.schedule != 0)
+    return Failed(result, Verdict::kWrongResult, first_text);
   if (first) Failed(result, Verdict::kWrongResult, first_text);
   result.verdict = Verdict::kWrongResult;
   return true;

@@ -5,10 +5,12 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <type_traits>
 #include <utility>
 
 #include "base/check.h"
+#include "node/findings.h"
 
 namespace allranks::server {
 
@@ -57,6 +59,7 @@ Hosts::Options HostOptions(const CoreOptions& options) {
 Core::Core(std::unique_ptr<node::Machine> machine, CoreOptions options)
     : options_(std::move(options)),
       machine_(std::move(machine)),
+      checking_(dynamic_cast<node::Checking*>(machine_.get())),
       hosts_(HostOptions(options_),
              {[this](Thread thread, Time at) { ThreadEnded(thread, at); },
               [this](std::int32_t rank, Time at) { ProcessEnded(rank, at); }}) {
@@ -309,6 +312,7 @@ void Core::Ask(Link* link, Session& session, wire::Frame& frame, const wire::Req
       hosts_.Request(thread, header->local_ps + cost, wire::OpName(frame.op),
                      [this, thread, cost, carry_out = std::move(carry_out)](Time at) {
                        if (options_.trace != nullptr) threads_[thread].since = at - cost;
+                       Meet(thread);
                        carry_out(thread, at);
                      });
   if (!accepted) Violation(link, "a message of a thread that does not run");
@@ -466,10 +470,23 @@ node::Time Core::CostOf(wire::Op op) const {
   }
 }
 
+// What one process's host code has waited for may be known to another's from here on. By which way
+// they talk (a pipe, shared memory, MPI) is not always visible here, but whoever hears of something
+// makes its next call after the other's has been answered: so all calls count as such meetings,
+// in the order in which they are handled. Judged ranks have no such ways; judged.cpp says when they
+// meet.
+void Core::Meet(Thread thread) {
+  if (checking_ == nullptr || judged_ != nullptr) return;
+  const auto process = processes_.find(thread.rank);
+  if (process != processes_.end() && process->second.machine)
+    checking_->HostMeets(*process->second.machine);
+}
+
 void Core::SendReply(Thread thread, node::Status status, const wire::Blob& body, int fd) {
   auto found = threads_.find(thread);
   if (found == threads_.end()) return;
   ThreadRecord& record = found->second;
+  Meet(thread);
   if (judged_ != nullptr) judged_->Answered(thread.rank, status);
   Release(record, thread);
   record.asked = false;
@@ -659,6 +676,20 @@ void Core::FinishTrace() {
   options_.trace->Finish(hosts_.now());
 }
 
+std::vector<node::Finding> Core::TakeFindings() {
+  std::vector<node::Finding> findings;
+  if (checking_ == nullptr) return findings;
+  findings = checking_->TakeFindings();
+  std::error_code error;
+  std::string folder = std::filesystem::current_path(error).string();
+  if (!folder.ends_with('/')) folder += '/';
+  for (node::Finding& finding : findings) {
+    if (folder != "/") node::ReplacePaths(folder, "", &finding);
+    for (node::FindingAccess& access : finding.accesses) access.kernel = Demangle(access.kernel);
+  }
+  return findings;
+}
+
 RunReport Core::Report() {
   RunReport report;
   report.profile = machine_->profile().name;
@@ -671,6 +702,9 @@ RunReport Core::Report() {
     if (faults_.size() < kMaxFaults) faults_.push_back(std::move(fault));
   report.faults = faults_;
   report.ranks.insert(machine_ranks_.begin(), machine_ranks_.end());
+  report.checked = checking_ != nullptr;
+  node::Fold(TakeFindings(), &findings_);
+  report.findings = findings_;
   report.deadlock = deadlock_;
   if (deadlock_) {
     report.waiters = machine_->Waiters();

@@ -33,6 +33,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "node/checking.h"
 #include "node/hosts.h"
 #include "node/machine.h"
 #include "server/judged.h"
@@ -117,6 +118,9 @@ class Core {
   std::size_t process_count() const { return processes_.size(); }
 
   RunReport Report();
+  // What the checker has found since the last call: readable names, paths below the current folder
+  // without it.
+  std::vector<node::Finding> TakeFindings();
   // Closes the trace's calls that have not returned.
   void FinishTrace();
 
@@ -221,6 +225,7 @@ class Core {
     Reply<M>(thread, {}, status);
   }
   void SendReply(Thread thread, node::Status status, const wire::Blob& body, int fd);
+  void Meet(Thread thread);
   void Release(ThreadRecord& record, Thread thread);
   void ThreadEnded(Thread thread, Time at);
   void ProcessEnded(std::int32_t rank, Time at);
@@ -388,6 +393,8 @@ class Core {
 
   CoreOptions options_;
   std::unique_ptr<node::Machine> machine_;
+  node::Checking* checking_;  // the machine, if it checks
+  std::vector<node::Finding> findings_;
   node::Hosts hosts_;
   std::unordered_map<Link*, Session> sessions_;
   std::map<Thread, ThreadRecord> threads_;

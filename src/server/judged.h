@@ -176,6 +176,8 @@ class Judged {
   void FinishByFault();
   void FinishByFailure(std::int32_t rank, const wire::JudgeNext& message);
   void Finish(End end, std::int32_t rank, std::string text);
+  // What is looked for from here on. Only while nothing is under way.
+  void Check(bool on, std::uint64_t schedule);
   node::StreamId StreamOf(std::int32_t rank, std::uint64_t stream);
 
   // --- judged_policy.cpp: what is allowed

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "node/findings.h"
 #include "node/stumble.h"
 #include "server/core.h"
 #include "server/judged.h"
@@ -46,6 +47,35 @@ void SetStumble(node::Machine& machine, std::uint64_t seed) {
   if (auto* stumbling = dynamic_cast<node::Stumbling*>(&machine)) stumbling->SetStumble(seed);
 }
 
+// Times count from the window's beginning, as all of its times do.
+wire::JudgeFinding OnWire(node::Finding&& finding, node::Time begin) {
+  wire::JudgeFinding made;
+  made.kind = static_cast<std::uint8_t>(finding.kind);
+  made.text = std::move(finding.text);
+  made.missing = std::move(finding.missing);
+  made.advice = std::move(finding.advice);
+  made.count = finding.count;
+  made.schedule = finding.schedule;
+  for (node::FindingAccess& access : finding.accesses) {
+    made.accesses.push_back({.what = std::move(access.what),
+                             .form = std::move(access.form),
+                             .rank = access.rank,
+                             .device = access.device,
+                             .kernel = std::move(access.kernel),
+                             .block = {access.block.x, access.block.y, access.block.z},
+                             .thread = access.thread,
+                             .file = std::move(access.file),
+                             .line = access.line,
+                             .inlined_at = std::move(access.inlined_at),
+                             .object = std::move(access.object),
+                             .offset = access.offset,
+                             .bytes = access.bytes,
+                             .write = access.write,
+                             .time_ps = access.time - begin});
+  }
+  return made;
+}
+
 // What the links have carried since `before`.
 std::vector<wire::JudgeLink> Since(const std::vector<node::LinkRecord>& before,
                                    const std::vector<node::LinkRecord>& after) {
@@ -80,6 +110,7 @@ bool Judged::Valid(const wire::JudgeRun& run) const {
   if (run.case_index >= plan_.cases.size() || run.calls > kMaxCalls ||
       run.by_rank.size() != run.calls * ranks_.size())
     return false;
+  if (run.check ? core_.checking_ == nullptr : run.schedule != 0) return false;
   const auto& tensors = plan_.cases[run.case_index].tensors;
   for (const wire::JudgeCall& call : run.by_rank) {
     if (call.delay_ps < 0 || call.delay_ps > node::Ms(10'000)) return false;
@@ -111,6 +142,7 @@ void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
   machine().CoolCaches();
   machine().SetFuel(run.request.fuel);
   SetStumble(machine(), SkewOf(run.request));
+  if (run.request.check) Check(true, run.request.schedule);
   const auto world = static_cast<std::int32_t>(ranks_.size());
   for (std::int32_t r = 0; r < world; ++r) {
     Rank& rank = Of(r);
@@ -128,6 +160,14 @@ void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
       Tell(Of(thread.rank), thread, step, run_ ? run_->request.calls : 0);
     });
   }
+}
+
+void Judged::Check(bool on, std::uint64_t schedule) {
+  node::Checking* checking = core_.checking_;
+  if (checking == nullptr) return;
+  checking->SetChecking(on);
+  checking->SetSchedule(schedule);
+  checking->HostsMeet();
 }
 
 // The ranks' connections; what they have made stays.
@@ -348,6 +388,14 @@ void Judged::Finish(End end, std::int32_t rank, std::string text) {
   for (std::size_t m = 0; m < node::kMovers; ++m)
     run.reply.moved.push_back(stats.movers[m].bytes - run.moved[m].bytes);
   run.reply.thread_instructions = stats.thread_instructions - run.instructions;
+  if (run.request.check) {
+    std::vector<node::Finding> findings;
+    node::Fold(core_.TakeFindings(), &findings);
+    for (node::Finding& finding : findings)
+      run.reply.findings.push_back(OnWire(std::move(finding), run.begin));
+    // What has not ended by itself is not followed by another window.
+    if (end == End::kDone) Check(false, 0);
+  }
   machine().SetFuel(0);
   SetStumble(machine(), 0);
   // Nobody reads what kernels print.

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "node/findings.h"
 #include "node/profile.h"
 #include "server/core.h"
 #include "server/trace.h"
@@ -407,6 +408,10 @@ int NodeProcess::Run() {
     wire::FinishReply reply;
     const RunReport report = core_.Report();
     reply.stats_json = ToJson(report);
+    if (report.checked) {
+      reply.findings = FindingsText(report);
+      reply.counted = static_cast<std::uint32_t>(node::CountedOf(report.findings));
+    }
     if (trace_ != nullptr) WriteTrace(report);
     wire::SendFrame(control_.get(), wire::Op::kFinish, finish_sequence_,
                     wire::EncodePayload(wire::ReplyHeader{}, reply));

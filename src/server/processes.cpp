@@ -85,6 +85,7 @@ void Core::ThreadEnded(Thread thread, Time at) {
 
 void Core::DropMachineProcess(Process& process) {
   if (!process.machine) return;
+  if (checking_ != nullptr) checking_->HostMeets(*process.machine);  // others hear of its end
   machine_->RemoveProcess(*process.machine);
   process.machine.reset();
   process.pinned = false;
@@ -133,6 +134,7 @@ node::ProcessId Core::MachineOf(Thread thread) {
     const std::int32_t rank = process.label >= 0 ? process.label : process.rank;
     process.machine = machine_->AddProcess(rank, process.host);
     machine_ranks_[*process.machine] = rank;
+    Meet(thread);
   }
   return *process.machine;
 }

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "node/findings.h"
+
 namespace allranks::server {
 
 namespace {
@@ -200,6 +202,7 @@ std::string ToJson(const RunReport& report) {
     all["observer"] = {{"accesses", report.stats->observed_accesses},
                        {"bytes", report.stats->observed_bytes}};
   }
+  if (report.checked) all["findings"] = json::parse(node::ToJson(report.findings));
   if (report.deadlock) all["deadlock"] = Deadlock(report);
   // A program's strings need not be UTF-8.
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -207,6 +210,15 @@ std::string ToJson(const RunReport& report) {
 
 std::string DeadlockJson(const RunReport& report) {
   return Deadlock(report).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string FindingsText(const RunReport& report) {
+  std::string text;
+  for (const node::Finding& finding : report.findings) {
+    text += node::Describe(finding);
+    if (finding.schedule != 0) text += fmt::format("  under schedule {}\n", finding.schedule);
+  }
+  return text + "allranks: " + node::Summary(report.findings) + "\n";
 }
 
 std::string DeadlockText(const RunReport& report) {

@@ -11,6 +11,7 @@
 // the other.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -97,6 +98,32 @@ struct JudgeLink {
   std::uint64_t wire_bytes = 0;
   template <class A> void Visit(A& a) { a(name, kind, from, to, bytes, wire_bytes); }
 };
+// A node::FindingAccess and a node::Finding (node/finding.h).
+struct JudgeAccess {
+  std::string what, form;
+  std::int32_t rank = -1, device = -1;
+  std::string kernel;
+  std::array<std::uint32_t, 3> block{};
+  std::uint32_t thread = 0;
+  std::string file;
+  std::int32_t line = 0;
+  std::string inlined_at, object;
+  std::uint64_t offset = 0;
+  std::uint32_t bytes = 0;
+  bool write = false;
+  std::int64_t time_ps = 0;
+  template <class A> void Visit(A& a) {
+    a(what, form, rank, device, kernel, block, thread, file, line, inlined_at, object, offset,
+      bytes, write, time_ps);
+  }
+};
+struct JudgeFinding {
+  std::uint8_t kind = 0;
+  std::string text, missing, advice;
+  std::vector<JudgeAccess> accesses;
+  std::uint64_t count = 1, schedule = 0;
+  template <class A> void Visit(A& a) { a(kind, text, missing, advice, accesses, count, schedule); }
+};
 struct JudgeRunReply {
   enum class End : std::uint8_t {
     kDone,
@@ -119,9 +146,10 @@ struct JudgeRunReply {
   std::vector<std::uint64_t> moved;     // payload by mover, once however many links it passed
   std::uint64_t thread_instructions = 0;
   Blob answer;                          // query window: rank 0's
+  std::vector<JudgeFinding> findings;   // of the window, if it was checked
   template <class A> void Visit(A& a) {
     a(end, rank, status, text, json, opened_ps, closed_ps, changed, links, moved,
-      thread_instructions, answer);
+      thread_instructions, answer, findings);
   }
 };
 struct JudgeRun {
@@ -130,9 +158,13 @@ struct JudgeRun {
   std::uint32_t case_index = 0;
   bool drain = false;             // a test mode: every call begins when all ranks are at rest
   std::uint64_t fuel = 0;         // thread-instructions of one kernel; 0: no limit
+  bool check = false;             // look for races and the like; the node must be able to
+  std::uint64_t schedule = 0;     // node::Checking::SetSchedule; only with `check`
   std::uint32_t calls = 0;
   std::vector<JudgeCall> by_rank; // calls x world: call by call, in each rank by rank
-  template <class A> void Visit(A& a) { a(case_index, drain, fuel, calls, by_rank); }
+  template <class A> void Visit(A& a) {
+    a(case_index, drain, fuel, check, schedule, calls, by_rank);
+  }
 };
 
 // Sent by the node, unasked; has no reply.

@@ -142,6 +142,7 @@ TEST_F(RecordTest, AMemberThatIsMissingOrOfAnotherKindIsRefused) {
 
 judge::Judgement SomeJudgement() {
   judge::Judgement judgement;
+  judgement.lenient = true;
   judgement.score = 0.5;
   for (const double call : {8000.0, 2000.0}) {
     judge::CaseResult timed;
@@ -184,6 +185,7 @@ TEST_F(RecordTest, AJudgementsFiguresAreTaken) {
 
   judge::Judgement wrong = SomeJudgement();
   wrong.verdict = judge::Verdict::kWrongResult;
+  wrong.lenient = false;
   wrong.text = std::string(100'000, 'x');
   ASSERT_TRUE(TakeVerdict(judge::ToJson(problem, wrong), &round));
   EXPECT_FALSE(round.strict || round.lenient);

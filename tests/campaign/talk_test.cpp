@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "judge/conclude.h"
+#include "judge/report.h"
 #include "problem/source.h"
 
 namespace allranks::campaign {
@@ -68,6 +70,73 @@ class Judgements {
  private:
   std::mt19937 random_;
 };
+
+// A race between a line of the candidate and line 41.
+node::Finding RaceAt(int line) {
+  node::Finding finding;
+  finding.text = "two accesses to a flag are not ordered";
+  finding.missing = fmt::format("nothing orders line {} after line 41", line);
+  finding.advice = fmt::format("make line {} an ld.acquire.sys", line);
+  finding.accesses.resize(2);
+  finding.accesses[0].what = "load";
+  finding.accesses[1].what = "store";
+  for (node::FindingAccess& access : finding.accesses) access.file = "candidate.cu";
+  finding.accesses[0].line = line;
+  finding.accesses[1].line = 41;
+  return finding;
+}
+
+TEST(TalkTest, FindingsOfVisibleCasesAreTold) {
+  const std::filesystem::path root = ALLRANKS_SOURCE_DIR;
+  const auto problem = problem::Load(root / "problems/p2p/flag_pingpong").value();
+  const auto profile = node::LoadProfile(root / "profiles/h100x8.toml").value();
+  const problem::PromptContext context{.problem = &problem,
+                                       .profile = &profile,
+                                       .folder = root / "share/prompts",
+                                       .cuda = "13.0",
+                                       .flags = {}};
+  using Kind = problem::Case::Kind;
+  judge::Judgement judgement;
+  const auto add = [&](Kind kind, const char* name, std::vector<int> lines) {
+    judge::CaseResult& one = judgement.cases.emplace_back();
+    one.what = problem.cases.front();
+    one.what.kind = kind;
+    one.what.name = name;
+    one.ran = true;
+    one.call_ns = 1000;
+    for (const int line : lines) one.findings.push_back(RaceAt(line));
+  };
+  add(Kind::kVisible, "visible.a", {50});
+  add(Kind::kTimed, "timed.b", {50, 60});
+  add(Kind::kVisible, "visible.c", {50, 70});
+  add(Kind::kDrawn, "drawn.d", {50, 80});
+  judge::Conclude(nullptr, &judgement);
+  EXPECT_EQ(judgement.verdict, judge::Verdict::kRace);
+  EXPECT_TRUE(judgement.lenient);
+
+  const auto made = Assess(judge::ToJson(problem, judgement), 0.9);
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->next, Next::kRepair);
+  for (const std::string& name : problem::PromptNames(context.folder)) {
+    const auto form = problem::LoadPrompt(name, context.folder).value();
+    const std::string told = problem::MakeFeedback(form, context, made->feedback).value();
+    for (const char* words :
+         {"race", "candidate.cu:50", "candidate.cu:41", "nothing orders line 50 after line 41",
+          "make line 50 an ld.acquire.sys", "candidate.cu:70", "make line 70 an ld.acquire.sys"})
+      EXPECT_NE(told.find(words), std::string::npos) << words << "\n" << told;
+    EXPECT_EQ(told.find("make line 50"), told.rfind("make line 50")) << "told twice: " << told;
+    for (const char* words : {"candidate.cu:60", "candidate.cu:80", "drawn.d"})
+      EXPECT_EQ(told.find(words), std::string::npos) << words << "\n" << told;
+  }
+
+  // Only a drawn case shows it: then nothing is said.
+  judgement = {};
+  add(Kind::kVisible, "visible.a", {});
+  add(Kind::kDrawn, "drawn.d", {80});
+  judge::Conclude(nullptr, &judgement);
+  EXPECT_EQ(judgement.verdict, judge::Verdict::kRace);
+  EXPECT_EQ(Assess(judge::ToJson(problem, judgement), 0.9)->feedback.verdict, "pass");
+}
 
 TEST(TalkTest, NothingOfDrawnCasesIsTold) {
   const std::filesystem::path root = ALLRANKS_SOURCE_DIR;

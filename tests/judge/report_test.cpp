@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "judge/conclude.h"
+
 namespace allranks::judge {
 namespace {
 
@@ -25,6 +27,7 @@ Judgement SomeJudgement() {
   judgement.profile = "h100x8";
   judgement.profile_version = 2;
   judgement.score = 0.5;
+  judgement.lenient = true;
   CaseResult timed;
   timed.what.name = "timed.w8.n4096";
   timed.what.world = 8;
@@ -64,6 +67,7 @@ TEST(ReportTest, AJudgementHasItsOwnFigures) {
   EXPECT_DOUBLE_EQ(json["speedup_vs_reference"], 2);  // of 0.5 and 8
   EXPECT_TRUE(json["speedup_vs_baseline"].is_null());
   judgement.verdict = Verdict::kWrongResult;
+  judgement.lenient = false;
   json = Json::parse(ToJson(SomeProblem(), judgement));
   EXPECT_EQ(json["strict"], false);
   EXPECT_EQ(json["lenient"], false);
@@ -100,6 +104,93 @@ TEST(ReportTest, AFailureHasNoScoreAndSaysWhy) {
   const std::string table = ToTable(SomeProblem(), judgement);
   EXPECT_NE(table.find("deadlock"), std::string::npos);
   EXPECT_NE(table.find("candidate.cu:12"), std::string::npos);
+}
+
+node::Finding Found(node::Finding::Kind kind, const char* file, int line,
+                    std::uint64_t schedule = 0) {
+  node::Finding finding;
+  finding.kind = kind;
+  finding.text = "something";
+  finding.schedule = schedule;
+  finding.accesses.resize(1);
+  finding.accesses[0].what = "store";
+  finding.accesses[0].file = file;
+  finding.accesses[0].line = line;
+  return finding;
+}
+
+TEST(FindingsTest, OutputsThatMatchAreALenientPass) {
+  Judgement judgement = SomeJudgement();
+  judgement.cases[0].findings = {Found(node::Finding::Kind::kPortability, "candidate.cu", 3)};
+  Conclude(nullptr, &judgement);
+  EXPECT_EQ(judgement.verdict, Verdict::kPass) << "portability does not count";
+  EXPECT_NE(ToTable(SomeProblem(), judgement).find("not counted: 1 finding: 1 portability"),
+            std::string::npos);
+
+  judgement = SomeJudgement();
+  judgement.cases.push_back(judgement.cases[0]);
+  judgement.cases[1].what.name = "drawn.w8.n1";
+  judgement.cases[0].findings = {Found(node::Finding::Kind::kUninitialised, "candidate.cu", 4)};
+  judgement.cases[1].findings = {Found(node::Finding::Kind::kScope, "candidate.cu", 5),
+                                 Found(node::Finding::Kind::kUninitialised, "candidate.cu", 4)};
+  Conclude(nullptr, &judgement);
+  EXPECT_EQ(judgement.verdict, Verdict::kRace) << "it explains the uninitialised read";
+  EXPECT_TRUE(judgement.lenient);
+  EXPECT_EQ(judgement.cases[0].verdict, Verdict::kMemoryError);
+  EXPECT_EQ(judgement.cases[1].verdict, Verdict::kRace);
+  EXPECT_NE(judgement.text.find("candidate.cu:5"), std::string::npos) << judgement.text;
+  const Json json = Json::parse(ToJson(SomeProblem(), judgement));
+  EXPECT_EQ(json["strict"], false);
+  EXPECT_EQ(json["lenient"], true);
+  EXPECT_EQ(json["score"], 0.0);
+  ASSERT_EQ(json["findings"].size(), 2u) << "the same place in two cases is one finding";
+  EXPECT_EQ(json["findings"][0]["kind"], "uninitialised");
+  EXPECT_EQ(json["findings"][0]["count"], 2);
+  EXPECT_EQ(json["findings"][0]["cases"], Json({"timed.w8.n4096", "drawn.w8.n1"}));
+}
+
+TEST(FindingsTest, WhatEndedAWindowSaysMore) {
+  Judgement judgement = SomeJudgement();
+  judgement.cases[0].findings = {Found(node::Finding::Kind::kRace, "candidate.cu", 3)};
+  judgement.verdict = judgement.cases[0].verdict = Verdict::kDeadlock;
+  Conclude(nullptr, &judgement);
+  EXPECT_EQ(judgement.verdict, Verdict::kDeadlock);
+  EXPECT_FALSE(judgement.lenient);
+  EXPECT_EQ(judgement.findings.size(), 1u);
+
+  judgement = SomeJudgement();
+  judgement.cases[0].findings = {Found(node::Finding::Kind::kRace, "candidate.cu", 3)};
+  judgement.verdict = judgement.cases[0].verdict = Verdict::kWrongResult;
+  judgement.text = judgement.cases[0].text = "out[7] is wrong";
+  Conclude(nullptr, &judgement);
+  EXPECT_EQ(judgement.verdict, Verdict::kRace);
+  EXPECT_FALSE(judgement.lenient);
+  EXPECT_NE(judgement.text.find("out[7] is wrong"), std::string::npos);
+}
+
+TEST(FindingsTest, AFailureUnderAnotherScheduleIsAStrictOneOnly) {
+  Judgement judgement = SomeJudgement();
+  judgement.cases[0].verdict = Verdict::kWrongResult;
+  judgement.cases[0].schedule = 2;
+  judgement.cases[0].text = "under schedule 2: out[7] is wrong";
+  Conclude(&judgement.cases[0], &judgement);
+  EXPECT_EQ(judgement.verdict, Verdict::kWrongResult);
+  EXPECT_TRUE(judgement.lenient);
+  const Json json = Json::parse(ToJson(SomeProblem(), judgement));
+  EXPECT_EQ(json["cases"][0]["schedule"], 2);
+  EXPECT_EQ(json["strict"], false);
+}
+
+TEST(FindingsTest, LinesAreOfTheCandidatesOwnFile) {
+  wire::JudgeRunReply reply;
+  reply.findings.resize(2);
+  reply.findings[0].accesses.resize(1);
+  reply.findings[0].accesses[0].file = "/tmp/candidate.cu";
+  reply.findings[0].accesses[0].line = 12;
+  reply.findings[1].kind = 200;  // none that is known
+  const auto findings = FindingsOf(reply);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].accesses[0].file, "candidate.cu");
 }
 
 TEST(ReportTest, BytesThatAreNoTextDoNotBreakTheJson) {

@@ -21,7 +21,7 @@
 
 namespace allranks::server {
 
-class FakeMachine final : public node::Machine {
+class FakeMachine : public node::Machine {
  public:
   using Status = node::Status;
   using Time = node::Time;

@@ -1,0 +1,35 @@
+// Lists of findings, for all that print them: equal ones folded into one, in a line, and as JSON.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "node/finding.h"
+
+namespace allranks::node {
+
+// The same kind of thing between the same places of the source.
+bool SamePlaces(const Finding& a, const Finding& b);
+
+// Adds `more` to `all`; what is there already only counts up. Beyond a thousand nothing is added.
+void Fold(std::vector<Finding> more, std::vector<Finding>* all);
+
+// Whether a finding counts against a program: all do but portability and leaks.
+bool Counts(const Finding& finding);
+std::size_t CountedOf(const std::vector<Finding>& findings);
+
+// "3 findings: 2 races, 1 portability"; "no findings".
+std::string Summary(const std::vector<Finding>& findings);
+
+// Puts `to` wherever a path in a finding begins with `from`.
+void ReplacePaths(std::string_view from, std::string_view to, Finding* finding);
+
+// "race", "memory", "synchronisation", "portability", "leak".
+const char* NameOf(FindingClass of);
+
+// A JSON array. Every finding has all members; what is not known of an access is null.
+std::string ToJson(const std::vector<Finding>& findings);
+
+}  // namespace allranks::node

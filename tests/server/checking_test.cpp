@@ -1,0 +1,152 @@
+// What the server tells a checker, and what it hands on of its findings: hosts meet around every
+// call, and reports name both places.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "node/checking.h"
+#include "node/findings.h"
+#include "server/core.h"
+#include "tests/server/client.h"
+#include "tests/server/fake_machine.h"
+
+namespace allranks::server {
+namespace {
+
+class CheckedMachine final : public FakeMachine, public node::Checking {
+ public:
+  void SetChecking(bool) override {}
+  void SetSchedule(std::uint64_t) override {}
+  std::vector<node::Finding> TakeFindings() override { return std::exchange(found, {}); }
+  void HostMeets(node::ProcessId process) override { met.push_back(process); }
+  void HostsMeet() override {}
+
+  std::vector<node::Finding> found;
+  std::vector<node::ProcessId> met;
+};
+
+// A race between two lines of a file, seen `count` times.
+node::Finding Race(const std::string& file, int line, std::uint64_t count) {
+  node::Finding finding;
+  finding.text = "a load of rank 1 and a store of rank 0 are not ordered";
+  finding.missing = "nothing makes the store happen before the load";
+  finding.advice = "make the store at " + file + ":41 a st.release.sys";
+  finding.count = count;
+  node::FindingAccess later, earlier;
+  later.what = "load";
+  later.form = "ld.relaxed.sys.u32";
+  later.rank = later.device = 1;
+  later.kernel = "_Z4waitPi";
+  later.file = earlier.file = file;
+  later.line = line;
+  later.object = earlier.object = "device 0 allocation#7";
+  later.offset = 16;
+  later.bytes = earlier.bytes = 4;
+  earlier.what = "store";
+  earlier.rank = earlier.device = 0;
+  earlier.kernel = "_Z4sendPi";
+  earlier.line = 41;
+  earlier.write = true;
+  finding.accesses = {later, earlier};
+  return finding;
+}
+
+class CheckingTest : public ::testing::Test {
+ protected:
+  CheckingTest() {
+    auto made = std::make_unique<CheckedMachine>();
+    machine = made.get();
+    core = std::make_unique<Core>(std::move(made), CoreOptions{});
+  }
+
+  CheckedMachine* machine;
+  std::unique_ptr<Core> core;
+};
+
+TEST_F(CheckingTest, HostsMeetAroundEveryCall) {
+  Client host(*core, 100);
+  host.Call(wire::Hello{});
+  EXPECT_TRUE(machine->met.empty()) << "it has used no device";
+  host.Call(wire::Alloc{.device = 0, .size = 64});
+  ASSERT_FALSE(machine->met.empty());
+  const node::ProcessId process = machine->met.front();
+  machine->met.clear();
+  // What it has waited for is known to others when it is answered, what others know to it when it
+  // asks.
+  host.Call(wire::DeviceSync{});
+  EXPECT_EQ(machine->met, (std::vector<node::ProcessId>{process, process}));
+  machine->met.clear();
+  host.Call(wire::Yield{});
+  EXPECT_EQ(machine->met, (std::vector<node::ProcessId>{process, process}));
+  machine->met.clear();
+  host.Gone();
+  core->Run();
+  EXPECT_EQ(machine->met, std::vector<node::ProcessId>{process}) << "its end is heard of";
+}
+
+TEST_F(CheckingTest, ReportsNameBothPlacesAndFoldWhatIsEqual) {
+  const std::string file = (std::filesystem::current_path() / "kernels" / "reduce.cu").string();
+  machine->found = {Race(file, 50, 3), Race(file, 51, 1)};
+  core->Report();
+  machine->found = {Race(file, 50, 4)};
+  node::Finding packed = Race(file, 60, 1);
+  packed.kind = node::Finding::Kind::kPortability;
+  machine->found.push_back(packed);
+  const RunReport report = core->Report();
+  ASSERT_EQ(report.findings.size(), 3u);
+  EXPECT_EQ(report.findings[0].count, 7u);
+  EXPECT_EQ(node::CountedOf(report.findings), 2u);
+
+  const std::string text = FindingsText(report);
+  EXPECT_NE(text.find("wait(int*), block (0,0,0), thread 0, kernels/reduce.cu:50"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("remedy:  make the store at kernels/reduce.cu:41 a st.release.sys"),
+            std::string::npos)
+      << text;
+  EXPECT_TRUE(text.ends_with("allranks: 3 findings: 2 races, 1 portability\n")) << text;
+
+  const auto json = nlohmann::json::parse(ToJson(report));
+  ASSERT_EQ(json["findings"].size(), 3u);
+  const auto& first = json["findings"][0];
+  EXPECT_EQ(first["kind"], "race");
+  EXPECT_EQ(first["class"], "race");
+  EXPECT_EQ(first["count"], 7);
+  EXPECT_EQ(first["schedule"], 0);
+  EXPECT_EQ(first["missing"], "nothing makes the store happen before the load");
+  ASSERT_EQ(first["accesses"].size(), 2u);
+  const auto& load = first["accesses"][0];
+  EXPECT_EQ(load["file"], "kernels/reduce.cu");
+  EXPECT_EQ(load["line"], 50);
+  EXPECT_EQ(load["rank"], 1);
+  EXPECT_EQ(load["kernel"], "wait(int*)");
+  EXPECT_EQ(load["offset"], 16);
+  EXPECT_EQ(load["write"], false);
+  EXPECT_EQ(first["accesses"][1]["write"], true);
+  EXPECT_EQ(first["accesses"][1]["form"], nullptr);
+}
+
+TEST_F(CheckingTest, NothingFoundIsSaid) {
+  const RunReport report = core->Report();
+  EXPECT_EQ(FindingsText(report), "allranks: no findings\n");
+  EXPECT_EQ(nlohmann::json::parse(ToJson(report))["findings"], nlohmann::json::array());
+}
+
+TEST(Unchecked, ReportsHaveNoFindings) {
+  Core core(std::make_unique<FakeMachine>(), CoreOptions{});
+  EXPECT_FALSE(nlohmann::json::parse(ToJson(core.Report())).contains("findings"));
+}
+
+TEST(Paths, OnlyWholePathsAreReplaced) {
+  node::Finding finding = Race("/tmp/candidate.cu", 3, 1);
+  finding.text = "see /tmp/candidate.cu:3 and /home/tmp/candidate.cu:3";
+  node::ReplacePaths("/tmp/", "", &finding);
+  EXPECT_EQ(finding.text, "see candidate.cu:3 and /home/tmp/candidate.cu:3");
+  EXPECT_EQ(finding.accesses[0].file, "candidate.cu");
+}
+
+}  // namespace
+}  // namespace allranks::server
