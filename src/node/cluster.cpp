@@ -23,12 +23,12 @@ Cluster& ClusterOf(Cta& cta) {
   return *cta.cluster;
 }
 
-Next Wait(World& world, Path& path, std::uint32_t lanes) {
+Next Wait(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
   Warp& warp = *path.warp;
   // Lanes whose phase has ended since their arrival need not wait.
   if ((warp.cluster_arrived & lanes) == 0) {
     path.clock = std::max(path.clock, ClusterOf(*warp.cta).latest + world.costs.cluster);
-    if (world.checker != nullptr) world.checker->ClusterWaited(path, lanes);
+    if (world.checker != nullptr) world.checker->ClusterWaited(path, lanes, a);
     return Next::kGo;
   }
   path.state = Path::State::kBarrier;
@@ -115,7 +115,10 @@ void CheckClusterBarrier(World& world, Cluster& cluster) {
   world.timer_wakes = 0;
   for (Path* path : std::exchange(cluster.waiting, {})) {
     path->clock = std::max(path->clock, cluster.latest + world.costs.cluster);
-    if (world.checker != nullptr) world.checker->ClusterWaited(*path, path->mask);
+    if (world.checker != nullptr) {
+      const Code& code = *path->warp->cta->launch->code;
+      world.checker->ClusterWaited(*path, path->mask, code.async[code.ops[path->pc].aux]);
+    }
     ++path->pc;
     world.QueuePath(*path, path->clock);
   }
@@ -133,13 +136,13 @@ Next ExecuteCluster(World& world, Path& path, const Op& op, const AsyncOp& a, st
         return Next::kGone;
       }
       warp.cluster_arrived |= lanes;
-      if (world.checker != nullptr) world.checker->ClusterArrives(path, lanes);
+      if (world.checker != nullptr) world.checker->ClusterArrives(path, lanes, a);
       cluster.latest = std::max(cluster.latest, path.clock);
       CheckClusterBarrier(world, cluster);
       return Next::kGo;
     }
     case What::kClusterWait:
-      return Wait(world, path, lanes);
+      return Wait(world, path, a, lanes);
     default:
       break;
   }

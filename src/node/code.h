@@ -267,7 +267,9 @@ struct AsyncOp {
   bool bulk_group = false;  // completion by bulk group, not by mbarrier
   bool wide = false;        // kMapa, kCtaRank: addresses of 8 bytes
   bool generic = false;     // kMapa, kCtaRank: generic addresses
-  std::uint8_t bytes = 0;   // kCopy: of a lane; kStore: of an element
+  bool relaxed = false;     // arrivals and waits that neither release nor acquire
+  Scope scope = Scope::kCta;
+  std::uint8_t bytes = 0;  // kCopy: of a lane; kStore: of an element
   std::uint8_t elements = 1;
   std::uint8_t dimensions = 0;
   std::uint32_t pending = 0;

@@ -58,6 +58,8 @@ bool Decoder::Mbarrier(const Instruction& in, AsyncOp* op, Op* out) {
   }
   if (what == "arrive" || what == "arrive_drop") {
     op->what = what == "arrive" ? What::kArrive : What::kArriveDrop;
+    op->relaxed = in.Has("relaxed");
+    if (in.Has("cluster")) op->scope = Scope::kCluster;
     op->no_complete = in.Has("noComplete");
     // The state is left out by some writers: `mbarrier.arrive.b64 [a];` is not PTX, `_` is.
     if (operands.size() < 2 || !Destination(at(0), 8, &out->d)) return false;
@@ -75,6 +77,8 @@ bool Decoder::Mbarrier(const Instruction& in, AsyncOp* op, Op* out) {
   }
   if (what != "test_wait" && what != "try_wait") return false;
   op->what = what == "test_wait" ? What::kTestWait : What::kTryWait;
+  op->relaxed = in.Has("relaxed");
+  if (in.Has("cluster")) op->scope = Scope::kCluster;
   op->blocks = op->what == What::kTryWait;
   op->parity = in.Has("parity");
   const std::size_t most = op->blocks ? 4 : 3;
@@ -151,6 +155,8 @@ bool Decoder::Cluster(const Instruction& in, AsyncOp* op, Op* out) {
   if (in.opcode == "barrier") {
     if (!operands.empty()) return false;
     op->what = in.Has("arrive") ? What::kClusterArrive : What::kClusterWait;
+    op->relaxed = in.Has("relaxed");
+    op->scope = Scope::kCluster;
     op->blocks = true;
     return in.Has("arrive") || in.Has("wait");
   }

@@ -112,7 +112,7 @@ Next Wait(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_
     for (int i = 0; i < count; ++i) {
       std::uint32_t here = 0;
       ForLanes(done, [&](int l) { here |= of[l] == places[i] ? 1u << l : 0; });
-      if (here != 0) world.checker->MbarrierWaited(path, here, cta, places[i]);
+      if (here != 0) world.checker->MbarrierWaited(path, here, cta, places[i], a);
     }
   }
   if (op.d != kNoSlot) {
@@ -221,7 +221,7 @@ Next ExecuteMbarrier(World& world, Path& path, const Op& op, const AsyncOp& a,
         break;
     }
     if (world.checker != nullptr && change.arrive != 0) {
-      world.checker->MbarrierArrives(path, l, cta, place.offset);
+      world.checker->MbarrierArrives(path, l, cta, place.offset, a);
     }
     const std::string wrong =
         ChangeMbarrier(world, cta, place.offset, change, at, visible, &before);

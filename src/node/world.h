@@ -33,6 +33,7 @@ namespace allranks::node {
 namespace check {
 class Checker;
 class Clock;
+struct ClusterClocks;
 struct CtaClocks;
 struct LaunchClocks;
 }  // namespace check
@@ -161,7 +162,7 @@ struct Cluster {
   std::vector<Cta*> ctas;  // by rank; nullptr: over
   Time latest = 0;         // arrival at the barrier's present phase
   std::vector<Path*> waiting;
-  std::shared_ptr<const check::Clock> arriving, ended;  // this phase, those before
+  std::shared_ptr<check::ClusterClocks> clocks;
 };
 
 struct Cta {

@@ -172,13 +172,30 @@ bool Checker::MorallyStrong(const Entry& e, const Entry& a) const {
   return e.scope() >= common && a.scope() >= common;
 }
 
+// Whoever is ordered after a read of a strong write is ordered after that write (causality order:
+// observation, then base causality).
+bool Checker::Observed(const Line& line, const Entry& e, const Entry& a, const Group& group,
+                       const CtaClocks& cta) const {
+  if (line.history == nullptr || !e.strong() || !e.write()) return false;
+  bool any = false;
+  for (const StrongWrite& write : line.history->writes()) {
+    if (write.by.agent != e.agent || write.by.warp != e.warp || write.by.tick != e.tick ||
+        !write.Overlaps(a.first, a.end())) {
+      continue;
+    }
+    if (!KnowsReader(group, cta, a.warp, a.lane, write)) return false;
+    any = true;
+  }
+  return any;
+}
+
 void Checker::Check(Line& line, const Entry& a, const Group& group, const CtaClocks& cta,
                     const Object& object, std::uint64_t number) {
   const auto look = [&](const Entry& e) {
     if (e.agent == cta.agent && e.tick <= group.own.base) return;
     if (!e.Overlaps(a)) return;
     const std::uint32_t lanes = Unordered(e, a, group, cta);
-    if (lanes == 0 || MorallyStrong(e, a)) return;
+    if (lanes == 0 || MorallyStrong(e, a) || Observed(line, e, a, group, cta)) return;
     ReportRace(e, a, lanes, &cta, object, number);
   };
   line.ForWrites(look);

@@ -81,7 +81,12 @@ struct Hint {
 };
 
 struct MbarrierClocks {
-  Part arriving, ended;  // of this phase so far, and of the phases before
+  Message arriving, ended;  // of this phase so far, and of the phases before
+};
+
+// Of a cluster's barrier.
+struct ClusterClocks {
+  Message arriving, ended;
 };
 
 struct LaunchInfo {
@@ -100,8 +105,7 @@ struct CtaClocks {
   std::map<std::uint32_t, Group> arrived;  // bar.arrive, by barrier
   std::map<std::uint32_t, MbarrierClocks> mbarriers;
   std::map<std::pair<Agent, std::uint32_t>, std::uint16_t> copies;  // by mbarrier they complete on
-  ClockRef fence_sc;
-  std::vector<Hint> hints;  // the last few
+  std::vector<Hint> hints;                                          // the last few
 };
 
 // Of an operation of a stream.
@@ -154,13 +158,15 @@ class Checker {
   void WarpMeets(Warp& warp, std::uint32_t lanes);
   void BarrierArrives(const Path& path, std::uint32_t barrier);
   void BarrierEnds(Cta& cta, std::uint32_t barrier, const std::vector<Path*>& waiting);
-  void ClusterArrives(const Path& path, std::uint32_t lanes);
+  void ClusterArrives(const Path& path, std::uint32_t lanes, const AsyncOp& op);
   void ClusterEnds(Cluster& cluster);
-  void ClusterWaited(const Path& path, std::uint32_t lanes);
+  void ClusterWaited(const Path& path, std::uint32_t lanes, const AsyncOp& op);
   void GridWaited(const Path& path);
-  void MbarrierArrives(const Path& path, int lane, Cta& target, std::uint32_t offset);
+  void MbarrierArrives(const Path& path, int lane, Cta& target, std::uint32_t offset,
+                       const AsyncOp& op);
   void MbarrierEnds(Cta& target, std::uint32_t offset);  // a phase
-  void MbarrierWaited(const Path& path, std::uint32_t lanes, Cta& target, std::uint32_t offset);
+  void MbarrierWaited(const Path& path, std::uint32_t lanes, Cta& target, std::uint32_t offset,
+                      const AsyncOp& op);
 
   // --- asynchronous copies (meet.cpp) ---
   // What completes a copy that `lane` of the path begins.
@@ -223,8 +229,16 @@ class Checker {
   ClockRef Full(const Group& group, std::uint16_t warp, std::uint32_t lanes, Tick tick) const;
   void Learn(CtaClocks& cta, Group& group, const Part& part);
   void Unite(Group& into, const Group& from);
-  Message Say(const CtaClocks& cta, const Path& path, int lane, const Group& group,
-              const MemoryOp& op);
+  Message Say(const CtaClocks& cta, const Path& path, int lane, const Group& group, bool releases,
+              Scope scope) const;
+  bool Hear(CtaClocks& cta, WarpClocks& warp, int lane, const Message& message, bool acquires,
+            Scope scope, std::uint32_t object, std::uint64_t offset);
+  void HearAll(const Path& path, std::uint32_t lanes, const Message& message, const AsyncOp& op);
+  void Merge(Message& message, const Part& part) const;
+  bool KnowsReader(const Group& group, const CtaClocks& cta, std::uint16_t warp, int lane,
+                   const StrongWrite& write) const;
+  bool Observed(const Line& line, const Entry& e, const Entry& a, const Group& group,
+                const CtaClocks& cta) const;
 
   // Lanes of `e` that have bytes in common with `a` and that the group is not ordered after.
   std::uint32_t Unordered(const Entry& e, const Entry& a, const Group& group,
@@ -272,9 +286,9 @@ class Checker {
   std::map<OpId, Ended> ended_;  // the latest
   ClockRef retired_;             // of those dropped from it
   std::map<ProcessId, ClockRef> hosts_;
-  ClockRef met_;                      // what hosts have told each other
-  ClockRef everything_;               // the end of all that is over
-  std::map<int, ClockRef> fence_sc_;  // by device; -1: of the system
+  ClockRef met_;                                // what hosts have told each other
+  ClockRef everything_;                         // the end of all that is over
+  std::map<std::uint64_t, ClockRef> fence_sc_;  // by CTA, cluster, device; 0: of the system
   std::vector<Finding> findings_;
   std::map<std::string, std::size_t> keys_;
   std::vector<std::weak_ptr<Shadow>> shadows_;

@@ -5,6 +5,25 @@
 
 namespace allranks::node::check {
 
+void StrongWrite::Read(const Stamp& reader) {
+  constexpr std::size_t kMaxReaders = 64;
+  std::uint32_t lanes = 0;
+  Reader* place = nullptr;
+  for (Reader& known : readers) {
+    if (known.agent != reader.agent || known.warp != reader.warp) continue;
+    lanes |= known.lanes;
+    if (known.tick == reader.tick) place = &known;
+  }
+  if ((lanes >> reader.lane & 1) != 0 || read_by_many) return;
+  if (place != nullptr) {
+    place->lanes |= 1u << reader.lane;
+  } else if (readers.size() < kMaxReaders) {
+    readers.push_back({reader.agent, reader.tick, reader.warp, 1u << reader.lane});
+  } else {
+    read_by_many = true;
+  }
+}
+
 StrongWrite& History::Add(std::size_t depth, Time now) {
   // From the newest back: of each place `depth` that everybody can see.
   if (writes_.size() > depth) {
@@ -58,7 +77,8 @@ void History::Yielded(Agent agent, std::uint16_t warp) {
 std::uint64_t History::Bytes() const {
   std::uint64_t bytes = sizeof(History) + writes_.capacity() * sizeof(StrongWrite);
   for (const StrongWrite& write : writes_) {
-    bytes += write.message.capacity() * sizeof(Part) + write.readers.capacity() * sizeof(Stamp);
+    bytes += (write.message.capacity() + write.own.capacity()) * sizeof(Part) +
+             write.readers.capacity() * sizeof(StrongWrite::Reader);
   }
   return bytes;
 }

@@ -58,8 +58,17 @@ struct StrongWrite {
   Position from;
   std::uint32_t pc = 0;
   Time visible = kTimeNever;
-  Message message;
-  std::vector<Stamp> readers;  // kept under schedules only
+  Message message, own;  // own: what its thread has said itself
+  // Who has read it: lanes of a warp, at their first time.
+  struct Reader {
+    Agent agent = 0;
+    Tick tick = 0;
+    std::uint16_t warp = 0;
+    std::uint32_t lanes = 0;
+  };
+  std::vector<Reader> readers;
+  bool read_by_many = false;  // more than are remembered
+  void Read(const Stamp& by);
   bool Overlaps(std::uint32_t begin, std::uint32_t end) const {
     return first < end && begin < std::uint32_t{first} + size;
   }

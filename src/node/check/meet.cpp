@@ -155,31 +155,45 @@ void Checker::BarrierEnds(Cta& cta, std::uint32_t barrier, const std::vector<Pat
   ++clocks.tick;
 }
 
-void Checker::ClusterArrives(const Path& path, std::uint32_t lanes) {
+void Checker::ClusterArrives(const Path& path, std::uint32_t lanes, const AsyncOp& op) {
   Cta& cta = *path.warp->cta;
   CtaClocks& clocks = *cta.clocks;
   Cluster& cluster = *cta.cluster;
-  const auto number = static_cast<std::uint16_t>(path.warp->id);
-  for (const Group& group : Of(path).groups) {
-    const std::uint32_t here = group.lanes & lanes;
-    if (here == 0) continue;
-    cluster.arriving = Join(cluster.arriving, Full(group, number, here, clocks.tick), places_);
-  }
+  if (cluster.clocks == nullptr) cluster.clocks = std::make_shared<ClusterClocks>();
+  ForLanes(lanes, [&](int l) {
+    const Group& group = GroupOf(Of(path), l);
+    Message said = Say(clocks, path, l, group, !op.relaxed, Scope::kCluster);
+    for (const Part& part : said) Merge(cluster.clocks->arriving, part);
+  });
   ++clocks.tick;
 }
 
 void Checker::ClusterEnds(Cluster& cluster) {
-  cluster.ended = Join(cluster.ended, cluster.arriving, places_);
-  cluster.arriving = nullptr;
+  if (cluster.clocks == nullptr) return;
+  for (const Part& part : cluster.clocks->arriving) Merge(cluster.clocks->ended, part);
+  cluster.clocks->arriving.clear();
 }
 
-void Checker::ClusterWaited(const Path& path, std::uint32_t lanes) {
+void Checker::ClusterWaited(const Path& path, std::uint32_t lanes, const AsyncOp& op) {
+  const Cluster& cluster = *path.warp->cta->cluster;
+  if (cluster.clocks != nullptr) HearAll(path, lanes, cluster.clocks->ended, op);
+}
+
+// Lanes that have waited together learn together.
+void Checker::HearAll(const Path& path, std::uint32_t lanes, const Message& message,
+                      const AsyncOp& op) {
   CtaClocks& cta = *path.warp->cta->clocks;
   WarpClocks& warp = Of(path);
   Separate(warp, lanes);
-  const Part part{Scope::kCluster, {}, path.warp->cta->cluster->ended, nullptr, nullptr};
-  for (Group& group : warp.groups) {
-    if ((group.lanes & lanes) != 0) Learn(cta, group, part);
+  for (const Part& part : message) {
+    const Scope between = cta.position.Common(part.from);
+    if (!op.relaxed && part.scope >= between && op.scope >= between) {
+      for (Group& group : warp.groups) {
+        if ((group.lanes & lanes) != 0) Learn(cta, group, part);
+      }
+    } else {
+      ForLanes(lanes, [&](int l) { Hear(cta, warp, l, {part}, false, op.scope, 0, 0); });
+    }
   }
 }
 
@@ -195,38 +209,32 @@ void Checker::GridWaited(const Path& path) {
 
 // --- mbarriers ---------------------------------------------------------------------------------
 
-void Checker::MbarrierArrives(const Path& path, int lane, Cta& target, std::uint32_t offset) {
+void Checker::MbarrierArrives(const Path& path, int lane, Cta& target, std::uint32_t offset,
+                              const AsyncOp& op) {
   CtaClocks& cta = *path.warp->cta->clocks;
   const Group& group = GroupOf(Of(path), lane);
-  Part& part = target.clocks->mbarriers[offset].arriving;
-  part.clock =
-      Join(part.clock, Full(group, static_cast<std::uint16_t>(path.warp->id), 1u << lane, cta.tick),
-           places_);
-  part.proxied = Join(part.proxied, group.proxied, places_);
+  Message& arriving = target.clocks->mbarriers[offset].arriving;
+  for (const Part& part : Say(cta, path, lane, group, !op.relaxed, op.scope)) {
+    Merge(arriving, part);
+  }
   ++cta.tick;
 }
 
+// The copy's bytes are known to whoever sees the phase end, and nothing else is.
 void Checker::MbarrierCompletes(Cta& target, std::uint32_t offset, const ClockRef& copy) {
-  Part& part = target.clocks->mbarriers[offset].arriving;
-  part.clock = Join(part.clock, copy, places_);
+  Merge(target.clocks->mbarriers[offset].arriving,
+        {Scope::kCluster, target.clocks->position, copy, nullptr, nullptr});
 }
 
 void Checker::MbarrierEnds(Cta& target, std::uint32_t offset) {
   MbarrierClocks& mbarrier = target.clocks->mbarriers[offset];
-  mbarrier.ended.clock = Join(mbarrier.ended.clock, mbarrier.arriving.clock, places_);
-  mbarrier.ended.proxied = Join(mbarrier.ended.proxied, mbarrier.arriving.proxied, places_);
-  mbarrier.arriving = {};
+  for (const Part& part : mbarrier.arriving) Merge(mbarrier.ended, part);
+  mbarrier.arriving.clear();
 }
 
 void Checker::MbarrierWaited(const Path& path, std::uint32_t lanes, Cta& target,
-                             std::uint32_t offset) {
-  CtaClocks& cta = *path.warp->cta->clocks;
-  WarpClocks& warp = Of(path);
-  const Part part = target.clocks->mbarriers[offset].ended;
-  Separate(warp, lanes);
-  for (Group& group : warp.groups) {
-    if ((group.lanes & lanes) != 0) Learn(cta, group, part);
-  }
+                             std::uint32_t offset, const AsyncOp& op) {
+  HearAll(path, lanes, target.clocks->mbarriers[offset].ended, op);
 }
 
 // --- copies ------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ void RememberStrong(Checker& checker, CtaClocks& cta, WarpClocks& warp, const Ac
 
 namespace {
 
-constexpr std::size_t kMaxParts = 24, kMaxPending = 64, kMaxReaders = 16, kMaxHints = 12;
+constexpr std::size_t kMaxParts = 24, kMaxPending = 64, kMaxHints = 12;
 
 bool Acquires(const MemoryOp& op) {
   return op.what != MemoryOp::What::kReduce && op.what != MemoryOp::What::kStore &&
@@ -31,21 +31,31 @@ bool Releases(const MemoryOp& op) {
   return op.order == Order::kRelease || op.order == Order::kAcqRel || op.order == Order::kSc;
 }
 
-// Several releases of one device and scope become one.
-void Merge(Message& message, const Part& part, const Places& places) {
-  for (Part& known : message) {
-    if (known.scope != part.scope || known.from.device != part.from.device) continue;
-    known.clock = Join(known.clock, part.clock, places);
-    known.seen = Join(known.seen, part.seen, places);
-    known.proxied = Join(known.proxied, part.proxied, places);
+}  // namespace
+
+// Releases of one scope by one CTA become one, and those of one device if they get many.
+void Checker::Merge(Message& message, const Part& part) const {
+  const auto join = [&](Part& known) {
+    known.clock = Join(known.clock, part.clock, places_);
+    known.seen = Join(known.seen, part.seen, places_);
+    known.proxied = Join(known.proxied, part.proxied, places_);
     if (known.from.cta != part.from.cta) known.from.cta = 0;
     if (known.from.cluster != part.from.cluster) known.from.cluster = 0;
+  };
+  // At these scopes it does not matter which CTA of the device it was.
+  const bool wide = part.scope >= Scope::kGpu;
+  for (Part& known : message) {
+    if (known.scope != part.scope || known.from.device != part.from.device) continue;
+    if (wide || known.from.cta == part.from.cta) return join(known);
+  }
+  if (message.size() < kMaxParts) {
+    message.push_back(part);
     return;
   }
-  if (message.size() < kMaxParts) message.push_back(part);
+  for (Part& known : message) {
+    if (known.scope == part.scope && known.from.device == part.from.device) return join(known);
+  }
 }
-
-}  // namespace
 
 std::uint64_t Checker::Random() {
   std::uint64_t x = seed_ * 0x9e3779b97f4a7c15u + ++draws_ * 0xbf58476d1ce4e5b9u;
@@ -86,23 +96,82 @@ bool Checker::Knows(const Group& group, const CtaClocks& cta, std::uint16_t warp
   return false;
 }
 
+bool Checker::KnowsReader(const Group& group, const CtaClocks& cta, std::uint16_t warp, int lane,
+                          const StrongWrite& write) const {
+  if (write.read_by_many) return true;
+  return std::any_of(
+      write.readers.begin(), write.readers.end(), [&](const StrongWrite::Reader& reader) {
+        bool known = false;
+        ForLanes(reader.lanes, [&](int l) {
+          known = known ||
+                  Knows(group, cta, warp, lane,
+                        {reader.agent, reader.tick, reader.warp, static_cast<std::uint8_t>(l)});
+        });
+        return known;
+      });
+}
+
 // What a strong write of a lane says.
 Message Checker::Say(const CtaClocks& cta, const Path& path, int lane, const Group& group,
-                     const MemoryOp& op) {
+                     bool releases, Scope scope) const {
   Message message;
   const auto warp = static_cast<std::uint16_t>(path.warp->id);
-  if (Releases(op)) {
-    message.push_back({op.scope, cta.position, Full(group, warp, 1u << lane, cta.tick), group.seen,
-                       group.proxied});
+  if (releases) {
+    message.push_back(
+        {scope, cta.position, Full(group, warp, 1u << lane, cta.tick), group.seen, group.proxied});
   }
   const WarpClocks& clocks = cta.warps[path.warp->id];
   if (clocks.lanes == nullptr) return message;
   for (const auto& fence : (*clocks.lanes)[static_cast<std::size_t>(lane)].fences) {
-    if (Releases(op) && fence->scope <= op.scope) continue;
+    if (releases && fence->scope <= scope) continue;
     message.push_back({fence->scope, cta.position, Full(fence->knew, warp, 1u << lane, fence->tick),
                        fence->knew.seen, fence->knew.proxied});
   }
   return message;
+}
+
+// A lane has got what a release says. True: it has acquired some of it; the rest waits for a fence.
+bool Checker::Hear(CtaClocks& cta, WarpClocks& warp, int lane, const Message& message,
+                   bool acquires, Scope scope, std::uint32_t object, std::uint64_t offset) {
+  const std::uint32_t bit = 1u << lane;
+  bool learned = false;
+  for (const Part& part : message) {
+    const Scope between = cta.position.Common(part.from);
+    if (part.scope < between) continue;
+    if (acquires && scope >= between) {
+      learned = true;
+      Group& group = GroupOf(warp, lane);
+      if (group.lanes == bit) {
+        Learn(cta, group, part);
+        continue;
+      }
+      // Whoever shares the group has not read it.
+      Group own = group;
+      own.lanes = bit;
+      Learn(cta, own, part);
+      if (own.others == group.others && own.seen == group.seen && own.proxied == group.proxied &&
+          group.own.Covers(own.own)) {
+        continue;  // nothing new
+      }
+      group.lanes &= ~bit;
+      warp.groups.push_back(std::move(own));
+      continue;
+    }
+    std::vector<Pending>& pending = StateOf(warp, lane).pending;
+    const auto same = std::find_if(pending.begin(), pending.end(), [&](const Pending& old) {
+      return old.object == object && old.offset == offset && old.part.scope == part.scope &&
+             old.part.from.device == part.from.device && old.part.from.cta == part.from.cta;
+    });
+    if (same != pending.end()) {
+      same->part.clock = Join(same->part.clock, part.clock, places_);
+      same->part.seen = Join(same->part.seen, part.seen, places_);
+      same->part.proxied = Join(same->part.proxied, part.proxied, places_);
+    } else {
+      if (pending.size() >= kMaxPending) pending.erase(pending.begin());
+      pending.push_back({part, object, offset});
+    }
+  }
+  return learned;
 }
 
 // A lane has read from `write`.
@@ -113,42 +182,8 @@ void Checker::Observe(CtaClocks& cta, const Path& path, int lane, const MemoryOp
   bool learned = false;
   WarpClocks& warp = cta.warps[path.warp->id];
   if (strong) {
+    learned = Hear(cta, warp, lane, write.message, Acquires(op), op.scope, object.id, offset);
     const std::uint32_t bit = 1u << lane;
-    for (const Part& part : write.message) {
-      const Scope between = cta.position.Common(part.from);
-      if (part.scope < between) continue;
-      if (Acquires(op) && op.scope >= between) {
-        Group& group = GroupOf(warp, lane);
-        if (group.lanes != bit) {
-          // Whoever shares the group has not read it.
-          Group own = group;
-          own.lanes = bit;
-          Learn(cta, own, part);
-          if (own.others == group.others && own.seen == group.seen &&
-              own.proxied == group.proxied && group.own.Covers(own.own)) {
-            learned = true;
-            continue;  // nothing new
-          }
-          group.lanes &= ~bit;
-          warp.groups.push_back(std::move(own));
-        } else {
-          Learn(cta, group, part);
-        }
-        learned = true;
-        continue;
-      }
-      std::vector<Pending>& pending = StateOf(warp, lane).pending;
-      const auto same = std::find_if(pending.begin(), pending.end(), [&](const Pending& old) {
-        return old.object == object.id && old.offset == offset && old.part.scope == part.scope &&
-               old.part.from.device == part.from.device;
-      });
-      if (same != pending.end()) {
-        same->part = part;
-      } else {
-        if (pending.size() >= kMaxPending) pending.erase(pending.begin());
-        pending.push_back({part, object.id, offset});
-      }
-    }
     if (Acquires(op) && warp.lanes != nullptr) {
       // A strong read, then an acquire of the same place.
       std::vector<Pending>& pending = StateOf(warp, lane).pending;
@@ -222,11 +257,8 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
           if (!write.Overlaps(begin, begin + access.bytes)) return;
           read = true;
           const Group& group = GroupOf(warp, l);
-          must |= Knows(group, cta, own_warp, l, write.by);
-          for (const Stamp& reader : write.readers) {
-            if (must) break;
-            must |= Knows(group, cta, own_warp, l, reader);
-          }
+          must = must || Knows(group, cta, own_warp, l, write.by) ||
+                 KnowsReader(group, cta, own_warp, l, write);
         });
         if (!read) continue;
         if (must) break;
@@ -276,8 +308,10 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
           std::memcmp(write.now, value, std::min<std::size_t>(sizeof write.now, write.size)) != 0) {
         ObserveHost(cta, path, l, *access.op, object);
       }
-      if (seed_ != 0 && write.readers.size() < kMaxReaders) {
-        write.readers.push_back({cta.agent, cta.tick, own_warp, static_cast<std::uint8_t>(l)});
+      const Scope common = cta.position.Common(write.from);
+      if (access.op->scope >= common && write.scope >= common &&
+          access.op->bytes == write.element) {
+        write.Read({cta.agent, cta.tick, own_warp, static_cast<std::uint8_t>(l)});
       }
       const bool known = Knows(GroupOf(warp, l), cta, own_warp, l, write.by);
       if (write.vector && access.op->count > 1 && !known && write.by.agent != cta.agent) {
@@ -323,7 +357,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     if (atomic) history.Reveal(begin, end, world_.now);
     // What it follows on: of the same thread, or what an atomic has read.
     Message before;
-    const auto& writes = history.writes();
+    auto& writes = history.writes();
     std::size_t source = writes.size();
     for (std::size_t i = writes.size(); i-- > 0;) {
       if (!writes[i].Overlaps(begin, end)) continue;
@@ -331,19 +365,26 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
       break;
     }
     if (source < writes.size()) {
-      const StrongWrite& last = writes[source];
+      StrongWrite& last = writes[source];
       const Scope common = cta.position.Common(last.from);
       const bool same =
           last.by.agent == cta.agent && last.by.warp == path.warp->id && last.by.lane == l;
       const bool follows =
           atomic && op.scope >= common && last.scope >= common && op.bytes == last.element;
-      if (same || follows) before = last.message;
-      if (atomic) Observe(cta, path, l, op, StrongWrite(last), object, access.offset[l]);
+      before = follows ? last.message : same ? last.own : Message{};
+      if (follows) {
+        last.Read({cta.agent, cta.tick, static_cast<std::uint16_t>(path.warp->id),
+                   static_cast<std::uint8_t>(l)});
+      }
+      // A reduction gives nothing back: it acquires nothing, with or without a fence.
+      if (op.what == MemoryOp::What::kAtomic)
+        Observe(cta, path, l, op, StrongWrite(last), object, access.offset[l]);
     } else if (atomic && object.HostVisible()) {
       ObserveHost(cta, path, l, op, object);
     }
-    Message message = Say(cta, path, l, GroupOf(warp, l), op);
-    for (const Part& part : before) Merge(message, part, places_);
+    Message own = Say(cta, path, l, GroupOf(warp, l), Releases(op), op.scope);
+    Message message = own;
+    for (const Part& part : before) Merge(message, part);
     if (object.HostVisible()) {
       // A host that polls will see it.
       for (const Part& part : message) {
@@ -367,6 +408,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     write.from = cta.position;
     write.pc = path.pc;
     write.message = std::move(message);
+    write.own = std::move(own);
     if (settled) write.visible = world_.now;
   });
   if (says) ++cta.tick;
@@ -419,16 +461,18 @@ void Checker::Fence(const Path& path, const MemoryOp& op, std::uint32_t mask) {
     Separate(warp, mask);
     for (Group& group : warp.groups) {
       if ((group.lanes & mask) == 0) continue;
-      ClockRef all = Join(cta.fence_sc, nullptr, places_);
-      if (op.scope >= Scope::kGpu) all = Join(all, fence_sc_[cta.position.device], places_);
-      if (op.scope == Scope::kSys) all = Join(all, fence_sc_[-1], places_);
+      // One by CTA, cluster, device and system: those whose scopes have each other meet in one.
+      const std::uint64_t places[] = {std::uint64_t{1} << 62 | cta.agent,
+                                      std::uint64_t{1} << 61 | cta.position.cluster,
+                                      static_cast<std::uint64_t>(cta.position.device) + 1, 0};
+      ClockRef all;
       const ClockRef mine = Join(Full(group, number, group.lanes, cta.tick), group.seen, places_);
-      cta.fence_sc = Join(cta.fence_sc, mine, places_);
-      if (op.scope >= Scope::kGpu) {
-        ClockRef& device = fence_sc_[cta.position.device];
-        device = Join(device, mine, places_);
+      for (int level = 0; level <= static_cast<int>(op.scope); ++level) {
+        if (level == static_cast<int>(Scope::kCluster) && cta.position.cluster == 0) continue;
+        ClockRef& met = fence_sc_[places[level]];
+        all = Join(all, met, places_);
+        met = Join(met, mine, places_);
       }
-      if (op.scope == Scope::kSys) fence_sc_[-1] = Join(fence_sc_[-1], mine, places_);
       group.seen = Join(group.seen, all, places_);
     }
   }
