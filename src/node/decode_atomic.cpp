@@ -180,7 +180,7 @@ bool Decoder::Multimem(const Instruction& in) {
   if (words.has_order && words.weak) return false;
   // A reduction is relaxed if nothing is said, like red; loads and stores are then weak.
   op.order = words.has_order ? words.order : reduce ? Order::kRelaxed : Order::kWeak;
-  op.scope = words.has_scope ? words.scope : Scope::kGpu;
+  op.scope = words.has_scope ? words.scope : Scope::kSys;
   if (store ? op.atomic != AtomicOp::kNone : !Exists(op.atomic, words, *number, true)) return false;
   if (op.atomic == AtomicOp::kInc || op.atomic == AtomicOp::kDec) return false;
   if (reduce && IsFloat(*number) && (op.atomic != AtomicOp::kAdd || *number >= Number::kE4M3)) {

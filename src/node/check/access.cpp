@@ -136,13 +136,12 @@ std::uint32_t Checker::Unordered(const Entry& e, const Entry& a, const Group& gr
     if (group.others == nullptr) return e.lanes();
     if (group.others->Over(places_[e.agent])) return 0;
     const Known* known = group.others->Of(e.agent);
-    if (known != nullptr && e.tick <= known->base) return 0;
     std::uint32_t lanes = 0;
     bool crossed = false;
     a.Common(e, &lanes, &crossed);
     return known == nullptr ? lanes : lanes & ~known->Lanes(e.warp, lanes, e.tick);
   }
-  if (e.tick <= group.own.base) return 0;
+  if (e.tick <= group.own.base && e.warp < kFirstCopyWarp) return 0;
   if (e.warp == a.warp && e.SameShape(a)) return 0;  // each thread meets itself
   std::uint32_t lanes = 0;
   bool crossed = false;
@@ -192,7 +191,7 @@ bool Checker::Observed(const Line& line, const Entry& e, const Entry& a, const G
 void Checker::Check(Line& line, const Entry& a, const Group& group, const CtaClocks& cta,
                     const Object& object, std::uint64_t number) {
   const auto look = [&](const Entry& e) {
-    if (e.agent == cta.agent && e.tick <= group.own.base) return;
+    if (e.agent == cta.agent && e.tick <= group.own.base && e.warp < kFirstCopyWarp) return;
     if (!e.Overlaps(a)) return;
     const std::uint32_t lanes = Unordered(e, a, group, cta);
     if (lanes == 0 || MorallyStrong(e, a) || Observed(line, e, a, group, cta)) return;
