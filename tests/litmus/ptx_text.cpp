@@ -2,6 +2,7 @@
 #include "ptx_text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <regex>
 #include <set>
 
@@ -106,9 +107,16 @@ class Writer {
   }
 
   Result<std::string> Expand(const Line& line) {
+    static const std::regex kSleep("\\bsleep\\s+(\\d+)");
+    const auto text = Condition(line);
+    if (!text) return text;
+    return Addresses(std::regex_replace(*text, kSleep, "nanosleep.u32 $1"), line);
+  }
+
+  // until and if, also one in the other.
+  Result<std::string> Condition(const Line& line) {
     static const std::regex kCondition(
-        "(until|if)\\s+(%[rdh]\\d+)\\s*(==|!=|<=|>=|<|>)\\s*([%\\w]+)\\s*:\\s*(.*)"),
-        kSleep("\\bsleep\\s+(\\d+)");
+        "(until|if)\\s+(%\\w+)\\s*(==|!=|<=|>=|<|>)\\s*([%\\w]+)\\s*:\\s*(.*)");
     std::smatch match;
     std::string text = line.text;
     if (std::regex_match(text, match, kCondition)) {
@@ -122,15 +130,20 @@ class Writer {
                            : compare == "<=" ? "hi"
                            : compare == ">"  ? "ls"
                                              : "lo";
-      const char* type = left[1] == 'd' ? "u64" : left[1] == 'h' ? "u16" : "u32";
+      const bool numbered = std::isdigit(static_cast<unsigned char>(left[2])) != 0;
+      const char* type = !numbered        ? "u32"
+                         : left[1] == 'd' ? "u64"
+                         : left[1] == 'h' ? "u16"
+                                          : "u32";
       const std::string test = fmt::format("setp.{}.{} %pw, {}, {};\n", unless, type, left, right);
       const int label = ++labels_;
-      const std::string body = match[5];
-      text = kind == "until" ? fmt::format("$L{0}:\n{1}\n{2}@%pw bra $L{0};\n", label, body, test)
-                             : fmt::format("{2}@%pw bra $L{0};\n{1}\n$L{0}:\n", label, body, test);
+      const auto inner = Condition({line.number, match[5]});
+      if (!inner) return inner;
+      text = kind == "until"
+                 ? fmt::format("$L{0}:\n{1}\n{2}@%pw bra $L{0};\n", label, *inner, test)
+                 : fmt::format("{2}@%pw bra $L{0};\n{1}\n$L{0}:\n", label, *inner, test);
     }
-    text = std::regex_replace(text, kSleep, "nanosleep.u32 $1");
-    return Addresses(text, line);
+    return text;
   }
 
   // [x], [x+4], [m@gpu1], &x, &m@gpu1.
