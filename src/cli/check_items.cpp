@@ -57,12 +57,6 @@ void TakeVerdict(CheckItem* item) {
     item->error = "its first line is not '// verdict: ' and a verdict";
 }
 
-// Verdicts that say nothing of what a candidate computes.
-bool IsNoAnswer(Verdict verdict) {
-  return verdict == Verdict::kInternalError || verdict == Verdict::kUnsupported ||
-         verdict == Verdict::kCompileError || verdict == Verdict::kEditViolation;
-}
-
 }  // namespace
 
 std::vector<CheckItem> ItemsOf(const problem::Problem& problem, std::vector<std::string>* faults) {
@@ -124,10 +118,6 @@ void Decide(const problem::Problem&, CheckItem* item) {
   if (item->expected == "fail") {
     item->good = !passed && judgement.verdict != Verdict::kInternalError &&
                  judgement.verdict != Verdict::kUnsupported;
-  } else if (item->needs_checker) {
-    // Outputs may show it or not; the checker will.
-    item->good = passed || !IsNoAnswer(judgement.verdict);
-    item->waits = passed;
   } else {
     item->good = verdict == item->expected;
   }
@@ -145,6 +135,7 @@ void Decide(const problem::Problem&, CheckItem* item) {
 std::string Difference(const judge::Judgement& a, const judge::Judgement& b) {
   if (a.verdict != b.verdict || a.text != b.text) return "the verdicts differ";
   if (a.cases.size() != b.cases.size()) return "the cases differ";
+  if (a.findings.size() != b.findings.size()) return "what was found differs";
   for (std::size_t i = 0; i < a.cases.size(); ++i) {
     const judge::CaseResult &x = a.cases[i], &y = b.cases[i];
     if (x.what.name != y.what.name || x.what.world != y.what.world ||

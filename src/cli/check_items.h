@@ -23,7 +23,6 @@ struct CheckItem {
   judge::Judgement judgement;  // once it has run
   bool ran = false;
   bool good = false;
-  bool waits = false;   // a race that outputs do not show
   std::string because;  // why it is not good
 };
 

@@ -89,7 +89,6 @@ JudgeCommand::JudgeCommand(CLI::App* app) {
       ->check(CLI::Range(0, 64));
   command_->add_flag("--no-check", options_.no_check,
                      "Only compare outputs: look for no races or memory errors");
-  command_->add_flag("--check", options_.check)->group("");
   option("--schedule", options_.schedule, "SEED",
          "Run each chosen case under this schedule, too, as a verdict names it")
       ->excludes("--no-check");
@@ -121,7 +120,7 @@ int JudgeCommand::Run() const {
   request.drain = options.drain;
   request.keep_going = options.keep_going;
   request.visible_only = options.visible;
-  request.check = options.check && !options.no_check;
+  request.check = !options.no_check;
   request.schedule = options.schedule;
   request.band = options.band;
   request.drawn_last = options.drawn_last;

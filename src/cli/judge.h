@@ -18,7 +18,7 @@ struct JudgeOptions {
   std::string profile = "h100x8";
   std::string only_case, seed, seed_file, problems_dir, trace, cache;
   bool json = false, drain = false, no_cache = false, keep_going = false, visible = false,
-       drawn_last = false, no_check = false, check = false;
+       drawn_last = false, no_check = false;
   std::optional<std::uint64_t> schedule;
   int band = 0;
   double rank_wall_s = 60;

@@ -47,8 +47,8 @@ Environment:
 
 The JSON of list has the members version, problems[] (slug, category, level, library, family, title,
   split, window, folder, timed, visible, drawn, mutants) and errors[].
-That of check has version, problems[]: slug, ok, faults[], lock, mutants{written, caught, waiting},
-  items[] (name, expected, needs_checker, verdict, ok, text, score, cpu_s),
+That of check has version, problems[]: slug, ok, faults[], lock, mutants{written, caught, by_outputs},
+  items[] (name, expected, needs_checker, verdict, lenient, findings, ok, text, score, cpu_s),
   timed[] (case, isolated_ns, call_ns, roofline_ns))";
 
 std::size_t CasesOf(const Problem& problem, problem::Case::Kind kind) {
@@ -151,9 +151,7 @@ ProblemsCommand::ProblemsCommand(CLI::App* app) {
   check_->add_flag("--all", options_.all, "All problems");
   check_->add_flag("--update", options_.update,
                    "Write reference.lock instead of comparing with it");
-  check_
-      ->add_option("--every", options_.every,
-                   "Of the mutants only every Nth, and none that waits for a checker")
+  check_->add_option("--every", options_.every, "Of the mutants only every Nth")
       ->option_text("N [1]")
       ->check(CLI::Range(1, 1000));
   check_

@@ -41,7 +41,7 @@ struct Request {
   bool visible_only = false;  // neither timed nor drawn cases
   bool drawn_last = false;    // all that is not drawn comes first, in all worlds
   bool times_only = false;    // the undisturbed bursts of timed cases with the first seed: call_ns
-  bool check = false;         // look for races and the like, and run further schedules
+  bool check = true;          // look for races and the like, and run further schedules
   // After schedule 0 only this one (and those of the fixed set before it), however much a case
   // takes; to see a failure again.
   std::optional<std::uint64_t> schedule;

@@ -15,9 +15,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostFindings = 1'000;
 
+// Whatever the compiler has made of a line: an unrolled loop has several forms of it.
 bool SamePlace(const FindingAccess& a, const FindingAccess& b) {
   const auto key = [](const FindingAccess& x) {
-    return std::tie(x.what, x.form, x.kernel, x.file, x.line, x.inlined_at);
+    return std::tie(x.what, x.kernel, x.file, x.line, x.inlined_at);
   };
   if (key(a) != key(b)) return false;
   // Without a place in the source the object has to tell them apart.

@@ -141,8 +141,9 @@ void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
   run.instructions = stats.thread_instructions;
   machine().CoolCaches();
   machine().SetFuel(run.request.fuel);
-  SetStumble(machine(), SkewOf(run.request));
   if (run.request.check) Check(true, run.request.schedule);
+  // Another schedule stumbles elsewhere.
+  SetStumble(machine(), SkewOf(run.request) ^ run.request.schedule);
   const auto world = static_cast<std::int32_t>(ranks_.size());
   for (std::int32_t r = 0; r < world; ++r) {
     Rank& rank = Of(r);

@@ -160,7 +160,8 @@ void Checker::HostsMeet(bool idle) {
   for (const std::weak_ptr<Shadow>& weak : shadows_) {
     if (const auto shadow = weak.lock()) shadow->Clear();
   }
-  shadows_.clear();
+  // Those that live stay known: their objects have them.
+  std::erase_if(shadows_, [](const std::weak_ptr<Shadow>& shadow) { return shadow.expired(); });
   hosts_.clear();
   ended_.clear();
   fence_sc_.clear();
