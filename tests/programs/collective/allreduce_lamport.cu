@@ -62,7 +62,7 @@ __global__ void AllReduce(Peers<Slots> slots, int rank, int ranks, int call, con
     for (int p = 0; p < ranks; ++p)
       StoreVolatile(&slots[(rank + p) % ranks]->set[call % 3][rank][i], v);
     for (int p = 0; p < ranks; ++p)
-      mine->set[(call + 2) % 3][p][i] = make_float4(-0.0f, -0.0f, -0.0f, -0.0f);
+      StoreVolatile(&mine->set[(call + 2) % 3][p][i], make_float4(-0.0f, -0.0f, -0.0f, -0.0f));
     float4 sum = make_float4(0, 0, 0, 0);
     for (int p = 0; p < ranks; ++p) {
       // Each word carries its own sentinel, so a torn 16-byte access does no harm.

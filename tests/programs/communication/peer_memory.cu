@@ -22,7 +22,7 @@ __global__ void Exchange(Peers peers, int device, int4* out) {
     sum.x += value.x, sum.y += value.y, sum.z += value.z, sum.w += value.w;
   }
   out[device * kCount + i] = sum;
-  atomicAdd(peers.counter, static_cast<unsigned long long>(device) << 32 | 1);
+  atomicAdd_system(peers.counter, static_cast<unsigned long long>(device) << 32 | 1);
   if (threadIdx.x == 0)
     atomicMax_system(peers.counter + 1,
                      static_cast<unsigned long long>(device * 1000 + blockIdx.x));

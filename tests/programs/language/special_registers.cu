@@ -39,7 +39,7 @@ __global__ void Ask(unsigned* wrong, unsigned* per_sm, unsigned long long* grid,
   if (SmId() >= NSmId()) atomicOr(wrong, 8);
   if (Dynamic() != dynamic || Total() < dynamic) atomicOr(wrong, 16);
   if (threadIdx.x == 0) atomicAdd(&per_sm[SmId()], 1);
-  *grid = GridId();
+  if (blockIdx.x == 0 && threadIdx.x == 0) *grid = GridId();
   memory[threadIdx.x] = lane;
 
   const long long start = clock64();

@@ -10,7 +10,8 @@ __global__ void Plain(int* place) {
 __global__ void Shared(int* place) {
   extern __shared__ int data[];
   data[threadIdx.x] = 3;
-  *place = data[0];
+  __syncthreads();
+  if (threadIdx.x == 0) *place = data[0];
 }
 __global__ void Trap() { asm volatile("trap;"); }
 __global__ void Wild() { *reinterpret_cast<volatile int*>(8) = 1; }

@@ -145,6 +145,9 @@ int main(int argc, char** argv) {
     if (setup.scheme == "persistent") {
       Persistent<<<1, kThreads, 0, world.stream()>>>(parts, near, world.rank());
       CUDA_CHECK_LAUNCH();
+      // The neighbours' last step still writes the halo that is fetched with the part.
+      CUDA_CHECK(cudaStreamSynchronize(world.stream()));
+      world.Barrier();
     } else {
       StepByCopies(world, parts, near);
     }

@@ -47,7 +47,8 @@ __global__ void Tickets(Peers<Memory> memory, int rank, int, const uint32_t*) {
 __global__ void Push(Peers<Memory> memory, int rank, int, const uint32_t*) {
   for (int k = blockIdx.x * kThreads + threadIdx.x; k < kPerRank; k += kBlocks * kThreads) {
     const uint32_t node = rank * kPerRank + k;
-    unsigned long long head = memory[kHost]->head, seen;
+    unsigned long long head = *const_cast<volatile unsigned long long*>(&memory[kHost]->head);
+    unsigned long long seen;
     for (;;) {
       memory[rank]->next[node] = uint32_t(head);
       __threadfence_system();  // the node before the head that leads to it

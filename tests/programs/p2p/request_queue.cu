@@ -59,6 +59,7 @@ __device__ void ServeClient(Ring* in, Ring* out) {
     if (kind == kStop) return;
     const uint32_t value = Serve(kind, argument);
     Slot* answer = &out->slots[i % kSlots];
+    __syncwarp();  // all lanes have read the request: the answer frees its slot
     if (threadIdx.x == 0) {
       *const_cast<volatile uint32_t*>(&answer->value) = value;
       StoreReleaseSys(&answer->answer, i + 1);

@@ -12,7 +12,7 @@ __global__ void WaitFor(volatile int* flag, int* seen) {
   }
   *seen = *flag;
 }
-__global__ void Set(int* place, int value) { *place = value; }
+__global__ void Set(volatile int* place, int value) { *place = value; }
 
 }  // namespace
 

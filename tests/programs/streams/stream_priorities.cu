@@ -10,7 +10,9 @@ __global__ void Work(unsigned long long* end, int rounds) {
   heavy[threadIdx.x] = int(threadIdx.x);
   for (int i = 0; i < rounds; ++i) {
     __syncthreads();
-    heavy[threadIdx.x] = heavy[(threadIdx.x + 1) % blockDim.x] + i;
+    const int next = heavy[(threadIdx.x + 1) % blockDim.x] + i;
+    __syncthreads();
+    heavy[threadIdx.x] = next;
   }
   __syncthreads();
   if (threadIdx.x == 0) {
