@@ -42,46 +42,55 @@ Result<std::vector<Mutant>> SeedProblems(const fs::path& problems) {
     const Result<std::string> source = Read(path);
     if (!source) return Fail(source.error());
     const fs::path name = path.lexically_relative(problems);
-    fs::path folder = path.parent_path();
-    if (folder.filename() == "alternates") folder = folder.parent_path();
     for (Seeded& seeded : Seed(*source)) {
-      all.push_back({fmt::format("{}:{}:{}", name.string(), seeded.place, seeded.op),
-                     folder.filename().string(), seeded.op, std::move(seeded.text), path});
+      Mutant mutant{fmt::format("{}:{}:{}", name.string(), seeded.place, seeded.op), "", seeded.op,
+                    std::move(seeded.text), path};
+      mutant.problem = HomeOf(mutant).filename().string();
+      all.push_back(std::move(mutant));
     }
   }
   return all;
 }
 
-Result<std::vector<Mutant>> ReadPatches(const fs::path& folder, const fs::path& problems) {
+Result<std::vector<Mutant>> ReadByHand(const fs::path& folder, const fs::path& problems) {
   std::map<std::string, fs::path> homes;  // by slug
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(problems)) {
     if (entry.path().filename() == "problem.toml")
       homes[entry.path().parent_path().filename().string()] = entry.path().parent_path();
   }
-  std::vector<fs::path> patches;
-  std::error_code none;  // without the folder there are no patches
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, none))
-    if (entry.path().extension() == ".patch") patches.push_back(entry.path());
-  std::sort(patches.begin(), patches.end());
+  std::vector<fs::path> files;
+  for (const auto& [slug, home] : homes) {
+    std::error_code none;  // nobody has written any for this problem
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder / slug, none))
+      files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
 
   std::vector<Mutant> all;
-  for (const fs::path& path : patches) {
-    const Result<std::string> patch = Read(path);
-    if (!patch) return Fail(patch.error());
+  for (const fs::path& path : files) {
+    const Result<std::string> text = Read(path);
+    if (!text) return Fail(text.error());
     const std::string slug = path.parent_path().filename().string();
-    const std::size_t head = patch->find("--- a/");
-    if (head == std::string::npos || !homes.contains(slug))
-      return Fail("{}: it must lie in a problem's folder and name a file of it", path.string());
-    const std::size_t end = patch->find('\n', head);
-    const fs::path original = homes[slug] / patch->substr(head + 6, end - head - 6);
-    const Result<std::string> source = Read(original);
-    if (!source) return Fail("{}: {}", path.string(), source.error().message);
-    Result<std::string> text = problem::ApplyPatch(*source, patch->substr(head));
-    if (!text) return Fail("{}: {}", path.string(), text.error().message);
-    all.push_back(
-        {path.lexically_relative(folder).string(), slug, "by_hand", std::move(*text), original});
+    Mutant mutant{path.lexically_relative(folder).string(), slug, "by_hand", *text,
+                  homes[slug] / "reference.cu"};
+    if (path.extension() == ".patch") {
+      const std::size_t head = text->find("--- a/");
+      if (head == std::string::npos) return Fail("{}: it names no file", path.string());
+      mutant.original = homes[slug] / text->substr(head + 6, text->find('\n', head) - head - 6);
+      const Result<std::string> source = Read(mutant.original);
+      if (!source) return Fail("{}: {}", path.string(), source.error().message);
+      Result<std::string> patched = problem::ApplyPatch(*source, text->substr(head));
+      if (!patched) return Fail("{}: {}", path.string(), patched.error().message);
+      mutant.text = std::move(*patched);
+    }
+    all.push_back(std::move(mutant));
   }
   return all;
+}
+
+fs::path HomeOf(const Mutant& mutant) {
+  const fs::path folder = mutant.original.parent_path();
+  return folder.filename() == "alternates" ? folder.parent_path() : folder;
 }
 
 Result<std::map<std::string, std::string>> ReadEquivalent(const fs::path& file) {

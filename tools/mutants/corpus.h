@@ -23,9 +23,13 @@ struct Mutant {
 // In the order of their ids' files and places, the same every time.
 Result<std::vector<Mutant>> SeedProblems(const std::filesystem::path& problems);
 
-// The patches of FOLDER/SLUG/NAME.patch, op "by_hand". Lines before `--- a/FILE` are for readers.
-Result<std::vector<Mutant>> ReadPatches(const std::filesystem::path& folder,
-                                        const std::filesystem::path& problems);
+// The patches and solutions of FOLDER/SLUG, op "by_hand"; tests/mutants/blind/README.md has the
+// form. Those of programs are no candidates and left out.
+Result<std::vector<Mutant>> ReadByHand(const std::filesystem::path& folder,
+                                       const std::filesystem::path& problems);
+
+// The folder of its problem.
+std::filesystem::path HomeOf(const Mutant& mutant);
 
 // id -> why it does the same as its original. Lines of `ID<tab>REASON`; # begins a comment.
 Result<std::map<std::string, std::string>> ReadEquivalent(const std::filesystem::path& file);

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "problem/problem.h"
 
 namespace allranks::mutants {
 
@@ -35,6 +36,18 @@ Verdict Parse(const fs::path& path) {
   verdict.text = json.value("text", "");
   verdict.lenient = json.value("lenient", false);
   return verdict;
+}
+
+// The last visible case of the smallest world: small, and larger than the corner cases.
+std::string SmallCase(const Mutant& mutant) {
+  const Result<problem::Problem> problem = problem::Load(HomeOf(mutant));
+  if (!problem) return "";
+  const problem::Case* best = nullptr;
+  for (const problem::Case& one : problem->cases) {
+    if (one.kind != problem::Case::Kind::kVisible) continue;
+    if (best == nullptr || one.world <= best->world) best = &one;
+  }
+  return best == nullptr ? "" : best->name;
 }
 
 void Run(const std::vector<std::string>& words, const fs::path& out) {
@@ -76,11 +89,19 @@ Verdict Judge::Of(const Mutant& mutant) const {
   const fs::path source = fs::path(path).replace_extension(".cu");
   const fs::path out = fs::path(path).replace_extension(".out");
   std::ofstream(source, std::ios::binary) << mutant.text;
-  std::vector<std::string> words = {command_,        "judge",  mutant.problem, "--solution",
-                                    source.string(), "--seed", "mutants",      "--json"};
-  words.insert(words.end(), options_.begin(), options_.end());
-  Run(words, out);
-  Verdict verdict = Parse(out);
+  const std::string first = SmallCase(mutant);
+  std::vector<std::vector<std::string>> stages = {{"--visible"}, {}};
+  if (!first.empty()) stages.insert(stages.begin(), {"--case", first});
+  Verdict verdict;
+  for (const std::vector<std::string>& cases : stages) {
+    std::vector<std::string> words = {command_,        "judge",  mutant.problem, "--solution",
+                                      source.string(), "--seed", "mutants",      "--json"};
+    words.insert(words.end(), options_.begin(), options_.end());
+    words.insert(words.end(), cases.begin(), cases.end());
+    Run(words, out);
+    verdict = Parse(out);
+    if (verdict.word != "pass") break;
+  }
   fs::remove(source);
   // A judge that failed is asked again the next time.
   if (verdict.word != "none" && verdict.word != "internal_error") fs::rename(out, path);

@@ -1,5 +1,6 @@
 // Judges mutants by the `allranks` command, as a user would, one after the other, and keeps what
-// was said in a folder by the hash of the source: a second run judges only what is new.
+// was said in a folder by the hash of the source: a second run judges only what is new. Most are
+// caught in one small case; only who passes that is judged in the visible ones, and in all.
 #pragma once
 
 #include <filesystem>

@@ -114,7 +114,7 @@ bool Write(const std::vector<Case>& cases) {
 
 void JudgeAll(const Options& options, std::vector<Case>* cases) {
   const Judge outputs(fs::path(options.folder) / "outputs", options.command, {"--no-check"});
-  const Judge checked(fs::path(options.folder) / "checked", options.command, {});
+  const Judge checked(fs::path(options.folder) / "checked", options.command, {"--check"});
   std::size_t done = 0;
   for (Case& one : *cases) {
     ++done;
@@ -166,7 +166,7 @@ int Report(const std::vector<Case>& cases) {
 Result<std::vector<Case>> Collect(const Options& options) {
   auto mutants = SeedProblems(kSource / "problems");
   if (!mutants) return Fail(mutants.error());
-  auto patches = ReadPatches(kSource / "tests/mutants/blind", kSource / "problems");
+  auto patches = ReadByHand(kSource / "tests/mutants/blind", kSource / "problems");
   if (!patches) return Fail(patches.error());
   const auto reasons = ReadEquivalent(kSource / "tests/mutants/equivalent.tsv");
   if (!reasons) return Fail(reasons.error());

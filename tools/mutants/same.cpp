@@ -46,9 +46,7 @@ Result<std::string> PtxOf(const fs::path& folder, const std::string& source) {
 }  // namespace
 
 Result<bool> SamePtx(const Mutant& mutant) {
-  fs::path home = mutant.original.parent_path();
-  if (home.filename() == "alternates") home = home.parent_path();
-  const Result<problem::Problem> problem = problem::Load(home);
+  const Result<problem::Problem> problem = problem::Load(HomeOf(mutant));
   if (!problem) return Fail(problem.error());
   if (problem->window == problem::Window::kHost) return false;
   const Result<std::string> original = problem::ReadFile(mutant.original);
