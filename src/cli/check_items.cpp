@@ -57,6 +57,13 @@ void TakeVerdict(CheckItem* item) {
     item->error = "its first line is not '// verdict: ' and a verdict";
 }
 
+// Outputs are wrong as they should be, and the checker says why.
+bool IsExplained(const CheckItem& item) {
+  const judge::Judgement& judgement = item.judgement;
+  return item.expected == "wrong_result" && judgement.checked && !judgement.lenient &&
+         (judgement.verdict == Verdict::kRace || judgement.verdict == Verdict::kMemoryError);
+}
+
 }  // namespace
 
 std::vector<CheckItem> ItemsOf(const problem::Problem& problem, std::vector<std::string>* faults) {
@@ -119,7 +126,7 @@ void Decide(const problem::Problem&, CheckItem* item) {
     item->good = !passed && judgement.verdict != Verdict::kInternalError &&
                  judgement.verdict != Verdict::kUnsupported;
   } else {
-    item->good = verdict == item->expected;
+    item->good = verdict == item->expected || IsExplained(*item);
   }
   if (!item->good)
     item->because = fmt::format("{} instead of {}{}{}", verdict, item->expected,

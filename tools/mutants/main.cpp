@@ -114,7 +114,7 @@ bool Write(const std::vector<Case>& cases) {
 
 void JudgeAll(const Options& options, std::vector<Case>* cases) {
   const Judge outputs(fs::path(options.folder) / "outputs", options.command, {"--no-check"});
-  const Judge checked(fs::path(options.folder) / "checked", options.command, {"--check"});
+  const Judge checked(fs::path(options.folder) / "checked", options.command, {});
   std::size_t done = 0;
   for (Case& one : *cases) {
     ++done;

@@ -272,13 +272,45 @@ void Sower::RewriteWaits() {
   }
 }
 
+// Nothing that a barrier or a flag could order: it only works out an address.
+bool IsPure(const std::string& line) {
+  return Has(line,
+             "^\\s*(__shared__|const [\\w:]+\\*? \\w+ = (reinterpret_cast|Turn|\\w+;)|"
+             "\\w+\\* \\w+ = reinterpret_cast|std::\\w+\\* \\w+ = |rows = )") &&
+         !Has(line, "Load|atomic");
+}
+
+// Moves the statement of a line before its neighbour or behind it, and on if that only worked out
+// an address.
+std::vector<std::string> Moved(const std::vector<std::string>& original, std::size_t line,
+                               bool up) {
+  constexpr int kMost = 3;
+  std::vector<std::string> lines = original;
+  // Tags show where the statement has got to.
+  for (int i = 0; i <= kMost; ++i) lines[line] += "//@moved" + std::to_string(i);
+  Statements statements(TextOf(lines));
+  bool moved = false, goes_on = true;
+  for (int i = 0; i <= kMost; ++i) {
+    const auto at = statements.TakeTag("moved" + std::to_string(i));
+    if (!at || !goes_on || i == kMost) continue;
+    const auto whole = statements.WithBlock(statements.StatementAt(*at));
+    goes_on = whole && (up ? statements.MoveUp(*whole) : statements.MoveDown(*whole));
+    moved = moved || goes_on;
+    if (!goes_on) continue;
+    const std::vector<std::string> now = LinesOf(statements.Text());
+    std::size_t passed = 0;
+    for (std::size_t k = 0; k < now.size(); ++k)
+      if (now[k].find("//@moved") != std::string::npos && k > 0) passed = k - 1;
+    goes_on = !up && IsPure(now[passed]);
+  }
+  return moved ? LinesOf(statements.Text()) : original;
+}
+
 void Sower::MoveStatements() {
   const Statements original(TextOf(lines_));
   const auto moved = [&](const char* op, std::size_t line, bool up) {
-    Statements statements(TextOf(lines_));
-    const auto whole = statements.WithBlock(statements.StatementAt(line));
-    if (!whole || !(up ? statements.MoveUp(*whole) : statements.MoveDown(*whole))) return;
-    Add(op, line, LinesOf(statements.Text()));
+    std::vector<std::string> lines = Moved(lines_, line, up);
+    if (lines != lines_) Add(op, line, std::move(lines));
   };
   const auto dropped = [&](const char* op, std::size_t line) {
     Statements statements(TextOf(lines_));
