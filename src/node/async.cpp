@@ -12,6 +12,7 @@
 #include "node/async_internal.h"
 #include "node/bulk.h"
 #include "node/check/checker.h"
+#include "node/check/errors.h"
 #include "node/cluster.h"
 #include "node/mbarrier.h"
 #include "node/tensor_copy.h"
@@ -45,6 +46,8 @@ void Land(World& world, const Landing& landing) {
   Cta& cta = *landing.cta;
   for (const Landing::Piece& piece : landing.pieces) {
     std::memcpy(cta.shared.data() + piece.offset, piece.bytes, landing.size);
+    if (world.errors != nullptr)
+      check::Errors::OnWrite(cta.shared_object, piece.offset, landing.size);
     if (!cta.shared_object.watches.empty())
       world.NotifyWrite(cta.shared_object, piece.offset, landing.size, world.now, world.now);
   }
@@ -104,6 +107,8 @@ Next Copy(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
       if (world.checker != nullptr)
         world.checker->CopyReads(path, l, {}, *from.object, from.offset, size);
       std::memcpy(piece.bytes, from.data(), size);
+      if (world.errors != nullptr)
+        world.errors->OnCopyRead(path, l, *from.object, from.offset, size);
       world.stats.kernels[cta.launch->record].bytes_read += size;
     }
     if (world.checker != nullptr)
@@ -205,10 +210,14 @@ bool ResolveShared(World& world, const Path& path, const AsyncAddress& a, int la
                    std::uint64_t size, std::uint64_t align, bool own, SharedPlace* place) {
   std::uint64_t address = LaneAddress(path, a, lane);
   Cta* cta = path.warp->cta;
+  FaultAt at;
+  at.lane = lane;
+  at.bytes = static_cast<std::uint32_t>(size);
   const auto fail = [&](Status status, const std::string& what) {
     const Code& code = *cta->launch->code;
     const std::uint32_t thread = path.warp->id * kLanes + static_cast<std::uint32_t>(lane);
-    world.Fault(path, status, fmt::format("{} {}, thread {}", code.forms[path.pc], what, thread));
+    world.Fault(path, status, fmt::format("{} {}, thread {}", code.forms[path.pc], what, thread),
+                at);
     return false;
   };
   if (a.space == ptx::Space::kNone) {
@@ -228,7 +237,10 @@ bool ResolveShared(World& world, const Path& path, const AsyncAddress& a, int la
   }
   if (own && target != cta)
     return fail(Status::kIllegalAddress, "in the shared memory of another block");
+  at.object = &target->shared_object;
+  at.offset = offset;
   if (offset > target->shared.size() || size > target->shared.size() - offset) {
+    at.what = FaultAt::What::kBeyond;
     return fail(Status::kIllegalAddress,
                 fmt::format("accesses {} bytes at offset {} of shared memory ({} bytes)", size,
                             offset, target->shared.size()));
@@ -253,10 +265,11 @@ bool ResolveGlobalAt(World& world, const Path& path, Address address, int lane, 
   const Launch& launch = *path.warp->cta->launch;
   const int device = launch.device->number;
   const Process& process = world.ProcessOf(launch.process);
+  FaultAt at{FaultAt::What::kOther, lane, address, nullptr, 0, static_cast<std::uint32_t>(size)};
   const auto fail = [&](Status status, const std::string& what) {
     const std::uint32_t thread = path.warp->id * kLanes + static_cast<std::uint32_t>(lane);
     world.Fault(path, status,
-                fmt::format("{} {}, thread {}", launch.code->forms[path.pc], what, thread));
+                fmt::format("{} {}, thread {}", launch.code->forms[path.pc], what, thread), at);
     return false;
   };
   bool dead = false;
@@ -268,14 +281,20 @@ bool ResolveGlobalAt(World& world, const Path& path, Address address, int lane, 
                : write && mapping.read_only                        ? RangeError::What::kReadOnly
                                                                    : RangeError::What::kNone;
       });
+  if (error.mapping != nullptr) {
+    at.object = error.mapping->object.get();
+    at.offset = address - error.mapping->base + error.mapping->offset;
+  }
   switch (error.what) {
     case RangeError::What::kNone:
       break;
     case RangeError::What::kUnmapped:
+      at.what = FaultAt::What::kUnmapped;
       return fail(
           Status::kIllegalAddress,
           fmt::format("accesses address 0x{:x} of global memory, which is not mapped", address));
     case RangeError::What::kBeyond:
+      at.what = FaultAt::What::kBeyond;
       return fail(Status::kIllegalAddress,
                   fmt::format("accesses {} bytes at offset {} of {} ({} bytes)", size,
                               address - error.mapping->base + error.mapping->offset,
@@ -286,6 +305,7 @@ bool ResolveGlobalAt(World& world, const Path& path, Address address, int lane, 
             Status::kNvlinkUncorrectable,
             fmt::format("accesses {} over a link that is dead", error.mapping->object->name));
       }
+      at.what = FaultAt::What::kNoAccess;
       return fail(Status::kIllegalAddress, world.NoAccess(process, *error.mapping, device));
     case RangeError::What::kReadOnly:
       return fail(Status::kIllegalAddress, "writes constant memory");

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "node/check/checker.h"
+#include "node/check/errors.h"
 #include "node/lanes.h"
 #include "node/wait.h"
 #include "node/world.h"
@@ -58,7 +59,9 @@ void World::ArriveAtBarrier(Path& path, const BarrierOp& op) {
   }
   if (cta.barriers.empty()) cta.barriers.resize(16);
   NamedBarrier& barrier = cta.barriers[id];
-  if (op.threads != kNoSlot) barrier.expected = Value(path, op.threads);
+  const std::uint32_t count = op.threads == kNoSlot ? 0 : Value(path, op.threads);
+  if (errors != nullptr) errors->OnBarrier(path, id, barrier, count);
+  if (op.threads != kNoSlot) barrier.expected = count;
   barrier.latest = std::max(barrier.latest, path.clock);
   if (op.source != kNoSlot) {
     const std::uint32_t p =
@@ -68,6 +71,7 @@ void World::ArriveAtBarrier(Path& path, const BarrierOp& op) {
   }
   if (path.mask == warp.live) {
     ++barrier.warps;
+    barrier.came |= 1u << warp.id;
   } else {
     barrier.partial.resize(cta.warps.size());
     barrier.partial[warp.id] |= path.mask;
@@ -81,7 +85,9 @@ void World::ArriveAtBarrier(Path& path, const BarrierOp& op) {
     barrier.waiting.push_back(&path);
   }
   CheckBarrier(cta, barrier);
-  if (path.state == Path::State::kBarrier) ReleaseJoins(warp);
+  if (path.state != Path::State::kBarrier) return;
+  ReleaseJoins(warp);
+  if (errors != nullptr) errors->OnBlocked(cta);
 }
 
 void World::CheckBarriers(Cta& cta) {
@@ -93,7 +99,9 @@ void World::CheckBarriers(Cta& cta) {
 void World::CheckBarrier(Cta& cta, NamedBarrier& barrier) {
   for (std::size_t w = 0; w < barrier.partial.size(); ++w) {
     if (barrier.partial[w] == 0 || (cta.warps[w].live & ~barrier.partial[w]) != 0) continue;
+    if (errors != nullptr) errors->OnParts(cta.warps[w], barrier);
     barrier.partial[w] = 0;
+    barrier.came |= 1u << w;
     ++barrier.warps;
     // Whoever only arrives has waited long enough.
     std::erase_if(barrier.waiting, [&](Path* path) {

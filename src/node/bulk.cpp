@@ -7,6 +7,7 @@
 
 #include "node/atomic_ops.h"
 #include "node/check/checker.h"
+#include "node/check/errors.h"
 #include "node/cluster.h"
 #include "node/mbarrier.h"
 #include "node/memory_ops.h"
@@ -95,6 +96,12 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
       return Next::kGone;
     }
     transfer->buffer.resize(size);
+    if (world.errors != nullptr) {
+      from.ForParts(
+          size, [&](const Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
+            world.errors->OnCopyRead(path, lane, part, offset, bytes);
+          });
+    }
     transfer->read = [from, size](std::byte* buffer) {
       from.Read(buffer, size);
       return true;
@@ -118,6 +125,8 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
   }
   SharedPlace from;
   if (!ResolveShared(world, path, a.src, lane, size, kBulkAlign, true, &from)) return Next::kGone;
+  if (world.errors != nullptr)
+    world.errors->OnCopyRead(path, lane, cta.shared_object, from.offset, size);
   transfer->read = [from, number = cta.number, size](std::byte* buffer) {
     if (!StillThere(from.cta, number)) return false;
     std::memcpy(buffer, from.data(), size);
@@ -321,6 +330,7 @@ Time SharedTime(const World& world, std::uint64_t bytes) {
 void TellWritten(World& world, Object& object, std::uint64_t offset, std::uint64_t size) {
   world.last_change = std::max(world.last_change, world.now);
   world.timer_wakes = 0;
+  if (world.errors != nullptr) check::Errors::OnWrite(object, offset, size);
   if (size != 0 && !object.watches.empty())
     world.NotifyWrite(object, offset, size, world.now, world.now);
 }

@@ -122,6 +122,7 @@ struct BarrierOp {
   Slot id = kNoSlot, threads = kNoSlot;  // threads: kNoSlot = the whole CTA
   Slot source = kNoSlot;                 // predicate of the reductions
   bool source_negated = false;
+  bool aligned = false;  // all threads of a warp execute it together, or it is undefined
 };
 
 struct WarpOp {

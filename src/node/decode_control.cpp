@@ -104,6 +104,7 @@ bool Decoder::Call(const Instruction& in) {
 bool Decoder::Barrier(const Instruction& in) {
   if (in.Has("cluster")) return false;
   BarrierOp op;
+  op.aligned = in.opcode == "bar" || in.Has("aligned");
   const auto& o = in.operands;
   const bool reduce = in.Has("red");
   if (reduce) {

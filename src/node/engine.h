@@ -150,7 +150,8 @@ class EngineT final : public Engine {
                       const std::uint64_t* offset);
   void TellWritten(const MemoryOp& m, std::uint32_t here, Object& object,
                    const std::uint64_t* offset, Time visible);
-  bool Misaligned(const MemoryOp& m, std::uint32_t lanes, const std::uint64_t* offset);
+  bool Misaligned(const MemoryOp& m, std::uint32_t lanes, const Object* object,
+                  const std::uint64_t* offset);
   void OutOfBounds(const MemoryOp& m, int lane, std::uint64_t address, const char* space);
   Next Fence(const Op& op, std::uint32_t mask);
   Next Async(const Op& op, std::uint32_t mask);

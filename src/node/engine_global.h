@@ -75,8 +75,11 @@ bool EngineT<Observer>::DenseAccess(const MemoryOp& m) {
   if constexpr (Observer::kChecks) {
     std::uint64_t offsets[kLanes];
     for (std::uint64_t l = 0; l < kLanes; ++l) offsets[l] = offset + l * bytes;
-    world_.checker->Weak(Access{path_, &m, &object, kAllLanes, offsets,
-                                static_cast<std::uint32_t>(bytes), true, path_->clock});
+    const Access access{path_,     &m,          &object,
+                        kAllLanes, offsets,     static_cast<std::uint32_t>(bytes),
+                        true,      path_->clock};
+    world_.errors->OnAccess(access);
+    world_.checker->Weak(access);
   }
   const Reach reach = world_.Touch(object, offset, size);
   KernelRecord& record = world_.stats.kernels[launch_->record];
@@ -110,7 +113,9 @@ bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
         !world_.MayAccess(process, mapping, device_->number, write)) {
       world_.Fault(*path_, Status::kIllegalAddress,
                    fmt::format("{} {}", code_->forms[path_->pc],
-                               world_.NoAccess(process, mapping, device_->number)));
+                               world_.NoAccess(process, mapping, device_->number)),
+                   {FaultAt::What::kNoAccess, first, 0, mapping.object.get(),
+                    address[first] - mapping.base + mapping.offset, 0});
       return false;
     }
     if (mapping.object->device != device_->number && world_.faulty_links &&

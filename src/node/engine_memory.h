@@ -8,6 +8,7 @@
 
 #include "node/atomic_ops.h"
 #include "node/check/checker.h"
+#include "node/check/errors.h"
 #include "node/cluster.h"
 #include "node/dense.h"
 #include "node/engine.h"
@@ -33,11 +34,12 @@ void EngineT<Observer>::OutOfBounds(const MemoryOp& m, int lane, std::uint64_t a
                 : fmt::format(" ({} bytes before {})", near->base - address, near->object->name);
   }
   const std::uint32_t thread = warp_->id * kLanes + static_cast<std::uint32_t>(lane);
-  world_.Fault(*path_, Status::kIllegalAddress, fmt::format("{}, thread {}", what, thread));
+  world_.Fault(*path_, Status::kIllegalAddress, fmt::format("{}, thread {}", what, thread),
+               {FaultAt::What::kUnmapped, lane, address, nullptr, 0, 0});
 }
 
 template <class Observer>
-bool EngineT<Observer>::Misaligned(const MemoryOp& m, std::uint32_t lanes,
+bool EngineT<Observer>::Misaligned(const MemoryOp& m, std::uint32_t lanes, const Object* object,
                                    const std::uint64_t* offset) {
   const std::uint64_t low = std::uint64_t{m.bytes} * m.count - 1;
   if (low == 0) return false;
@@ -48,9 +50,12 @@ bool EngineT<Observer>::Misaligned(const MemoryOp& m, std::uint32_t lanes,
     ForLanes(lanes, [&](int l) { bits |= offset[l]; });
   }
   if ((bits & low) == 0) return false;
+  int culprit = 0;
+  ForLanes(lanes, [&](int l) { culprit = (offset[l] & low) != 0 ? l : culprit; });
   world_.Fault(*path_, Status::kMisalignedAddress,
                fmt::format("{} at an address that is not a multiple of {}", code_->forms[path_->pc],
-                           low + 1));
+                           low + 1),
+               {FaultAt::What::kOther, culprit, 0, object, offset[culprit], 0});
   return true;
 }
 
@@ -288,16 +293,18 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
         *path_, Status::kIllegalAddress,
         fmt::format("{} accesses {} bytes at offset {} of {} ({} bytes), thread {}",
                     code_->forms[path_->pc], bytes, offset[culprit],
-                    object != nullptr ? object->name : "local or parameter memory", size, thread));
+                    object != nullptr ? object->name : "local or parameter memory", size, thread),
+        {FaultAt::What::kBeyond, culprit, 0, object, offset[culprit], bytes});
     return false;
   }
-  if (Misaligned(m, lanes, offset)) return false;
+  if (Misaligned(m, lanes, object, offset)) return false;
   [[maybe_unused]] const Access access{path_,  &m,    object, lanes,
                                        offset, bytes, dense_, path_->clock};
   if constexpr (Observer::kActive) observer_.OnAccess(access);
   // Local memory and parameters are nobody else's.
   const bool checked = Observer::kChecks && object != nullptr;
   if constexpr (Observer::kChecks) {
+    if (checked) world_.errors->OnAccess(access);
     if (checked && !m.Strong()) world_.checker->Weak(access);
   }
   const bool global = object != nullptr && object->kind != Object::Kind::kShared;

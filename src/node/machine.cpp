@@ -63,6 +63,11 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
   if (options.observer == "check") {
     checker_ = std::make_unique<check::Checker>(world_);
     world_.checker = checker_.get();
+    errors_ =
+        std::make_unique<check::Errors>(world_, [this](Finding finding, const std::string& key) {
+          checker_->Add(std::move(finding), key);
+        });
+    world_.errors = errors_.get();
     SetSchedule(options.seed);
   }
   world_.fuel = options.fuel;
@@ -211,6 +216,7 @@ Status MachineImpl::SetVisible(ProcessId id, std::span<const std::int32_t> devic
 void MachineImpl::RemoveProcess(ProcessId id) {
   if (Find(id) == nullptr) return;
   Process& process = world_.ProcessOf(id);
+  if (world_.errors != nullptr) TellLeft(process);
   for (const int number : process.visible) EndContext(id, number);
   // Nobody is left to be told.
   for (auto it = operations_.begin(); it != operations_.end();) {

@@ -12,7 +12,9 @@ void MachineImpl::SetChecking(bool on) {
   if (other_engine_ == nullptr) other_engine_ = MakeEngine(world_, on ? "check" : "none");
   std::swap(engine_, other_engine_);
   world_.checker = on ? checker_.get() : nullptr;
+  world_.errors = on ? errors_.get() : nullptr;
   checker_->HostsMeet(true);
+  errors_->Forget();  // what is written meanwhile is not seen
 }
 
 void MachineImpl::SetSchedule(std::uint64_t seed) {
@@ -23,7 +25,9 @@ void MachineImpl::SetSchedule(std::uint64_t seed) {
 }
 
 std::vector<Finding> MachineImpl::TakeFindings() {
-  return checker_ == nullptr ? std::vector<Finding>{} : checker_->TakeFindings();
+  if (checker_ == nullptr) return {};
+  if (world_.errors != nullptr && Stuck()) errors_->OnStuck();
+  return checker_->TakeFindings();
 }
 
 void MachineImpl::HostMeets(ProcessId process) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "node/check/errors.h"
 #include "node/machine_impl.h"
 
 namespace allranks::node {
@@ -159,6 +160,22 @@ int DeviceAt(const Place& place, std::uint64_t at, int other, std::uint64_t* roo
 
 }  // namespace
 
+namespace {
+
+// Bytes that nobody has written stay such when they are copied.
+void CarryInitialised(const Operation& op, std::uint64_t from, Object& to, std::uint64_t offset,
+                      std::uint64_t size) {
+  if (op.src.object == nullptr) return check::Errors::OnWrite(to, offset, size);
+  op.src.Slice(from, size)
+      .ForParts(size, [&](const Object& source, std::uint64_t place, std::uint64_t at,
+                          std::uint64_t bytes) {
+        check::Errors::OnCopyTo(to, offset + at, bytes,
+                                check::Errors::OnCopyFrom(source, place, bytes));
+      });
+}
+
+}  // namespace
+
 // One piece of a copy or memset: sent now, applied when it has arrived. The next one follows when
 // its engine is free again, not when this one is there.
 void MachineImpl::StepCopy(OpId id) {
@@ -228,9 +245,11 @@ void MachineImpl::ApplyCopy(Operation& op, std::uint64_t piece) {
         if (world_.checker != nullptr) checker_->Direct(&op.clocks, object, offset, bytes, true);
         if (src != nullptr) {
           std::memmove(object.data + offset, src + at, bytes);
+          if (object.initialised != nullptr) CarryInitialised(op, from + at, object, offset, bytes);
         } else {
           for (std::uint64_t i = 0; i < bytes; i += static_cast<std::uint64_t>(op.width))
             std::memcpy(object.data + offset + i, &op.value, static_cast<std::size_t>(op.width));
+          check::Errors::OnWrite(object, offset, bytes);
         }
         if (!object.watches.empty())
           world_.NotifyWrite(object, offset, bytes, world_.now, world_.now);

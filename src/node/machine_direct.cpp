@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "node/check/errors.h"
 #include "node/machine_impl.h"
 
 namespace allranks::node {
@@ -75,6 +76,7 @@ bool MachineImpl::Poke(ProcessId process, Address address, std::span<const std::
                                    std::uint64_t size) {
     if (world_.checker != nullptr) checker_->Direct(acting_, object, offset, size, true);
     std::memcpy(object.data + offset, bytes.data() + at, size);
+    check::Errors::OnWrite(object, offset, size);
     if (object.late.Pending(world_.now)) {
       for (std::uint64_t done = 0; done < size; done += kHidden) {
         object.late.Reveal(offset + done,

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "node/check/checker.h"
+#include "node/check/errors.h"
 #include "node/checking.h"
 #include "node/device_heap.h"
 #include "node/machine.h"
@@ -412,6 +413,7 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
                 const std::string& name, Mapping* out);
   void Unmap(Process& process, Address base);
   bool TooManyPinned(const Process& process) const;
+  void TellLeft(const Process& process) const;  // the checker
   void StartMove(Operation& op);
   // The device runtime (machine_runtime.cpp).
   void OnText(const struct Launch& launch, bool error, std::string text);
@@ -434,6 +436,7 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   SharedHandles shared_handles_;
   VirtualMemoryImpl virtual_memory_;
   std::vector<std::byte> copy_buffer_;
+  std::unique_ptr<check::Errors> errors_;          // and world_.errors
   std::unique_ptr<check::Checker> checker_;        // world_.checker while something is checked
   const check::OpClocks* acting_ = nullptr;        // of the action under way
   std::unique_ptr<Engine> engine_, other_engine_;  // the one in use; the other, if both were used

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "node/check/errors.h"
 #include "node/machine_impl.h"
 
 namespace allranks::node {
@@ -35,6 +36,7 @@ Status MachineImpl::MapNew(Process& process, int visible_device, Object::Kind ki
   const Address base = arena.Take(size, granule);
   if (base == 0) return Status::kOutOfMemory;
   object->name = name;
+  if (world_.errors != nullptr) world_.errors->Watch(object);
   if (!pinned) world_.devices[static_cast<std::size_t>(device)].allocated += size;
   Mapping mapping;
   mapping.base = base;
@@ -52,16 +54,34 @@ void MachineImpl::Unmap(Process& process, Address base) {
   if (found->handle != 0) return virtual_memory_.DropMapping(process, base);
   const Mapping mapping = *found;
   Object& object = *mapping.object;
+  if (world_.errors != nullptr) world_.errors->OnUnmap(process, mapping);
   world_.WakeAll(object);  // whoever waits for it will find it gone
   process.table.Erase(base);
+  const auto give_back = [&](Arena& arena) {
+    world_.errors != nullptr ? arena.Retire(base) : arena.Return(base);
+  };
   if (object.HostVisible()) {
-    process.pinned.Return(base);  // of registered memory it knows nothing
+    give_back(process.pinned);  // of registered memory it knows nothing
   } else {
     const int visible = std::max(0, world_.OrdinalOf(process, object.device));
-    process.device_arenas[static_cast<std::size_t>(visible)].Return(base);
+    give_back(process.device_arenas[static_cast<std::size_t>(visible)]);
     if (object.mappings == 0)
       world_.devices[static_cast<std::size_t>(object.device)].allocated -= object.size;
   }
+}
+
+// What a process that ends in good order has not freed.
+void MachineImpl::TellLeft(const Process& process) const {
+  const auto fine = [](Status status) { return status == Status::kSuccess; };
+  if (Busy(process.id) || !std::all_of(process.sticky.begin(), process.sticky.end(), fine)) return;
+  std::vector<const Mapping*> left;
+  for (const auto& [base, mapping] : process.table.all()) {
+    const Object::Kind kind = mapping.object->kind;
+    const bool allocated = kind == Object::Kind::kDevice || mapping.object->HostVisible();
+    if (!allocated || mapping.ipc || IsManagedGlobal(process.id, base)) continue;
+    if (mapping.object->owner == process.id) left.push_back(&mapping);
+  }
+  world_.errors->OnLeft(process, left);
 }
 
 Status MachineImpl::Allocate(ProcessId id, int device, std::uint64_t size, Address* address) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "node/check/errors.h"
 #include "node/machine_impl.h"
 
 namespace allranks::node {
@@ -136,6 +137,7 @@ void MachineImpl::StepValues(OpId id) {
         std::byte old[8];
         std::memcpy(old, object.data + offset, bytes);
         std::memcpy(object.data + offset, &write.value, bytes);
+        check::Errors::OnWrite(object, offset, bytes);
         if (world_.checker != nullptr) {
           checker_->StreamWrites(o.clocks, object, offset, static_cast<std::uint32_t>(bytes), old);
         }

@@ -7,6 +7,7 @@
 
 #include "node/async_internal.h"
 #include "node/check/checker.h"
+#include "node/check/errors.h"
 
 namespace allranks::node {
 namespace {
@@ -28,6 +29,7 @@ void Store(World& world, Cta& cta, std::uint32_t offset, std::uint64_t word, Tim
   world.last_change = std::max(world.last_change, at);
   world.timer_wakes = 0;
   Object& object = cta.shared_object;
+  if (world.errors != nullptr) check::Errors::OnWrite(object, offset, 8);
   if (old == word || object.watches.empty()) return;
   constexpr std::uint32_t kByte = Mbarrier::kPhaseByte;
   world.NotifyWrite(object, offset, kByte, at, visible);
@@ -71,6 +73,11 @@ Next Wait(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_
       }
     }
     of[l] = place.offset;
+    const bool ended = phase != asked;
+    if (world.errors != nullptr && (!ended || (done >> l & 1) != 0)) {
+      world.errors->OnMbarrierWait(path, cta, place.offset, 1u << l, ended,
+                                   static_cast<std::uint32_t>(asked), note->second.phases);
+    }
     if (std::find(places, places + count, place.offset) == places + count)
       places[count++] = place.offset;
     if (a.limit != kNoSlot) {
@@ -150,6 +157,7 @@ std::string ChangeMbarrier(World& world, Cta& cta, std::uint32_t offset,
     m.pending = m.expected;
     found->second.completed = visible;
     if (world.checker != nullptr) world.checker->MbarrierEnds(cta, offset);
+    ++found->second.phases;
     for (Path* path : std::exchange(found->second.waiting, {})) {
       path->clock = std::max(at, visible);
       world.QueuePath(*path, path->clock);
@@ -190,6 +198,7 @@ Next ExecuteMbarrier(World& world, Path& path, const Op& op, const AsyncOp& a,
         m.pending = m.expected = count;
         MbarrierNote& note = cta.mbarriers[place.offset];
         note.completed = 0;
+        note.phases = 0;
         Store(world, cta, place.offset, m.Pack(), at, visible);
         continue;
       }

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kLargePage = std::uint64_t{2} << 20;
+constexpr std::size_t kMaxRetired = 256;
 
 std::uint64_t RoundUp(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -100,12 +101,24 @@ Address Arena::Take(std::uint64_t size, std::uint64_t granule) {
     if (start >= at && start - at >= whole) break;
     at = RoundUp(std::max(at, start + length), align);
   }
-  if (at - base_ > size_ - whole) return 0;
+  if (at - base_ > size_ - whole) {
+    if (retired_.empty()) return 0;
+    for (const Address old : std::exchange(retired_, {})) taken_.erase(old);
+    return Take(size, granule);
+  }
   taken_[at] = whole;
   return at;
 }
 
 void Arena::Return(Address address) { taken_.erase(address); }
+
+void Arena::Retire(Address address) {
+  if (!taken_.contains(address)) return;
+  retired_.push_back(address);
+  if (retired_.size() <= kMaxRetired) return;
+  taken_.erase(retired_.front());
+  retired_.pop_front();
+}
 
 std::shared_ptr<Object> Backing::Create(Object::Kind kind, int device, ProcessId owner,
                                         std::uint64_t size) {

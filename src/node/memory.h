@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,7 +27,8 @@ namespace allranks::node {
 
 namespace check {
 class Shadow;
-}
+class Initialised;
+}  // namespace check
 struct Path;
 
 // Devices of the whole machine, at most: what a DeviceSet can name.
@@ -83,8 +85,10 @@ struct Object {
   int mappings = 0;
   Watches watches;
   LateWrites late;
-  mutable L2Stamps stamps;                // per line of 128 bytes (World::Touch); made on first use
-  std::shared_ptr<check::Shadow> shadow;  // of the checker, made on first use
+  mutable L2Stamps stamps;  // per line of 128 bytes (World::Touch); made on first use
+  // Of the checker: made on first use; which bytes are written (null: all count as written).
+  std::shared_ptr<check::Shadow> shadow;
+  std::shared_ptr<check::Initialised> initialised;
   // Mapped into its process, which can change it at any time.
   bool HostVisible() const { return kind == Kind::kPinned || kind == Kind::kManaged; }
 };
@@ -258,11 +262,15 @@ class Arena {
   // overrun meets no neighbour.
   Address Take(std::uint64_t size, std::uint64_t granule);
   void Return(Address address);
+  // The same, but the range is not given out again while others are free: whoever still uses it
+  // meets nobody else's memory there.
+  void Retire(Address address);
 
  private:
   Address base_ = 0;
   std::uint64_t size_ = 0;
   std::map<Address, std::uint64_t> taken_;
+  std::deque<Address> retired_;  // still in taken_; oldest first
 };
 
 // Creates and destroys backing. Keeps the sum of all backing within the limit.

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "node/check/checker.h"
+#include "node/check/errors.h"
 #include "node/cluster.h"
 #include "node/lanes.h"
 #include "node/special.h"
@@ -272,6 +273,7 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
   cta.shared_object.size = cta.shared.size();
   cta.shared_object.data = cta.shared.data();
   cta.shared_object.name = "shared memory";
+  if (errors != nullptr) check::Errors::WatchShared(cta.shared_object);
   cta.barriers.clear();
   cta.store_arrival = 0;
   cta.end = at;

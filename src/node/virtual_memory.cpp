@@ -1,5 +1,6 @@
 // Memory by handles: creation, addresses, rights, sharing; see virtual_memory.h.
 #include "node/virtual_memory.h"
+#include "node/check/errors.h"
 
 #include <algorithm>
 #include <bit>
@@ -87,6 +88,7 @@ Status VirtualMemoryImpl::Create(ProcessId id, int device, std::uint64_t size, s
   if (allocation->object == nullptr) return Status::kOutOfMemory;
   allocation->object->name =
       fmt::format("rank {} device {} memory #{}", process->rank, device, ++names_);
+  if (world_.errors != nullptr) world_.errors->Watch(allocation->object);
   home.allocated += size;
   allocation->charged = &home.allocated;
   return Add(id, std::move(allocation), handle);
@@ -258,6 +260,7 @@ void VirtualMemoryImpl::DropMapping(Process& process, Address base) {
   } else {
     world_.WakeAll(*mapping->object);  // whoever waits for it will find it gone
   }
+  if (world_.errors != nullptr) world_.errors->OnUnmap(process, *mapping);
   process.table.Erase(base);
   --handle.mappings;
   Drop(owned, id);

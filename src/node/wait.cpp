@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "node/check/errors.h"
 #include "node/lanes.h"
 #include "node/listener.h"
 
@@ -383,6 +384,7 @@ void World::Park(Path& path, SpinState& spin, std::uint64_t skip) {
     read.way = own ? nullptr : &WayFrom(device, object);
   }
   LoadLinks(spin, 1);
+  if (errors != nullptr) errors->OnPark(path, spin, skip == kForever);
   if (skip != kForever) Schedule(path, skip, true);
   if (listener != nullptr) Tell(path, true, path.clock);
   ReleaseJoins(*path.warp);

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "node/check/checker.h"
+#include "node/check/errors.h"
 #include "node/cluster.h"
 #include "node/lanes.h"
 #include "node/wait.h"
@@ -279,6 +280,7 @@ void World::ExitLanes(Path& path, std::uint32_t lanes) {
   CheckWarpSync(warp);
   CheckBarriers(cta);
   if (cta.cluster != nullptr) CheckClusterBarrier(*this, *cta.cluster);
+  if (errors != nullptr) errors->OnBlocked(cta);
 }
 
 bool World::WarpOpAlone(Path& path) {
@@ -306,8 +308,11 @@ void World::ArriveAtWarpSync(Path& path) {
   const std::uint32_t same = LanesWith(path, path.mask, MembersOf(path) & path.warp->live);
   if (same != path.mask) Split(path, path.mask & ~same, path.pc + 1);
   path.state = Path::State::kWarpSync;
+  if (errors != nullptr) errors->OnWarpSync(path);
   CheckWarpSync(*path.warp);
-  if (path.state == Path::State::kWarpSync) ReleaseJoins(*path.warp);
+  if (path.state != Path::State::kWarpSync) return;
+  ReleaseJoins(*path.warp);
+  if (errors != nullptr) errors->OnBlocked(*path.warp->cta);
 }
 
 // Lanes meet by (member mask, operation), not by pc.
@@ -366,7 +371,9 @@ bool World::MeetAligned(Path& path) {
   Warp& warp = *path.warp;
   path.state = Path::State::kWarpSync;
   if (!WholeWarpAt(path)) {
+    if (errors != nullptr) errors->OnWarpSync(path);
     ReleaseJoins(warp);
+    if (errors != nullptr) errors->OnBlocked(*warp.cta);
     return false;
   }
   path.state = Path::State::kRunning;

@@ -3,6 +3,7 @@
 
 #include <bit>
 
+#include "node/check/errors.h"
 #include "node/wait.h"
 
 namespace allranks::node {
@@ -92,7 +93,8 @@ std::string World::NoAccess(const Process& process, const Mapping& mapping, int 
                      mapping.Grant(), OrdinalOf(process, device));
 }
 
-void World::Fault(const Path& path, Status status, const std::string& what) {
+void World::Fault(const Path& path, Status status, const std::string& what, const FaultAt& at) {
+  if (errors != nullptr) errors->OnFault(path, status, what, at);
   const Cta& cta = *path.warp->cta;
   Launch& launch = *cta.launch;
   const SourceLine& line = launch.code->lines[path.pc];

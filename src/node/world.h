@@ -33,6 +33,7 @@ namespace allranks::node {
 namespace check {
 class Checker;
 class Clock;
+class Errors;
 struct ClusterClocks;
 struct CtaClocks;
 struct LaunchClocks;
@@ -143,6 +144,7 @@ struct NamedBarrier {
   std::uint32_t warps = 0;              // that have arrived with all their threads
   std::uint32_t expected = 0;           // threads, as given; 0 = all of the CTA
   std::uint32_t votes = 0, voters = 0;  // bar.red
+  std::uint32_t came = 0;               // bits of those warps
   Time latest = 0;
   std::vector<std::uint32_t> partial;  // by warp: lanes that wait for others of their warp
   std::vector<Path*> waiting;
@@ -153,6 +155,7 @@ struct NamedBarrier {
 // What is known of an mbarrier beside its bytes in shared memory (mbarrier.h).
 struct MbarrierNote {
   Time completed = 0;          // when the end of the last phase can be seen
+  std::uint32_t phases = 0;    // that have ended
   std::vector<Path*> waiting;  // in try_wait
 };
 
@@ -260,6 +263,22 @@ struct CopyTimes {
   Time arrived = 0;  // the last byte is there
 };
 
+// What a fault is about, for the checker's report.
+struct FaultAt {
+  enum class What : std::uint8_t {
+    kOther,
+    kUnmapped,  // nothing is at `address`
+    kNoAccess,  // `object` may not be used from here
+    kBeyond,    // the access ends behind `object`
+  };
+  What what = What::kOther;
+  int lane = -1;  // -1: not known
+  Address address = 0;
+  const Object* object = nullptr;
+  std::uint64_t offset = 0;
+  std::uint32_t bytes = 0;  // 0: those of the instruction
+};
+
 // Times of the profile in the unit of the clocks.
 struct Costs {
   Time cycle, step;  // one cycle; one instruction of one warp
@@ -290,7 +309,9 @@ class World {
   std::uint64_t fuel = 0;
   std::uint64_t order_seed = 0;  // MachineOptions
   Listener* listener = nullptr;  // MachineOptions
+  // What is checked; null: nothing is.
   check::Checker* checker = nullptr;
+  check::Errors* errors = nullptr;
 
   // A strong operation at time t may be performed at once if t < order_limit: nothing else
   // that is known of happens before it.
@@ -439,7 +460,7 @@ class World {
   // Ends a launch at once: its CTAs are gone, nothing it queued will happen.
   void Kill(Launch& launch);
   std::function<void(Launch&, Status, std::string)> on_fault;
-  void Fault(const Path& path, Status status, const std::string& what);
+  void Fault(const Path& path, Status status, const std::string& what, const FaultAt& at = {});
 
   // --- time (timing.cpp) ---
   // The L2 is kept as a stamp per line: how much the L2 of its home had been filled when the line

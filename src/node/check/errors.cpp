@@ -1,0 +1,339 @@
+// Barriers, warp-wide operations, mbarriers and spins; see errors.h.
+#include "node/check/errors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "node/async_internal.h"
+#include "node/lanes.h"
+#include "node/mbarrier.h"
+#include "node/wait.h"
+
+namespace allranks::node::check {
+namespace {
+
+constexpr std::size_t kMaxPolls = 1 << 14;
+
+const Code& CodeOf(const Path& path) { return *path.warp->cta->launch->code; }
+
+std::uint32_t RoundUp(std::uint32_t threads) { return (threads + kLanes - 1) / kLanes * kLanes; }
+
+std::uint32_t ThreadsOf(const Cta& cta) {
+  return RoundUp(static_cast<std::uint32_t>(cta.launch->request.block.Count()));
+}
+
+bool AtBarrier(const Path& path) {
+  const Code& code = CodeOf(path);
+  return path.state == Path::State::kBarrier && code.ops[path.pc].kind == OpKind::kBarrier;
+}
+
+// The members of the warp-wide operation that a path waits in, and which operation it is.
+std::uint32_t MembersOf(const Path& path, int* what) {
+  const Code& code = CodeOf(path);
+  const Op& op = code.ops[path.pc];
+  if (op.kind == OpKind::kMatrix) {
+    *what = -1 - static_cast<int>(path.pc);  // the whole warp, at one place
+    return path.warp->live;
+  }
+  const WarpOp& warp_op = code.warp_ops[op.aux];
+  *what = static_cast<int>(warp_op.what);
+  return static_cast<std::uint32_t>(LaneValue(path, warp_op.mask, std::countr_zero(path.mask), 4)) &
+         path.warp->live;
+}
+
+// An operation by which a thread waits for an mbarrier.
+bool IsMbarrierWait(const Code& code, std::uint32_t pc) {
+  if (code.ops[pc].kind != OpKind::kAsync) return false;
+  const AsyncOp::What what = code.async[code.ops[pc].aux].what;
+  return what == AsyncOp::What::kTryWait || what == AsyncOp::What::kTestWait;
+}
+
+// Where in shared memory the mbarrier is that a path waits for; -1: it does not.
+std::int64_t WaitsFor(const Path& path) {
+  const Code& code = CodeOf(path);
+  if (path.parked != nullptr) {
+    for (const SpinRead& read : path.parked->reads) {
+      if (!IsMbarrierWait(code, read.pc)) return -1;
+    }
+    if (path.parked->reads.empty()) return -1;
+    return static_cast<std::int64_t>(path.parked->reads.front().offset) - Mbarrier::kPhaseByte;
+  }
+  if (!IsMbarrierWait(code, path.pc)) return -1;
+  const Cta& cta = *path.warp->cta;
+  for (const auto& [offset, note] : cta.mbarriers) {
+    if (std::find(note.waiting.begin(), note.waiting.end(), &path) != note.waiting.end()) {
+      return offset;
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
+FindingAccess Errors::Show(const Path& path, int lane, std::uint32_t pc, const char* what) const {
+  const Cta& cta = *path.warp->cta;
+  const Launch& launch = *cta.launch;
+  const SourceLine& line = launch.code->lines[pc];
+  FindingAccess access;
+  access.what = what;
+  access.form = launch.code->forms[pc];
+  access.rank = world_.ProcessOf(launch.process).rank;
+  access.device = launch.device->number;
+  access.kernel = launch.code->name;
+  access.block = cta.index;
+  access.thread = path.warp->id * kLanes + static_cast<std::uint32_t>(lane);
+  access.file = line.file;
+  access.line = line.line;
+  access.inlined_at = line.inlined_at;
+  access.time = path.clock;
+  return access;
+}
+
+FindingAccess Errors::Show(const Path& path, const char* what) const {
+  std::uint32_t pc = path.pc;
+  if (path.parked != nullptr) {
+    pc = path.parked->reads.empty() ? path.parked->loop->branch : path.parked->reads.front().pc;
+  }
+  return Show(path, path.mask == 0 ? 0 : std::countr_zero(path.mask), pc, what);
+}
+
+void Errors::Say(Finding::Kind kind, std::string text, std::string advice,
+                 std::vector<FindingAccess> accesses, std::uint32_t pc) {
+  std::string key = fmt::format("{} {}", node::NameOf(kind), pc);
+  for (const FindingAccess& access : accesses) {
+    key += fmt::format("|{} {} {}:{}", access.kernel, access.form, access.file, access.line);
+  }
+  Finding finding;
+  finding.kind = kind;
+  finding.text = std::move(text);
+  finding.advice = std::move(advice);
+  finding.accesses = std::move(accesses);
+  tell_(std::move(finding), key);
+}
+
+void Errors::OnBarrier(const Path& path, std::uint32_t id, const NamedBarrier& barrier,
+                       std::uint32_t count) {
+  const Cta& cta = *path.warp->cta;
+  if (count % kLanes != 0) {
+    Say(Finding::Kind::kBarrier,
+        fmt::format("barrier {} is given {} threads, which is no multiple of the warp size", id,
+                    count),
+        "a barrier counts whole warps: round the number of threads up to a multiple of 32",
+        {Show(path, "barrier")}, path.pc);
+  }
+  const std::uint32_t mine = count == 0 ? ThreadsOf(cta) : RoundUp(count);
+  const std::uint32_t theirs = barrier.expected == 0 ? ThreadsOf(cta) : RoundUp(barrier.expected);
+  if (barrier.Used() && mine != theirs) {
+    std::vector<FindingAccess> accesses = {Show(path, "barrier")};
+    if (!barrier.waiting.empty()) accesses.push_back(Show(*barrier.waiting.front(), "barrier"));
+    Say(Finding::Kind::kBarrier,
+        fmt::format("barrier {} is given {} threads by one participant and {} by another", id, mine,
+                    theirs),
+        "all who meet at a barrier give it the same number of threads: that of all who sync and "
+        "arrive",
+        std::move(accesses), path.pc);
+  }
+  const std::uint32_t bit = 1u << path.warp->id % 32;
+  if ((barrier.came & bit) != 0) {
+    std::vector<FindingAccess> accesses = {Show(path, "barrier")};
+    if (!barrier.waiting.empty()) accesses.push_back(Show(*barrier.waiting.front(), "barrier"));
+    Say(Finding::Kind::kBarrier,
+        fmt::format("warp {} comes to barrier {} a second time before the barrier is complete",
+                    path.warp->id, id),
+        "let whoever arrives wait, at another barrier, until the others have come to this one",
+        std::move(accesses), path.pc);
+  }
+}
+
+void Errors::OnParts(const Warp& warp, const NamedBarrier& barrier) {
+  const Path* first = nullptr;
+  for (const Path* path : barrier.waiting) {
+    if (path->warp != &warp) continue;
+    const Code& code = CodeOf(*path);
+    if (!code.barriers[code.ops[path->pc].aux].aligned) continue;
+    if (first == nullptr) first = path;
+    if (path->pc == first->pc) continue;
+    Say(Finding::Kind::kBarrier,
+        fmt::format("parts of warp {} come to one barrier at different places", warp.id),
+        "move __syncthreads() out of code that only some threads of a warp execute",
+        {Show(*path, "barrier"), Show(*first, "barrier")}, path->pc);
+    return;
+  }
+}
+
+void Errors::OnBlocked(const Cta& cta) {
+  if (cta.live_threads == 0) return;
+  // The last warps are usually still on their way.
+  for (auto warp = cta.warps.rbegin(); warp != cta.warps.rend(); ++warp) {
+    std::uint32_t blocked = 0;
+    for (const Path* path : warp->paths) {
+      if (!AtBarrier(*path) && path->state != Path::State::kWarpSync) return;
+      blocked |= path->mask;
+    }
+    if (blocked != warp->live) return;
+  }
+  if (!blocked_.insert(cta.number).second) return;
+  if (blocked_.size() > kMaxPolls) blocked_.erase(blocked_.begin());
+  for (std::size_t id = 0; id < cta.barriers.size(); ++id) {
+    const NamedBarrier& barrier = cta.barriers[id];
+    if (barrier.waiting.empty()) continue;
+    std::vector<FindingAccess> accesses = {Show(*barrier.waiting.front(), "barrier")};
+    for (const Warp& warp : cta.warps) {
+      for (const Path* path : warp.paths) {
+        if (accesses.size() == 2 || std::find(barrier.waiting.begin(), barrier.waiting.end(),
+                                              path) != barrier.waiting.end()) {
+          continue;
+        }
+        accesses.push_back(Show(*path, AtBarrier(*path) ? "barrier" : "warp"));
+      }
+    }
+    const std::uint32_t expected = barrier.expected == 0 ? ThreadsOf(cta) : barrier.expected;
+    std::uint32_t lanes = 0;
+    for (const Path* path : barrier.waiting) {
+      lanes += static_cast<std::uint32_t>(std::popcount(path->mask));
+    }
+    const char* others = accesses.size() == 1 ? "no thread of the block is left to come"
+                                              : "all others of the block wait elsewhere";
+    Say(Finding::Kind::kBarrier,
+        fmt::format("barrier {} is reached in part: {} threads wait at it for {}, and {}", id,
+                    lanes, expected, others),
+        "let every thread that the barrier counts come to it, whatever way it takes",
+        std::move(accesses), barrier.waiting.front()->pc);
+  }
+}
+
+void Errors::OnWarpSync(const Path& path) {
+  int what = 0;
+  const std::uint32_t members = MembersOf(path, &what);
+  if (const std::uint32_t left_out = path.mask & ~members; left_out != 0) {
+    Say(Finding::Kind::kWarpMask,
+        fmt::format("lane {} executes {} with the mask 0x{:08x}, which does not name it",
+                    std::countr_zero(left_out), CodeOf(path).forms[path.pc], members),
+        "each thread that calls names itself in the mask",
+        {Show(path, std::countr_zero(left_out), path.pc, "warp")}, path.pc);
+  }
+  if (path.state != Path::State::kWarpSync) return;
+  for (const Path* other : path.warp->paths) {
+    if (other == &path || other->state != Path::State::kWarpSync) continue;
+    int other_what = 0;
+    const std::uint32_t others = MembersOf(*other, &other_what);
+    if (others == members && other_what == what) continue;  // it is the rest that is missing
+    if ((members & other->mask) == 0 || (others & path.mask) == 0) continue;
+    const bool masks = others != members;
+    Say(Finding::Kind::kWarpMask,
+        masks ? fmt::format("lanes 0x{:08x} wait with the mask 0x{:08x} for lanes 0x{:08x}, which "
+                            "wait for them with the mask 0x{:08x}",
+                            path.mask, members, other->mask, others)
+              : fmt::format("lanes 0x{:08x} and 0x{:08x} wait for each other in different "
+                            "operations",
+                            path.mask, other->mask),
+        "all threads that a mask names execute the same operation with the same mask",
+        {Show(path, "warp"), Show(*other, "warp")}, path.pc);
+    return;
+  }
+}
+
+void Errors::OnMbarrierWait(const Path& path, const Cta& cta, std::uint32_t offset,
+                            std::uint32_t lanes, bool ended, std::uint32_t parity,
+                            std::uint32_t phases) {
+  const std::tuple key{cta.number, offset, path.warp->id};
+  const auto found = polls_.find(key);
+  if (found == polls_.end()) {
+    if (ended) return;
+    if (polls_.size() >= kMaxPolls) polls_.clear();
+    polls_[key] = {lanes, parity, phases};
+    return;
+  }
+  Poll& poll = found->second;
+  if (ended) {
+    poll.lanes &= ~lanes;
+    if (poll.lanes == 0) polls_.erase(found);
+    return;
+  }
+  if (poll.parity == parity && poll.phases == phases) {
+    poll.lanes |= lanes;
+    return;
+  }
+  if (poll.parity == parity && (poll.lanes & lanes) != 0 && phases - poll.phases >= 2) {
+    FindingAccess access = Show(path, std::countr_zero(lanes), path.pc, "mbarrier");
+    access.object = cta.shared_object.name;
+    access.offset = offset;
+    Say(Finding::Kind::kMbarrier,
+        fmt::format("the phase of parity {} for which {} waits has ended, and so has the next: it "
+                    "waits for one that is two phases later",
+                    parity, access.form),
+        "let nobody arrive for the next phase before all have seen the end of this one, for "
+        "instance by a second mbarrier",
+        {access}, path.pc);
+  }
+  poll = {lanes, parity, phases};
+}
+
+void Errors::OnPark(const Path& path, const SpinState& spin, bool for_ever) {
+  const Code& code = CodeOf(path);
+  if (spin.reads.empty()) {
+    if (!for_ever || spin.reads_clock) return;
+    Say(Finding::Kind::kWeakSpin, "a loop that reads nothing goes round for ever",
+        "if it is to wait for memory, read that by a volatile, relaxed or acquire load: a weak one "
+        "may be moved out of the loop",
+        {Show(path, std::countr_zero(path.mask), spin.loop->branch, "spin")}, spin.loop->branch);
+    return;
+  }
+  const SpinRead* weak = nullptr;
+  for (const SpinRead& read : spin.reads) {
+    const Op& op = code.ops[read.pc];
+    if (op.kind != OpKind::kMemory || code.memory[op.aux].Strong()) return;
+    if (weak == nullptr) weak = &read;
+  }
+  FindingAccess access = Show(path, std::countr_zero(path.mask), weak->pc, "load");
+  access.object = weak->object->name;
+  access.offset = weak->offset;
+  access.bytes = weak->size;
+  Say(Finding::Kind::kWeakSpin,
+      fmt::format("a loop waits by {}, which is weak and need never see another thread's write",
+                  access.form),
+      "read by a volatile, relaxed or acquire load of a scope that includes the writer", {access},
+      weak->pc);
+}
+
+void Errors::OnStuck() {
+  for (const Device& device : world_.devices) {
+    for (const Launch& launch : device.launches) {
+      for (const Cta* cta : launch.ctas) {
+        if (cta->cluster != nullptr || cta->mbarriers.empty()) continue;
+        const Path* waiter = nullptr;
+        std::int64_t offset = -1;
+        bool all = true;
+        for (const Warp& warp : cta->warps) {
+          for (const Path* path : warp.paths) {
+            if (AtBarrier(*path) || path->state == Path::State::kWarpSync) continue;
+            const std::int64_t at = WaitsFor(*path);
+            all &= at >= 0;
+            if (at < 0 || waiter != nullptr) continue;
+            waiter = path;
+            offset = at;
+          }
+        }
+        if (!all || waiter == nullptr || !blocked_.insert(cta->number).second) continue;
+        std::uint64_t word = 0;
+        std::memcpy(&word, cta->shared.data() + offset, sizeof word);
+        const Mbarrier m = Mbarrier::Unpack(word);
+        FindingAccess access = Show(*waiter, "mbarrier");
+        access.object = cta->shared_object.name;
+        access.offset = static_cast<std::uint64_t>(offset);
+        Say(Finding::Kind::kMbarrier,
+            fmt::format("a phase waits for {} more arrivals and {} more bytes, and all threads of "
+                        "the block wait",
+                        m.pending, m.tx),
+            "initialise the mbarrier with the number of arrivals of one phase, and expect as many "
+            "bytes as its copies bring",
+            {access}, waiter->pc);
+      }
+    }
+  }
+}
+
+}  // namespace allranks::node::check

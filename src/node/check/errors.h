@@ -1,0 +1,150 @@
+// Errors of memory and of synchronisation that one access or one warp shows by itself; races are
+// checker.h's. The machine calls these hooks only while a program is checked; each makes findings
+// (node/finding.h) and none changes what the program does.
+//
+// What counts, and by which document:
+// - A load or atomic of which no byte has been written. A vector load at the end of a buffer may
+//   bring bytes that nobody wrote beside those that it is for, so one written byte is enough.
+//   Copies carry the bytes' state along.
+// - Faults: outside of every allocation, freed, not mapped here, misaligned.
+// - Memory that a process leaves behind, if it ended in good order.
+// - bar (which is barrier.aligned) executed by parts of a warp at different places; participants of
+//   one barrier that give different counts, or one that is no multiple of the warp size; a warp
+//   that arrives twice (PTX ISA, bar); warps that wait for threads which can no longer come.
+//   Exited threads are not waited for (CUDA programming guide, __syncthreads).
+// - An mbarrier wait that has missed its phase: it failed, the phase ended, the next one did, too,
+//   and it fails again (PTX ISA, mbarrier.test_wait: only the current and the preceding phase).
+// - Masks of warp-wide operations that leave out their own lane, or by which lanes wait for each
+//   other in different operations (PTX ISA, bar.warp.sync).
+// - A loop that waits by weak loads, which need never see another thread's write; nvcc may also
+//   have moved the load out of it, and nothing is left but the loop.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "node/check/initialised.h"
+#include "node/finding.h"
+#include "node/observer.h"
+#include "node/world.h"
+
+namespace allranks::node::check {
+
+class Errors {
+ public:
+  // `tell` gets every occurrence; those of one key are the same finding.
+  using Tell = std::function<void(Finding finding, const std::string& key)>;
+  Errors(World& world, Tell tell) : world_(world), tell_(std::move(tell)) {}
+
+  ~Errors() { Forget(); }
+  Errors(const Errors&) = delete;
+  Errors& operator=(const Errors&) = delete;
+  // What was allocated so far counts as written.
+  void Forget();
+
+  // --- memory ---
+  // An object that is new, and that is device memory; shared memory of a new CTA.
+  void Watch(const std::shared_ptr<Object>& object);
+  static void WatchShared(Object& object) { object.initialised = Initialised::Make(object.size); }
+  // A warp's access to global or shared memory, before or after it happens.
+  void OnAccess(const Access& access) {
+    if (access.object == nullptr) return;
+    if (access.object->initialised != nullptr) CheckInitialised(access);
+    if (!orphans_.empty()) CheckOrphan(access);
+  }
+  // The node, a stream or a host has written these bytes.
+  static void OnWrite(Object& object, std::uint64_t offset, std::uint64_t size) {
+    if (object.initialised == nullptr) return;
+    object.initialised->Write(offset, size);
+    if (object.initialised->complete()) object.initialised = nullptr;
+  }
+  // A copy that a thread begins reads these bytes; it is asked for as a whole.
+  void OnCopyRead(const Path& path, int lane, const Object& object, std::uint64_t offset,
+                  std::uint64_t size) {
+    if (object.initialised == nullptr || size == 0 || !object.initialised->None(offset, size))
+      return;
+    TellCopy(path, lane, object, offset, size);
+  }
+  // The two halves of a copy of a stream.
+  static InitialisedRange OnCopyFrom(const Object& object, std::uint64_t offset,
+                                     std::uint64_t size) {
+    return object.initialised == nullptr ? InitialisedRange{}
+                                         : object.initialised->Take(offset, size);
+  }
+  static void OnCopyTo(Object& object, std::uint64_t offset, std::uint64_t size,
+                       const InitialisedRange& range) {
+    if (object.initialised == nullptr) return;
+    object.initialised->Put(offset, size, range);
+    if (object.initialised->complete()) object.initialised = nullptr;
+  }
+  // A fault is about to be reported. `what` is its text.
+  void OnFault(const Path& path, Status status, const std::string& what, const FaultAt& at);
+  // A mapping is about to go from a process's table.
+  void OnUnmap(const Process& process, const Mapping& mapping);
+  // A process has ended in good order and leaves these behind.
+  void OnLeft(const Process& process, std::span<const Mapping* const> mappings);
+
+  // --- synchronisation ---
+  // A path arrives at a barrier with `count` threads (0: all of its CTA), which has not been noted
+  // in the barrier yet.
+  void OnBarrier(const Path& path, std::uint32_t id, const NamedBarrier& barrier,
+                 std::uint32_t count);
+  // The last lanes of a warp that came in parts have come.
+  void OnParts(const Warp& warp, const NamedBarrier& barrier);
+  // Something of the CTA has blocked or ended.
+  void OnBlocked(const Cta& cta);
+  // A path waits in a warp-wide operation.
+  void OnWarpSync(const Path& path);
+  // Lanes have asked an mbarrier, at which `phases` phases have ended since its init, whether that
+  // of a parity has.
+  void OnMbarrierWait(const Path& path, const Cta& cta, std::uint32_t offset, std::uint32_t lanes,
+                      bool ended, std::uint32_t parity, std::uint32_t phases);
+  // A path is parked in a loop, for ever unless somebody writes what it reads.
+  void OnPark(const Path& path, const SpinState& spin, bool for_ever);
+  // Nothing will happen any more, and work is unfinished.
+  void OnStuck();
+
+ private:
+  // A mapping that is gone.
+  struct Gone {
+    ProcessId process = 0;
+    Address base = 0;
+    std::uint64_t size = 0;
+    std::string name;
+    enum class How : std::uint8_t { kFreed, kClosed, kUnmapped } how = How::kFreed;
+    Time time = 0;
+  };
+  struct Poll {
+    std::uint32_t lanes = 0, parity = 0, phases = 0;
+  };
+
+  void CheckInitialised(const Access& access);
+  void CheckOrphan(const Access& access);
+  void TellCopy(const Path& path, int lane, const Object& object, std::uint64_t offset,
+                std::uint64_t size);
+  // The instruction at `pc`, executed by a thread of the path's warp.
+  FindingAccess Show(const Path& path, int lane, std::uint32_t pc, const char* what) const;
+  FindingAccess Show(const Path& path, const char* what) const;
+  // What an address that is not mapped was, or is near.
+  Finding::Kind Classify(ProcessId process, Address address, std::string* text) const;
+  // `pc` is that of the first access: findings of one kind and place are the same.
+  void Say(Finding::Kind kind, std::string text, std::string advice,
+           std::vector<FindingAccess> accesses, std::uint32_t pc);
+
+  World& world_;
+  Tell tell_;
+  std::vector<std::weak_ptr<Object>> watched_;
+  std::deque<Gone> gone_;            // the last ones, newest last
+  std::set<std::uint32_t> orphans_;  // ids of objects whose owner has freed them
+  std::map<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>, Poll> polls_;  // failed ones
+  std::set<std::uint64_t> blocked_;  // CTAs that have been reported
+};
+
+}  // namespace allranks::node::check

@@ -1,0 +1,297 @@
+// Uninitialised reads, faults as findings, use after free, leaks; see errors.h.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "node/async_internal.h"
+#include "node/check/errors.h"
+
+namespace allranks::node::check {
+namespace {
+
+constexpr std::size_t kMaxGone = 1024;
+constexpr std::size_t kMaxOrphans = 1 << 16;
+constexpr std::size_t kMaxShown = 8;  // allocations that a leak names
+
+bool Reads(const MemoryOp& m) {
+  if (m.what == MemoryOp::What::kStore) return false;
+  // What an exchange finds does not matter to whom does not take it.
+  return m.atomic != AtomicOp::kExch || m.data[0] != kNoSlot;
+}
+
+bool Writes(const MemoryOp& m) { return m.what != MemoryOp::What::kLoad; }
+
+const char* NameOf(const MemoryOp& m) {
+  switch (m.what) {
+    case MemoryOp::What::kLoad:
+      return "load";
+    case MemoryOp::What::kStore:
+      return "store";
+    default:
+      return "atomic";
+  }
+}
+
+// The range that all lanes are in.
+void RangeOf(const Access& a, std::uint64_t* begin, std::uint64_t* size) {
+  if (a.dense) {
+    *begin = a.offset[0];
+    *size = std::uint64_t{kLanes} * a.bytes;
+    return;
+  }
+  std::uint64_t low = ~std::uint64_t{0}, high = 0;
+  ForLanes(a.lanes, [&](int l) {
+    low = std::min(low, a.offset[l]);
+    high = std::max(high, a.offset[l]);
+  });
+  *begin = low;
+  *size = high - low + a.bytes;
+}
+
+std::string Place(Address address, Address base, std::uint64_t size, const std::string& name) {
+  if (address < base) return fmt::format("{} bytes before {}", base - address, name);
+  const std::uint64_t end = base + size;
+  if (address >= end)
+    return fmt::format("{} bytes after {} of {} bytes", address - end, name, size);
+  return fmt::format("offset {} of {} ({} bytes)", address - base, name, size);
+}
+
+}  // namespace
+
+void Errors::Watch(const std::shared_ptr<Object>& object) {
+  if (object->kind != Object::Kind::kDevice) return;
+  object->initialised = Initialised::Make(object->size);
+  // Those that are gone are dropped when the list would grow, so it stays within twice the living.
+  if (watched_.size() == watched_.capacity()) {
+    std::erase_if(watched_, [](const std::weak_ptr<Object>& known) { return known.expired(); });
+    watched_.reserve(2 * watched_.size() + 16);
+  }
+  watched_.push_back(object);
+}
+
+void Errors::Forget() {
+  for (const std::weak_ptr<Object>& known : watched_) {
+    if (const std::shared_ptr<Object> object = known.lock()) object->initialised = nullptr;
+  }
+  watched_.clear();
+  orphans_.clear();
+  polls_.clear();
+}
+
+void Errors::TellCopy(const Path& path, int lane, const Object& object, std::uint64_t offset,
+                      std::uint64_t size) {
+  FindingAccess access = Show(path, lane, path.pc, "copy");
+  access.object = object.name;
+  access.offset = offset;
+  access.bytes = static_cast<std::uint32_t>(size);
+  Say(Finding::Kind::kUninitialised,
+      fmt::format("{} reads {} bytes of {} of which nobody has written any", access.form, size,
+                  object.name),
+      "write the memory or clear it before it is copied", {access}, path.pc);
+}
+
+void Errors::CheckInitialised(const Access& a) {
+  constexpr std::uint64_t kNear = 1024;  // a range worth a look before its lanes
+  Initialised& known = *a.object->initialised;
+  std::uint64_t begin = 0, size = 0;
+  RangeOf(a, &begin, &size);
+  if (Reads(*a.op) && !((a.dense || size <= kNear) && known.All(begin, size))) {
+    std::uint32_t unwritten = 0;
+    ForLanes(a.lanes, [&](int l) {
+      if (!known.None(a.offset[l], a.bytes)) return;
+      unwritten |= 1u << l;
+    });
+    if (unwritten != 0) {
+      const int lane = std::countr_zero(unwritten);
+      FindingAccess access = Show(*a.path, lane, a.path->pc, NameOf(*a.op));
+      access.object = a.object->name;
+      access.offset = a.offset[lane];
+      access.bytes = a.bytes;
+      access.write = Writes(*a.op);
+      const bool shared = a.object->kind == Object::Kind::kShared;
+      Say(Finding::Kind::kUninitialised,
+          fmt::format("{} reads {} bytes of {} that nobody has written", access.form, a.bytes,
+                      access.object),
+          shared ? "write or clear the shared memory and synchronise before it is read"
+                 : "write the memory or clear it with cudaMemset before it is read",
+          {access}, a.path->pc);
+      // Once is enough of these bytes.
+      ForLanes(unwritten, [&](int l) { known.Write(a.offset[l], a.bytes); });
+    }
+  }
+  if (Writes(*a.op)) {
+    if (a.dense) {
+      known.Write(begin, size);
+    } else {
+      ForLanes(a.lanes, [&](int l) { known.Write(a.offset[l], a.bytes); });
+    }
+  }
+  if (known.complete()) a.object->initialised = nullptr;
+}
+
+void Errors::CheckOrphan(const Access& a) {
+  if (a.object->id == 0 || !orphans_.contains(a.object->id)) return;
+  const int lane = std::countr_zero(a.lanes);
+  FindingAccess access = Show(*a.path, lane, a.path->pc, NameOf(*a.op));
+  access.object = a.object->name;
+  access.offset = a.offset[lane];
+  access.bytes = a.bytes;
+  access.write = Writes(*a.op);
+  Say(Finding::Kind::kUseAfterFree,
+      fmt::format("{} accesses {}, which its owner has freed; it is open here by a handle",
+                  access.form, access.object),
+      "close the handles of all processes, and let them tell the owner, before it frees the memory",
+      {access}, a.path->pc);
+}
+
+void Errors::OnUnmap(const Process& process, const Mapping& mapping) {
+  const Object& object = *mapping.object;
+  Gone gone;
+  gone.process = process.id;
+  gone.base = mapping.base;
+  gone.size = mapping.Room();
+  gone.name = object.name;
+  gone.how = mapping.ipc           ? Gone::How::kClosed
+             : mapping.handle != 0 ? Gone::How::kUnmapped
+                                   : Gone::How::kFreed;
+  gone.time = world_.now;
+  if (gone_.size() == kMaxGone) gone_.pop_front();
+  gone_.push_back(std::move(gone));
+  // mappings counts this one, too.
+  if (mapping.ipc || mapping.handle != 0 || object.mappings <= 1 || object.id == 0) return;
+  if (orphans_.size() < kMaxOrphans) orphans_.insert(object.id);
+}
+
+Finding::Kind Errors::Classify(ProcessId process, Address address, std::string* text) const {
+  for (auto gone = gone_.rbegin(); gone != gone_.rend(); ++gone) {
+    if (gone->process != process || address - gone->base >= gone->size) continue;
+    const std::string where = Place(address, gone->base, gone->size, gone->name);
+    const double us = static_cast<double>(gone->time) / 1e6;
+    if (gone->how == Gone::How::kFreed) {
+      *text = fmt::format("{}, which was freed at {:.3f} us", where, us);
+      return Finding::Kind::kUseAfterFree;
+    }
+    *text = fmt::format("{}, which was {} at {:.3f} us", where,
+                        gone->how == Gone::How::kClosed ? "closed" : "unmapped", us);
+    return Finding::Kind::kNotMapped;
+  }
+  const AddressTable& table = world_.ProcessOf(process).table;
+  if (const Mapping* near = table.Nearest(address); near != nullptr) {
+    *text = Place(address, near->base, near->Room(), near->object->name);
+  }
+  if (address >= kReservedArena && address - kReservedArena < kReservedSize) {
+    return Finding::Kind::kNotMapped;
+  }
+  return Finding::Kind::kOutOfBounds;
+}
+
+void Errors::OnFault(const Path& path, Status status, const std::string& what, const FaultAt& at) {
+  const Code& code = *path.warp->cta->launch->code;
+  const Op& op = code.ops[path.pc];
+  const int lane = at.lane >= 0 ? at.lane : path.mask != 0 ? std::countr_zero(path.mask) : 0;
+  FindingAccess access = Show(path, lane, path.pc, "access");
+  access.bytes = at.bytes;
+  if (op.kind == OpKind::kMemory) {
+    const MemoryOp& m = code.memory[op.aux];
+    access.what = NameOf(m);
+    access.write = Writes(m);
+    if (access.bytes == 0) access.bytes = std::uint32_t{m.bytes} * m.count;
+  }
+  if (at.object != nullptr) {
+    access.object = at.object->name;
+    access.offset = at.offset;
+  }
+  Finding::Kind kind = Finding::Kind::kOutOfBounds;
+  std::string text = what, advice;
+  if (status == Status::kMisalignedAddress) {
+    kind = Finding::Kind::kMisaligned;
+    advice =
+        "an access must stand at a multiple of its size, a vector's at one of all its elements";
+  } else if (status == Status::kIllegalAddress) {
+    switch (at.what) {
+      case FaultAt::What::kUnmapped: {
+        std::string near;
+        kind = Classify(path.warp->cta->launch->process, at.address, &near);
+        text = fmt::format("{} accesses address 0x{:x}", access.form, at.address);
+        if (!near.empty()) text += ": " + near;
+        if (kind == Finding::Kind::kUseAfterFree) {
+          advice = "free the memory after the last kernel that uses it is over";
+        } else if (kind == Finding::Kind::kNotMapped) {
+          advice = "keep the mapping open as long as kernels use it";
+        }
+        break;
+      }
+      case FaultAt::What::kNoAccess:
+        kind = Finding::Kind::kNotMapped;
+        advice = "enable peer access, or grant it by cuMemSetAccess or the pool, before the launch";
+        break;
+      case FaultAt::What::kBeyond:
+        if (at.object != nullptr && at.object->size != 0) {
+          const std::uint64_t end = at.offset + access.bytes;
+          text = fmt::format(
+              "{} accesses {} bytes at offset {} of {}, {} bytes beyond its end "
+              "({} bytes)",
+              access.form, access.bytes, at.offset, access.object,
+              end > at.object->size ? end - at.object->size : 0, at.object->size);
+        }
+        break;
+      case FaultAt::What::kOther:
+        break;
+    }
+  } else if (status == Status::kIllegalInstruction && op.kind == OpKind::kBarrier) {
+    kind = Finding::Kind::kBarrier;
+    access.what = "barrier";
+  } else if (status == Status::kIllegalInstruction && op.kind == OpKind::kAsync &&
+             what.find("mbarrier") != std::string::npos) {
+    kind = Finding::Kind::kMbarrier;
+    access.what = "mbarrier";
+    advice =
+        "initialise the mbarrier with the number of arrivals of one phase, and let no thread "
+        "arrive for the next phase before this one is over";
+  } else {
+    return;  // a trap, an assertion, a dead link: no error of memory
+  }
+  Say(kind, std::move(text), std::move(advice), {access}, path.pc);
+}
+
+void Errors::OnLeft(const Process& process, std::span<const Mapping* const> mappings) {
+  struct Sum {
+    std::uint64_t count = 0, bytes = 0;
+    std::string names;
+  };
+  std::map<std::pair<std::string, int>, Sum> sums;  // by kind and device
+  for (const Mapping* mapping : mappings) {
+    const Object& object = *mapping->object;
+    const char* kind = mapping->handle != 0                    ? "mapped by cuMemMap"
+                       : object.kind == Object::Kind::kPinned  ? "pinned"
+                       : object.kind == Object::Kind::kManaged ? "managed"
+                                                               : "device";
+    Sum& sum = sums[{kind, object.HostVisible() ? -1 : object.device}];
+    if (sum.count < kMaxShown) {
+      sum.names +=
+          fmt::format("{}{} ({} bytes)", sum.count == 0 ? "" : ", ", object.name, mapping->Room());
+    } else if (sum.count == kMaxShown) {
+      sum.names += ", ...";
+    }
+    ++sum.count;
+    sum.bytes += mapping->Room();
+  }
+  for (auto& [key, sum] : sums) {
+    FindingAccess access;
+    access.what = "allocation";
+    access.rank = process.rank;
+    access.device = key.second;
+    access.object = std::move(sum.names);
+    access.time = world_.now;
+    Finding finding;
+    finding.kind = Finding::Kind::kLeak;
+    finding.text = fmt::format("rank {} ends with {} bytes of {} memory in {} allocations",
+                               process.rank, sum.bytes, key.first, sum.count);
+    finding.accesses.push_back(std::move(access));
+    finding.count = sum.count;
+    tell_(std::move(finding), fmt::format("leak {} {} {}", process.id, key.first, key.second));
+  }
+}
+
+}  // namespace allranks::node::check
