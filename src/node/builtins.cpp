@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "node/check/checker.h"
 #include "node/device_heap.h"
 #include "node/device_printf.h"
 #include "node/lanes.h"
@@ -165,6 +166,9 @@ bool World::CallBuiltin(Path& path, const CallOp& call, std::uint32_t lanes) {
     if (call.builtin == Builtin::kMalloc) {
       const std::uint64_t offset = heap == nullptr ? 0 : heap->Take(argument);
       if (offset != 0) std::memset(mapping->object->data + offset, kPoison, argument);
+      // Who had it before is nobody's concern: free and malloc order their callers.
+      if (offset != 0 && checker != nullptr)
+        checker->Direct(nullptr, *mapping->object, offset, argument, true);
       lane.Result(offset == 0 ? 0 : mapping->base + offset);
     } else if (argument != 0) {
       ok = heap != nullptr && heap->Return(argument - mapping->base);

@@ -160,6 +160,14 @@ Status MachineImpl::LaunchGraph(ProcessId process, StreamId stream, GraphId grap
   }
   s = FindStream(process, stream);
   Enqueue(*s, last, at);
+  if (world_.checker != nullptr) {
+    for (const std::vector<OpId>& ops : ends) {
+      for (const OpId end : ops) {
+        const auto node = operations_.find(end);
+        if (node != operations_.end()) checker_->EndsWith(node->second.clocks, last.clocks);
+      }
+    }
+  }
   executable.last = last.id;
   *id = last.id;
   return status;

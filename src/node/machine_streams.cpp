@@ -161,6 +161,7 @@ Status MachineImpl::DeviceTail(ProcessId process, int device, std::vector<OpId>*
   const Process* found = Find(process);
   if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidDevice;
   const int number = world_.NumberOf(*found, device);
+  if (world_.checker != nullptr) checker_->DeviceWaited(process, number);
   for (const auto& [id, op] : operations_) {
     if (op.process == process && op.device == number) ops->push_back(id);
   }

@@ -21,7 +21,7 @@ Operation& MachineImpl::NewOperation(Operation::What what, ProcessId process, in
   op.id = id;
   op.what = what;
   op.process = process;
-  op.device = device;
+  op.device = op.clocks.device = device;
   return op;
 }
 

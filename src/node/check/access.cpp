@@ -134,7 +134,7 @@ std::uint32_t Checker::Unordered(const Entry& e, const Entry& a, const Group& gr
                                  const CtaClocks& cta) const {
   if (e.agent != cta.agent) {
     if (group.others == nullptr) return e.lanes();
-    if (group.others->Over(places_[e.agent])) return 0;
+    if (group.others->Over(e.agent, places_)) return 0;
     const Known* known = group.others->Of(e.agent);
     std::uint32_t lanes = 0;
     bool crossed = false;

@@ -15,6 +15,7 @@ constexpr std::size_t kMostEnded = 1 << 14;
 }  // namespace
 
 Checker::Checker(World& world) : world_(world) {
+  places_.ends.emplace_back();
   NewAgent({}, {}, nullptr, {});  // nobody
 }
 
@@ -25,15 +26,18 @@ void Checker::SetSchedule(std::uint64_t seed) {
 
 Agent Checker::NewAgent(const ChainPlace& place, const Position& position,
                         std::shared_ptr<const LaunchInfo> info, const Dim3& block) {
-  const auto agent = static_cast<Agent>(places_.size());
-  places_.push_back(place);
+  const auto agent = static_cast<Agent>(places_.of.size());
+  places_.of.push_back(place);
   positions_.push_back(position);
   agents_.push_back({std::move(info), block});
   return agent;
 }
 
 void Checker::Enqueue(OpClocks& op, ProcessId process, ChainPlace* stream) {
-  if (stream->chain == 0) stream->chain = ++chains_;
+  if (stream->chain == 0) {
+    stream->chain = static_cast<std::uint32_t>(places_.ends.size());
+    places_.ends.emplace_back();
+  }
   op.place = {stream->chain, ++stream->number};
   op.process = process;
   const auto host = hosts_.find(process);
@@ -86,6 +90,8 @@ void Checker::End(OpClocks& op, OpId id) {
   if (op.place.chain != 0) end = With(end, op.place, places_);
   op.end = end;
   everything_ = Join(everything_, end, places_);
+  ClockRef& device = devices_[{op.process, op.device}];
+  device = Join(device, end, places_);
   ended_[id] = {op.process, std::move(end)};
   if (ended_.size() <= kMostEnded) return;
   retired_ = Join(retired_, ended_.begin()->second.clock, places_);
@@ -135,6 +141,16 @@ void Checker::StreamWaited(OpClocks& op, Object& object, std::uint64_t offset, s
   }
 }
 
+void Checker::EndsWith(const OpClocks& op, const OpClocks& last) {
+  if (op.place.chain != 0 && op.place.chain != last.place.chain)
+    places_.ends[op.place.chain] = last.place;
+}
+
+void Checker::DeviceWaited(ProcessId process, int device) {
+  const auto it = devices_.find({process, device});
+  if (it != devices_.end()) HostKnows(process, it->second);
+}
+
 void Checker::HostWaited(OpId over) {
   const auto it = ended_.find(over);
   if (it != ended_.end()) HostKnows(it->second.process, it->second.clock);
@@ -163,10 +179,11 @@ void Checker::HostsMeet(bool idle) {
   // Those that live stay known: their objects have them.
   std::erase_if(shadows_, [](const std::weak_ptr<Shadow>& shadow) { return shadow.expired(); });
   hosts_.clear();
+  devices_.clear();
   ended_.clear();
   fence_sc_.clear();
   met_ = retired_ = everything_ = nullptr;
-  places_.resize(1);
+  places_.of.resize(1);
   positions_.resize(1);
   agents_.resize(1);
 }

@@ -115,6 +115,7 @@ struct OpClocks {
   ClockRef end;    // when it is over
   Agent agent = 0;
   ProcessId process = 0;
+  int device = -1;
   std::shared_ptr<struct LaunchClocks> launch;
 };
 
@@ -202,7 +203,10 @@ class Checker {
   void StreamWrites(OpClocks& op, Object& object, std::uint64_t offset, std::uint32_t size,
                     const std::byte* old);
   void StreamWaited(OpClocks& op, Object& object, std::uint64_t offset, std::uint32_t size);
-  void HostWaited(OpId over);  // a host knows that it is complete
+  // The operation's chain has no other, and whoever knows `last` knows it.
+  void EndsWith(const OpClocks& op, const OpClocks& last);
+  void HostWaited(OpId over);                        // a host knows that it is complete
+  void DeviceWaited(ProcessId process, int device);  // ... all that is over on a device
   void HostKnows(ProcessId process, const ClockRef& clock);
   void HostMeets(ProcessId process);
   // Everything so far is known to all hosts. `idle`: nothing is unfinished, and nothing of it need
@@ -278,7 +282,6 @@ class Checker {
   Places places_;                    // by agent
   std::vector<Position> positions_;  // by agent
   std::vector<AgentInfo> agents_;    // by agent
-  std::uint32_t chains_ = 0;
   struct Ended {
     ProcessId process = 0;
     ClockRef clock;
@@ -286,8 +289,9 @@ class Checker {
   std::map<OpId, Ended> ended_;  // the latest
   ClockRef retired_;             // of those dropped from it
   std::map<ProcessId, ClockRef> hosts_;
-  ClockRef met_;                                // what hosts have told each other
-  ClockRef everything_;                         // the end of all that is over
+  std::map<std::pair<ProcessId, int>, ClockRef> devices_;  // the end of what is over there
+  ClockRef met_;                                           // what hosts have told each other
+  ClockRef everything_;                                    // the end of all that is over
   std::map<std::uint64_t, ClockRef> fence_sc_;  // by CTA, cluster, device; 0: of the system
   std::vector<Finding> findings_;
   std::map<std::string, std::size_t> keys_;

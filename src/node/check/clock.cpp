@@ -18,10 +18,10 @@ std::uint32_t ChainOf(const ChainPlace& place) { return place.chain; }
 // Whether `b` has nothing that `a` has not.
 bool Contains(const Clock& a, const Clock& b, const Places& places) {
   for (const ChainPlace& place : b.chains) {
-    if (a.On(place.chain) < place.number) return false;
+    if (!a.Over(place, places)) return false;
   }
   for (const Known& known : b.ctas) {
-    if (a.Over(places[known.cta])) continue;
+    if (a.Over(known.cta, places)) continue;
     const Known* mine = a.Of(known.cta);
     if (mine == nullptr || !mine->Covers(known)) return false;
   }
@@ -109,9 +109,13 @@ ClockRef Join(const ClockRef& a, const ClockRef& b, const Places& places) {
       ++x, ++y;
     }
   }
+  std::erase_if(joined->chains, [&](const ChainPlace& place) {
+    const ChainPlace& end = places.ends[place.chain];
+    return end.chain != 0 && joined->On(end.chain) >= end.number;
+  });
   auto p = a->ctas.begin(), q = b->ctas.begin();
   const auto take = [&](const Known& known) {
-    if (!joined->Over(places[known.cta])) joined->ctas.push_back(known);
+    if (!joined->Over(known.cta, places)) joined->ctas.push_back(known);
   };
   while (p != a->ctas.end() || q != b->ctas.end()) {
     if (q == b->ctas.end() || (p != a->ctas.end() && p->cta < q->cta)) {
@@ -119,7 +123,7 @@ ClockRef Join(const ClockRef& a, const ClockRef& b, const Places& places) {
     } else if (p == a->ctas.end() || q->cta < p->cta) {
       take(*q++);
     } else {
-      if (!joined->Over(places[p->cta])) {
+      if (!joined->Over(p->cta, places)) {
         joined->ctas.push_back(*p);
         joined->ctas.back().Join(*q);
       }
@@ -130,7 +134,7 @@ ClockRef Join(const ClockRef& a, const ClockRef& b, const Places& places) {
 }
 
 ClockRef With(const ClockRef& clock, const ChainPlace& place, const Places& places) {
-  if (clock != nullptr && clock->Over(place)) return clock;
+  if (clock != nullptr && clock->Over(place, places)) return clock;
   auto one = std::make_shared<Clock>();
   one->chains.push_back(place);
   return Join(clock, one, places);

@@ -53,15 +53,25 @@ struct Known {
   bool Covers(const Known& other) const;
 };
 
-// Where each agent stands; filled by the Checker.
-using Places = std::vector<ChainPlace>;
+// Where each agent stands, and where chains end that others go on with: a graph's node has a chain
+// of its own, which nobody need remember once the end of the graph's launch is known. Filled by the
+// Checker.
+struct Places {
+  std::vector<ChainPlace> of;    // by agent
+  std::vector<ChainPlace> ends;  // by chain; chain 0: it goes on
+};
 
 class Clock {
  public:
   // The highest number on a chain that is known; 0: none.
   std::uint32_t On(std::uint32_t chain) const;
   const Known* Of(Agent cta) const;
-  bool Over(const ChainPlace& place) const { return On(place.chain) >= place.number; }
+  bool Over(const ChainPlace& place, const Places& places) const {
+    if (On(place.chain) >= place.number) return true;
+    const ChainPlace& end = places.ends[place.chain];
+    return end.chain != 0 && On(end.chain) >= end.number;
+  }
+  bool Over(Agent agent, const Places& places) const { return Over(places.of[agent], places); }
 
   std::vector<ChainPlace> chains;  // by chain
   std::vector<Known> ctas;         // by agent

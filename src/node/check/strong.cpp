@@ -89,7 +89,7 @@ bool Checker::Knows(const Group& group, const CtaClocks& cta, std::uint16_t warp
   }
   for (const ClockRef& clock : {group.others, group.seen}) {
     if (clock == nullptr) continue;
-    if (clock->Over(places_[stamp.agent])) return true;
+    if (clock->Over(stamp.agent, places_)) return true;
     const Known* known = clock->Of(stamp.agent);
     if (known != nullptr && known->Lanes(stamp.warp, bit, stamp.tick) != 0) return true;
   }
