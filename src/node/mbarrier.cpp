@@ -85,6 +85,10 @@ Next Wait(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_
       limit = std::min(kTryWaitMostLimit, hint);
     }
   }
+  // PTX ISA: how long a try_wait waits is up to the system, so under a schedule it may be no time.
+  if (world.checker != nullptr && !waiting && a.what == What::kTryWait &&
+      world.checker->Sometimes())
+    limit = 0;
   if (a.what == What::kTryWait && done == 0) {
     if (!waiting) path.wait_until = std::max<Time>(1, path.clock + limit);
     if (path.clock < path.wait_until) {

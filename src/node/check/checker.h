@@ -132,6 +132,8 @@ class Checker {
   explicit Checker(World& world);
   void SetSchedule(std::uint64_t seed);
   std::vector<Finding> TakeFindings();
+  // Under a schedule, now and then.
+  bool Sometimes() { return seed_ != 0 && Random() % 4 == 0; }
   // How many strong loads got an older value than the newest.
   std::uint64_t chosen() const { return chosen_; }
   std::uint64_t ShadowBytes() const;
