@@ -45,6 +45,7 @@ __global__ void Bounce(Args args) {
     }
     step += 2;
   }
+  __syncwarp();  // all have read it
   if (lane == 0) mine->before = step - args.rank;
 }
 
