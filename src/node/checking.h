@@ -30,6 +30,15 @@ class Checking {
   virtual void HostMeets(ProcessId process) = 0;
   // All hosts know everything that has happened so far.
   virtual void HostsMeet() = 0;
+
+  // Whether hosts tell of their own accesses to memory that devices see. If they do not, what
+  // devices release to the system there counts as heard by the memory's owner, and what devices
+  // acquire as said by it.
+  virtual void SetHostsSpeak(bool on) = 0;
+  // A host is about to access memory, by C++'s orders. No bytes: a fence.
+  enum class HostOrder : std::uint8_t { kPlain, kRelaxed, kAcquire, kRelease, kBoth };
+  virtual void HostAccess(ProcessId process, Address address, std::uint64_t size, bool write,
+                          HostOrder order) = 0;
 };
 
 }  // namespace allranks::node

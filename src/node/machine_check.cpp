@@ -34,6 +34,25 @@ void MachineImpl::HostMeets(ProcessId process) {
   if (world_.checker != nullptr) checker_->HostMeets(process);
 }
 
+void MachineImpl::SetHostsSpeak(bool on) {
+  if (checker_ != nullptr) checker_->SetHostsSpeak(on);
+}
+
+void MachineImpl::HostAccess(ProcessId process, Address address, std::uint64_t size, bool write,
+                             HostOrder order) {
+  if (world_.checker == nullptr || Find(process) == nullptr) return;
+  if (size == 0) return checker_->HostFence(process, order);
+  Place place;
+  const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
+  if (FindRange(world_.ProcessOf(process).table, address, size, write, &place, anybody).what !=
+      RangeError::What::kNone)
+    return;
+  place.ForParts(size,
+                 [&](Object& object, std::uint64_t offset, std::uint64_t, std::uint64_t part) {
+                   checker_->HostAccess(process, object, offset, part, write, order);
+                 });
+}
+
 void MachineImpl::HostsMeet() {
   if (world_.checker != nullptr) checker_->HostsMeet(operations_.empty());
 }

@@ -319,6 +319,9 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   void SetChecking(bool on) override;
   void SetSchedule(std::uint64_t seed) override;
   std::vector<Finding> TakeFindings() override;
+  void SetHostsSpeak(bool on) override;
+  void HostAccess(ProcessId process, Address address, std::uint64_t size, bool write,
+                  HostOrder order) override;
   void HostMeets(ProcessId process) override;
   void HostsMeet() override;
   bool Stuck() const override;

@@ -315,7 +315,8 @@ void Judged::Handle(Thread thread, const wire::JudgeGather& message, Time at) {
 
 void Judged::Handle(Thread thread, const wire::JudgeHostStep& message, Time at) {
   core_.hosts_.Note(thread, message.writes ? Hosts::Activity::kActs : Hosts::Activity::kIdles);
-  if (message.watches.size() > kMaxWatches)
+  if (message.watches.size() > kMaxWatches ||
+      message.order > static_cast<std::uint8_t>(node::Checking::HostOrder::kBoth))
     return core_.Fail<wire::JudgeHostStep>(thread, Status::kInvalidValue);
   const Time cost = std::clamp<Time>(message.cost_ps, node::Ns(1), kLongestStep);
   const auto arrive = [this, thread, message](Time now) {
@@ -323,10 +324,17 @@ void Judged::Handle(Thread thread, const wire::JudgeHostStep& message, Time at) 
         message.writes ? now
                        : machine().Settled(Of(thread.rank).process, message.address,
                                            std::min<std::uint64_t>(message.size, kMaxSettled));
-    if (settled <= now) return core_.Reply<wire::JudgeHostStep>(thread);
+    const auto answer = [this, thread, message](Time) {
+      if (core_.checking_ != nullptr && (message.size != 0 || message.order != 0))
+        core_.checking_->HostAccess(Of(thread.rank).process, message.address,
+                                    std::min<std::uint64_t>(message.size, kMaxSettled),
+                                    message.writes,
+                                    static_cast<node::Checking::HostOrder>(message.order));
+      core_.Reply<wire::JudgeHostStep>(thread);
+    };
+    if (settled <= now) return answer(now);
     core_.hosts_.Wait(thread, "host code", false);
-    core_.hosts_.WakeAt(thread, settled,
-                        [this, thread](Time) { core_.Reply<wire::JudgeHostStep>(thread); });
+    core_.hosts_.WakeAt(thread, settled, answer);
   };
   core_.hosts_.Wait(thread, message.watches.empty() ? "host code" : "a loop on host memory", false);
   if (message.watches.empty()) {

@@ -168,6 +168,7 @@ void Judged::Check(bool on, std::uint64_t schedule) {
   if (checking == nullptr) return;
   checking->SetChecking(on);
   checking->SetSchedule(schedule);
+  checking->SetHostsSpeak(on && host_window());
   checking->HostsMeet();
 }
 
@@ -299,6 +300,8 @@ void Judged::OpenInStream(Thread thread, const wire::JudgeOpen& message, Time at
         machine().Stop();
       },
       at, &op);
+  // The checker is told that the host knows of the opening.
+  if (host && status == Status::kSuccess) machine().WhenDone({op}, [](Time) {});
   if (!host || status != Status::kSuccess) core_.Fail<wire::JudgeOpen>(thread, status);
 }
 

@@ -256,11 +256,12 @@ struct JudgeHostStep {
   std::int64_t cost_ps = 0;
   std::uint64_t address = 0, size = 0;
   bool writes = false;
+  std::uint8_t order = 0;    // node::Checking::HostOrder; with no bytes: of a fence, 0: none
   // It has read nothing but these values for long: the reply may wait until one of them has
   // changed, but not longer than `timeout_ps`.
   std::vector<HostPoll::Watch> watches;
   std::int64_t timeout_ps = 0;
-  template <class A> void Visit(A& a) { a(cost_ps, address, size, writes, watches, timeout_ps); }
+  template <class A> void Visit(A& a) { a(cost_ps, address, size, writes, order, watches, timeout_ps); }
 };
 
 // clang-format on

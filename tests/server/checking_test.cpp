@@ -23,6 +23,8 @@ class CheckedMachine final : public FakeMachine, public node::Checking {
   std::vector<node::Finding> TakeFindings() override { return std::exchange(found, {}); }
   void HostMeets(node::ProcessId process) override { met.push_back(process); }
   void HostsMeet() override {}
+  void SetHostsSpeak(bool) override {}
+  void HostAccess(node::ProcessId, node::Address, std::uint64_t, bool, HostOrder) override {}
 
   std::vector<node::Finding> found;
   std::vector<node::ProcessId> met;

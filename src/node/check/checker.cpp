@@ -42,6 +42,9 @@ void Checker::Enqueue(OpClocks& op, ProcessId process, ChainPlace* stream) {
   op.process = process;
   const auto host = hosts_.find(process);
   After(op, host != hosts_.end() ? host->second : met_);
+  // What the host does from here on is not before the operation.
+  if (const auto speaker = speakers_.find(process); speaker != speakers_.end())
+    speaker->second.op.agent = 0;
 }
 
 void Checker::After(OpClocks& op, const ClockRef& clock) {
@@ -118,12 +121,12 @@ void Checker::StreamWrites(OpClocks& op, Object& object, std::uint64_t offset, s
   write.visible = world_.now;
   const ClockRef knows = With(op.known, op.place, places_);
   write.message.push_back({Scope::kSys, write.from, knows, nullptr, knows});
-  if (object.HostVisible()) HostKnows(object.owner, knows);
+  if (object.HostVisible() && !hosts_speak_) HostKnows(object.owner, knows);
 }
 
 void Checker::StreamWaited(OpClocks& op, Object& object, std::uint64_t offset, std::uint32_t size) {
   Direct(&op, object, offset, size, false, true);
-  if (object.HostVisible()) {
+  if (object.HostVisible() && !hosts_speak_) {
     if (const auto host = hosts_.find(object.owner); host != hosts_.end()) After(op, host->second);
   }
   Line& line = ShadowOf(object).At(offset / kLineBytes);
@@ -179,6 +182,7 @@ void Checker::HostsMeet(bool idle) {
   // Those that live stay known: their objects have them.
   std::erase_if(shadows_, [](const std::weak_ptr<Shadow>& shadow) { return shadow.expired(); });
   hosts_.clear();
+  speakers_.clear();
   devices_.clear();
   ended_.clear();
   fence_sc_.clear();

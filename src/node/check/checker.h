@@ -8,6 +8,7 @@
 //   access.cpp    accesses against the shadow: races
 //   strong.cpp    strong loads and stores: values, releases, acquires; fences
 //   meet.cpp      barriers of warps, CTAs and clusters, mbarriers, asynchronous copies
+//   host.cpp      accesses of hosts
 //   report.cpp    findings and their remedies
 #pragma once
 
@@ -22,6 +23,7 @@
 #include "node/check/clock.h"
 #include "node/check/history.h"
 #include "node/check/shadow.h"
+#include "node/checking.h"
 #include "node/finding.h"
 #include "node/observer.h"
 #include "node/world.h"
@@ -211,6 +213,11 @@ class Checker {
   void DeviceWaited(ProcessId process, int device);  // ... all that is over on a device
   void HostKnows(ProcessId process, const ClockRef& clock);
   void HostMeets(ProcessId process);
+  // What a host does itself with memory that devices see (host.cpp).
+  void SetHostsSpeak(bool on) { hosts_speak_ = on; }
+  void HostAccess(ProcessId process, Object& object, std::uint64_t offset, std::uint64_t size,
+                  bool write, Checking::HostOrder order);
+  void HostFence(ProcessId process, Checking::HostOrder order);
   // Everything so far is known to all hosts. `idle`: nothing is unfinished, and nothing of it need
   // be remembered.
   void HostsMeet(bool idle);
@@ -291,6 +298,17 @@ class Checker {
   std::map<OpId, Ended> ended_;  // the latest
   ClockRef retired_;             // of those dropped from it
   std::map<ProcessId, ClockRef> hosts_;
+  // A host that speaks for itself is a chain of operations, each up to something that it says.
+  struct Speaker {
+    ChainPlace chain;
+    OpClocks op;       // agent 0: the next access begins another one
+    ClockRef pending;  // said by what it has read and not acquired yet: a fence will
+    ClockRef fenced;   // what it knew at its last release fence
+  };
+  bool hosts_speak_ = false;
+  std::map<ProcessId, Speaker> speakers_;
+  Speaker& SpeakerOf(ProcessId process);
+  ClockRef Heard(const Line& line, std::uint32_t begin, std::uint32_t end) const;
   std::map<std::pair<ProcessId, int>, ClockRef> devices_;  // the end of what is over there
   ClockRef met_;                                           // what hosts have told each other
   ClockRef everything_;                                    // the end of all that is over

@@ -326,6 +326,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
 // What stands in memory that hosts see was written by one: it has said what it knows.
 void Checker::ObserveHost(CtaClocks& cta, const Path& path, int lane, const MemoryOp& op,
                           const Object& object) {
+  if (hosts_speak_) return;
   const auto host = hosts_.find(object.owner);
   if (host == hosts_.end() || host->second == nullptr || op.scope != Scope::kSys) return;
   StrongWrite write;
@@ -385,7 +386,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     Message own = Say(cta, path, l, GroupOf(warp, l), Releases(op), op.scope);
     Message message = own;
     for (const Part& part : before) Merge(message, part);
-    if (object.HostVisible()) {
+    if (object.HostVisible() && !hosts_speak_) {
       // A host that polls will see it.
       for (const Part& part : message) {
         if (part.scope == Scope::kSys && op.scope == Scope::kSys)

@@ -87,7 +87,25 @@ void Remember(ThreadState& state, std::uint64_t address, std::uint32_t size) {
   state.equal = 0;
 }
 
-void Step(ThreadState& state, std::uint64_t address, std::uint64_t size, bool writes) {
+// As node::Checking::HostOrder has them.
+enum Order : std::uint8_t { kPlain, kRelaxed, kAcquire, kRelease, kBoth };
+
+Order OrderOf(int order) {
+  switch (order) {
+    case __ATOMIC_RELAXED:
+      return kRelaxed;
+    case __ATOMIC_CONSUME:
+    case __ATOMIC_ACQUIRE:
+      return kAcquire;
+    case __ATOMIC_RELEASE:
+      return kRelease;
+    default:
+      return kBoth;
+  }
+}
+
+void Step(ThreadState& state, std::uint64_t address, std::uint64_t size, bool writes,
+          Order order = kPlain) {
   state.active = false;  // the call itself is not the candidate's
   wire::JudgeHostStep step;
   const std::uint64_t lines = size == 0 ? 0 : (address + size - 1) / kLine - address / kLine + 1;
@@ -95,6 +113,7 @@ void Step(ThreadState& state, std::uint64_t address, std::uint64_t size, bool wr
   step.address = address;
   step.size = size;
   step.writes = writes;
+  step.order = order;
   state.blocks = 0;
   const bool waits = !writes && state.count > 0 && state.equal >= kRounds + 2 * state.count;
   if (waits) {
@@ -117,10 +136,11 @@ void Step(ThreadState& state, std::uint64_t address, std::uint64_t size, bool wr
   state.active = true;
 }
 
-inline void Touch(const volatile void* memory, std::uint64_t size, bool writes) {
+inline void Touch(const volatile void* memory, std::uint64_t size, bool writes,
+                  Order order = kPlain) {
   ThreadState& state = t_state;
   const auto address = reinterpret_cast<std::uint64_t>(memory);
-  if (state.active && Watched(address, size)) Step(state, address, size, writes);
+  if (state.active && Watched(address, size)) Step(state, address, size, writes, order);
 }
 
 // Copies that no hook is called for.
@@ -159,6 +179,7 @@ void EndInstrumented() {
 
 }  // namespace allranks::shim
 
+using allranks::shim::OrderOf;
 using allranks::shim::t_state;
 using allranks::shim::Touch;
 
@@ -177,8 +198,12 @@ void __tsan_write_range(void* memory, std::size_t size) { Touch(memory, size, tr
 #define ALLRANKS_ACCESS(bytes)                                                     \
   void __tsan_read##bytes(void* memory) { Touch(memory, bytes, false); }           \
   void __tsan_write##bytes(void* memory) { Touch(memory, bytes, true); }           \
-  void __tsan_volatile_read##bytes(void* memory) { Touch(memory, bytes, false); }  \
-  void __tsan_volatile_write##bytes(void* memory) { Touch(memory, bytes, true); }  \
+  void __tsan_volatile_read##bytes(void* memory) {                                 \
+    Touch(memory, bytes, false, allranks::shim::kRelaxed);                         \
+  }                                                                                \
+  void __tsan_volatile_write##bytes(void* memory) {                                \
+    Touch(memory, bytes, true, allranks::shim::kRelaxed);                          \
+  }                                                                                \
   void __tsan_unaligned_read##bytes(void* memory) { Touch(memory, bytes, false); } \
   void __tsan_unaligned_write##bytes(void* memory) { Touch(memory, bytes, true); }
 ALLRANKS_ACCESS(1)
@@ -189,39 +214,39 @@ ALLRANKS_ACCESS(16)
 #undef ALLRANKS_ACCESS
 
 // With the strongest order: at most it costs what it would not have.
-#define ALLRANKS_RMW(bits, type, name)                                        \
-  type __tsan_atomic##bits##_##name(volatile type* memory, type value, int) { \
-    Touch(memory, sizeof(type), true);                                        \
-    return __atomic_##name(memory, value, __ATOMIC_SEQ_CST);                  \
+#define ALLRANKS_RMW(bits, type, name)                                              \
+  type __tsan_atomic##bits##_##name(volatile type* memory, type value, int order) { \
+    Touch(memory, sizeof(type), true, OrderOf(order));                              \
+    return __atomic_##name(memory, value, __ATOMIC_SEQ_CST);                        \
   }
 #define ALLRANKS_ATOMIC(bits, type)                                                        \
-  type __tsan_atomic##bits##_load(const volatile type* memory, int) {                      \
-    Touch(memory, sizeof(type), false);                                                    \
+  type __tsan_atomic##bits##_load(const volatile type* memory, int order) {                \
+    Touch(memory, sizeof(type), false, OrderOf(order));                                    \
     return __atomic_load_n(memory, __ATOMIC_SEQ_CST);                                      \
   }                                                                                        \
-  void __tsan_atomic##bits##_store(volatile type* memory, type value, int) {               \
-    Touch(memory, sizeof(type), true);                                                     \
+  void __tsan_atomic##bits##_store(volatile type* memory, type value, int order) {         \
+    Touch(memory, sizeof(type), true, OrderOf(order));                                     \
     __atomic_store_n(memory, value, __ATOMIC_SEQ_CST);                                     \
   }                                                                                        \
-  type __tsan_atomic##bits##_exchange(volatile type* memory, type value, int) {            \
-    Touch(memory, sizeof(type), true);                                                     \
+  type __tsan_atomic##bits##_exchange(volatile type* memory, type value, int order) {      \
+    Touch(memory, sizeof(type), true, OrderOf(order));                                     \
     return __atomic_exchange_n(memory, value, __ATOMIC_SEQ_CST);                           \
   }                                                                                        \
   int __tsan_atomic##bits##_compare_exchange_strong(volatile type* memory, type* expected, \
-                                                    type desired, int, int) {              \
-    Touch(memory, sizeof(type), true);                                                     \
+                                                    type desired, int order, int) {        \
+    Touch(memory, sizeof(type), true, OrderOf(order));                                     \
     return __atomic_compare_exchange_n(memory, expected, desired, false, __ATOMIC_SEQ_CST, \
                                        __ATOMIC_SEQ_CST);                                  \
   }                                                                                        \
   int __tsan_atomic##bits##_compare_exchange_weak(volatile type* memory, type* expected,   \
-                                                  type desired, int, int) {                \
-    Touch(memory, sizeof(type), true);                                                     \
+                                                  type desired, int order, int) {          \
+    Touch(memory, sizeof(type), true, OrderOf(order));                                     \
     return __atomic_compare_exchange_n(memory, expected, desired, false, __ATOMIC_SEQ_CST, \
                                        __ATOMIC_SEQ_CST);                                  \
   }                                                                                        \
   type __tsan_atomic##bits##_compare_exchange_val(volatile type* memory, type expected,    \
-                                                  type desired, int, int) {                \
-    Touch(memory, sizeof(type), true);                                                     \
+                                                  type desired, int order, int) {          \
+    Touch(memory, sizeof(type), true, OrderOf(order));                                     \
     __atomic_compare_exchange_n(memory, &expected, desired, false, __ATOMIC_SEQ_CST,       \
                                 __ATOMIC_SEQ_CST);                                         \
     return expected;                                                                       \
@@ -239,7 +264,11 @@ ALLRANKS_ATOMIC(64, std::uint64_t)
 #undef ALLRANKS_ATOMIC
 #undef ALLRANKS_RMW
 
-void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void __tsan_atomic_thread_fence(int order) {
+  if (t_state.active && order != __ATOMIC_RELAXED)
+    allranks::shim::Step(t_state, 0, 0, false, OrderOf(order));
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 void __tsan_atomic_signal_fence(int) {}
 
 // By the linker's --wrap: the compiler plants no hooks before these.

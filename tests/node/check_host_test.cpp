@@ -1,0 +1,164 @@
+// Accesses of hosts to memory that a kernel uses as well, each right and broken. Expectations are
+// those of the PTX memory model at system scope and of C++'s atomics on the host's side.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "node/checking.h"
+#include "node/finding.h"
+#include "ptx_machine.h"
+
+namespace allranks::node {
+namespace {
+
+using Order = Checking::HostOrder;
+
+// Of one thread.
+const std::string kOne = "setp.ne.u32 %p1, %t, 0;\n@%p1 ret;\n";
+
+// Data at 0, a flag at 128, an acknowledgement at 256: all in pinned memory, as %out.
+class CheckHostTest : public PtxMachineTest {
+ protected:
+  void SetUp() override {
+    MachineOptions options;
+    options.observer = "check";
+    machine_ = MakeTestMachine(options);
+    ASSERT_NE(machine_, nullptr);
+    process_ = machine_->AddProcess(0, 0);
+    PinnedMemory pinned;
+    ASSERT_EQ(machine_->AllocatePinned(process_, 4096, false, &pinned), Status::kSuccess);
+    memory_ = pinned.address;
+    words_ = static_cast<std::uint32_t*>(
+        mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, pinned.fd, 0));
+    ASSERT_NE(static_cast<void*>(words_), MAP_FAILED);
+    const std::vector<std::uint32_t> zero(1024);
+    machine_->Poke(process_, memory_, std::as_bytes(std::span(zero)));
+    checking().SetHostsSpeak(true);
+    checking().HostsMeet();
+  }
+  void TearDown() override { munmap(words_, 4096); }
+  Checking& checking() { return dynamic_cast<Checking&>(*machine_); }
+
+  // Runs for a while; no host waits for its end.
+  void Launch(const std::string& body) {
+    text_ = Kernel(body);
+    Status status;
+    auto module = machine_->LoadModule(process_, 0, std::as_bytes(std::span(text_)), &status);
+    ASSERT_TRUE(module) << module.error().message;
+    KernelInfo info;
+    ASSERT_EQ(machine_->GetKernel(*module, "k", &info), Status::kSuccess);
+    LaunchRequest request;
+    request.kernel = info.id;
+    request.params.resize(info.param_bytes);
+    std::memcpy(request.params.data() + info.param_offsets[0], &memory_, 8);
+    OpId op = 0;
+    ASSERT_EQ(machine_->Launch(process_, machine_->DefaultStream(process_, 0), request,
+                               machine_->now(), &op),
+              Status::kSuccess);
+    machine_->RunUntil(machine_->now() + Us(100));
+  }
+  void Host(std::uint64_t offset, bool write, Order order, std::uint64_t size = 4) {
+    checking().HostAccess(process_, memory_ + offset, size, write, order);
+  }
+  void Fence(Order order) { checking().HostAccess(process_, 0, 0, false, order); }
+  // Kinds of what was found, one word each.
+  std::string Found() {
+    std::string kinds;
+    for (const Finding& finding : checking().TakeFindings())
+      kinds += std::string(kinds.empty() ? "" : " ") + NameOf(finding.kind);
+    return kinds;
+  }
+
+  // While a kernel polls the word at 256, the host stores data and then that word.
+  std::string Handed(Order order, const std::string& look) {
+    Launch(kOne + "again:\n" + look + " %r1, [%out+256];\nsetp.eq.u32 %p2, %r1, 0;\n" +
+           "@%p2 bra again;\nld.global.u32 %r2, [%out];\nst.global.u32 [%out+512], %r2;\n");
+    Host(0, true, Order::kPlain);
+    words_[0] = 7;
+    Host(256, true, order);
+    words_[64] = 1;
+    machine_->HostWrote(process_, machine_->now());
+    machine_->RunUntil(machine_->now() + Us(100));
+    EXPECT_EQ(words_[128], 7u) << "it has seen the data";
+    return Found();
+  }
+
+  Address memory_ = 0;
+  std::uint32_t* words_ = nullptr;
+};
+
+TEST_F(CheckHostTest, ReadsWhatAFlagSays) {
+  Launch(kOne + "st.global.u32 [%out], 7;\nst.release.sys.global.u32 [%out+128], 1;\n");
+  Host(128, false, Order::kAcquire);
+  Host(0, false, Order::kPlain);
+  EXPECT_EQ(Found(), "");
+}
+
+TEST_F(CheckHostTest, ARelaxedLookSaysNothingUntilAFence) {
+  Launch(kOne + "st.global.u32 [%out], 7;\nst.release.sys.global.u32 [%out+128], 1;\n");
+  Host(128, false, Order::kRelaxed);
+  Host(0, false, Order::kPlain);
+  EXPECT_EQ(Found(), "race");
+}
+
+TEST_F(CheckHostTest, AFenceAcquiresWhatWasRead) {
+  Launch(kOne + "st.global.u32 [%out], 7;\nst.release.sys.global.u32 [%out+128], 1;\n");
+  Host(128, false, Order::kRelaxed);
+  Fence(Order::kAcquire);
+  Host(0, false, Order::kPlain);
+  EXPECT_EQ(Found(), "");
+}
+
+TEST_F(CheckHostTest, AFlagForTheDeviceOnlyLeavesTheHostOut) {
+  Launch(kOne + "st.global.u32 [%out], 7;\nst.release.gpu.global.u32 [%out+128], 1;\n");
+  Host(128, false, Order::kAcquire);
+  EXPECT_EQ(Found(), "scope");
+  Host(0, false, Order::kPlain);
+  EXPECT_EQ(Found(), "race");
+}
+
+TEST_F(CheckHostTest, ARelaxedFlagSaysNothing) {
+  Launch(kOne + "st.global.u32 [%out], 7;\nst.relaxed.sys.global.u32 [%out+128], 1;\n");
+  Host(128, false, Order::kAcquire);
+  Host(0, false, Order::kPlain);
+  EXPECT_EQ(Found(), "race");
+}
+
+TEST_F(CheckHostTest, ALaunchComesAfterWhatItsHostHasDone) {
+  Host(0, true, Order::kPlain);
+  Launch(kOne + "ld.global.u32 %r2, [%out];\nst.global.u32 [%out+512], %r2;\n");
+  EXPECT_EQ(Found(), "");
+}
+
+TEST_F(CheckHostTest, StoresAfterALaunchAreNotBeforeIt) {
+  Launch(kOne + "ld.global.u32 %r2, [%out];\nst.global.u32 [%out+512], %r2;\n");
+  Host(0, true, Order::kPlain);
+  EXPECT_EQ(Found(), "race") << "the kernel may still read";
+}
+
+TEST_F(CheckHostTest, TellsAKernelThatPolls) {
+  EXPECT_EQ(Handed(Order::kRelease, "ld.acquire.sys.global.u32"), "");
+}
+
+TEST_F(CheckHostTest, ARelaxedStoreTellsNothing) {
+  EXPECT_EQ(Handed(Order::kRelaxed, "ld.acquire.sys.global.u32"), "race");
+}
+
+TEST_F(CheckHostTest, ARelaxedPollHearsNothing) {
+  EXPECT_EQ(Handed(Order::kRelease, "ld.relaxed.sys.global.u32"), "race");
+}
+
+TEST_F(CheckHostTest, WhatIsReadMayBeOverwrittenOnceSaid) {
+  Launch(kOne +
+         "ld.global.u32 %r2, [%out];\nst.global.u32 [%out+512], %r2;\n"
+         "st.release.sys.global.u32 [%out+128], 1;\n");
+  Host(128, false, Order::kAcquire);
+  Host(0, true, Order::kPlain);
+  EXPECT_EQ(Found(), "");
+}
+
+}  // namespace
+}  // namespace allranks::node
