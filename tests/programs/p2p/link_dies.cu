@@ -11,9 +11,11 @@ namespace {
 constexpr int kThreads = 64, kWords = 256, kMostRounds = 5000, kBroken = 1;
 constexpr uint64_t kPatience = 20'000'000;  // nanoseconds
 
+// Round the ring a rank learns of its right neighbour last: it may be ahead of it by as many rounds
+// as there are ranks.
 struct Inbox {
   uint32_t round;
-  uint32_t data[2][kWords];
+  uint32_t data[kMaxRanks][kWords];
 };
 
 __host__ __device__ uint32_t Word(int from, uint32_t round, int i) {
@@ -24,7 +26,7 @@ __host__ __device__ uint32_t Word(int from, uint32_t round, int i) {
 __global__ void Pass(Inbox* mine, Inbox* right, int rank, int left, uint32_t round,
                      uint32_t* missing, uint32_t* wrong) {
   for (int i = threadIdx.x; i < kWords; i += kThreads)
-    right->data[round & 1][i] = Word(rank, round, i);
+    right->data[round % kMaxRanks][i] = Word(rank, round, i);
   __syncthreads();
   __shared__ bool here;
   if (threadIdx.x == 0) {
@@ -38,7 +40,7 @@ __global__ void Pass(Inbox* mine, Inbox* right, int rank, int left, uint32_t rou
   __syncthreads();
   if (!here) return;
   for (int i = threadIdx.x; i < kWords; i += kThreads) {
-    if (mine->data[round & 1][i] != Word(left, round, i)) atomicAdd(wrong, 1);
+    if (mine->data[round % kMaxRanks][i] != Word(left, round, i)) atomicAdd(wrong, 1);
   }
 }
 
