@@ -66,6 +66,7 @@ void MachineImpl::StartHost(Operation& op) {
     Complete(op.id, world_.now);
     return;
   }
+  if (world_.checker != nullptr) checker_->HostCalled(op.clocks);
   host_caller_({op.process, op.id, op.host, Sticky(op.process, op.device)}, world_.now);
 }
 
@@ -75,6 +76,7 @@ Status MachineImpl::FinishHostCall(ProcessId process, OpId op, Time at) {
       it->second.what != Operation::What::kHost || !it->second.started) {
     return Status::kInvalidValue;
   }
+  if (world_.checker != nullptr) checker_->HostReturns(it->second.clocks);
   Complete(op, std::max(at, world_.now));
   return Status::kSuccess;
 }

@@ -209,6 +209,10 @@ class Checker {
   void StreamWaited(OpClocks& op, Object& object, std::uint64_t offset, std::uint32_t size);
   // The operation's chain has no other, and whoever knows `last` knows it.
   void EndsWith(const OpClocks& op, const OpClocks& last);
+  // A host function of a stream comes after what is before it there, and what its process then
+  // knows comes before what is behind it.
+  void HostCalled(const OpClocks& op) { HostKnows(op.process, op.known); }
+  void HostReturns(OpClocks& op) { After(op, hosts_[op.process]); }
   void HostWaited(OpId over);                        // a host knows that it is complete
   void DeviceWaited(ProcessId process, int device);  // ... all that is over on a device
   void HostKnows(ProcessId process, const ClockRef& clock);

@@ -27,13 +27,19 @@ void StrongWrite::Read(const Stamp& reader) {
 StrongWrite& History::Add(std::size_t depth, Time now) {
   // From the newest back: of each place `depth` that everybody can see.
   if (writes_.size() > depth) {
-    std::size_t settled[128] = {};
+    std::size_t settled[128] = {}, kept[128] = {};
     std::vector<bool> drop(writes_.size(), false);
     bool any = false;
     for (std::size_t i = writes_.size(); i-- > 0;) {
       const StrongWrite& write = writes_[i];
       if (write.visible > now && writes_.size() - i <= kMostOnTheirWay) continue;
-      if (++settled[write.first] > depth) drop[i] = any = true;
+      if (++settled[write.first] <= depth) {
+        kept[write.first] = i;
+      } else {
+        // What it has said would be lost on a load that got its value.
+        writes_[kept[write.first]].base = true;
+        drop[i] = any = true;
+      }
     }
     if (any) {
       std::size_t at = 0;

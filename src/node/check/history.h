@@ -50,6 +50,7 @@ struct StrongWrite {
   std::uint64_t number = 0;  // of its instruction, counted over all
   std::uint8_t first = 0, size = 0;
   bool vector = false, atomic = false;
+  bool base = false;  // one before it has been forgotten, so this is the oldest that may be read
   std::uint8_t element = 4;  // bytes
   Scope scope = Scope::kGpu;
   std::byte old[32] = {};

@@ -126,6 +126,9 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
   finding.kind = proxy    ? Finding::Kind::kProxy
                  : narrow ? Finding::Kind::kScope
                           : Finding::Kind::kRace;
+  // Reductions by bulk copies are of device scope and cannot be told otherwise.
+  const bool reductions = narrow && earlier.warp >= kFirstCopyWarp && later.warp >= kFirstCopyWarp;
+  if (reductions) finding.kind = Finding::Kind::kPortability;
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(lanes));
   std::uint32_t met = 0;
   bool crossed = false;
@@ -140,6 +143,12 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
   const FindingAccess& second = finding.accesses.emplace_back(Show(later, mine, object, line));
   const FindingAccess& first = finding.accesses.emplace_back(Show(earlier, lane, object, line));
   Explain(finding, earlier, later, cta, narrow, proxy);
+  if (reductions) {
+    finding.missing = "PTX promises atomicity among the bulk reductions of one device only";
+    finding.advice =
+        "harmless where a device's L2 performs the reductions of all peers; else let one device "
+        "reduce, or use red with scope .sys";
+  }
   (void)first, (void)second;
   Add(std::move(finding), key);
 }

@@ -257,7 +257,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
           if (!write.Overlaps(begin, begin + access.bytes)) return;
           read = true;
           const Group& group = GroupOf(warp, l);
-          must = must || Knows(group, cta, own_warp, l, write.by) ||
+          must = must || write.base || Knows(group, cta, own_warp, l, write.by) ||
                  KnowsReader(group, cta, own_warp, l, write);
         });
         if (!read) continue;
