@@ -92,6 +92,9 @@ JudgeCommand::JudgeCommand(CLI::App* app) {
   option("--schedule", options_.schedule, "SEED",
          "Run each chosen case under this schedule, too, as a verdict names it")
       ->excludes("--no-check");
+  option("--schedules", options_.schedules, "N",
+         "Run each chosen case under schedules 1 to N, not only a few of the small ones")
+      ->check(CLI::Range(1, 1'000'000));
   command_->add_flag("--drain", options_.drain,
                      "A test mode: each call begins when all ranks are at rest");
   option("--rank-seconds", options_.rank_wall_s, "SECONDS [60]",
@@ -103,6 +106,8 @@ int JudgeCommand::Run() const {
   const JudgeOptions& options = options_;
   if (options.solution.empty() == options.compare.empty())
     return Usage("give the candidate with --solution FILE, or two with --compare A B");
+  if (options.no_check && options.schedules != 0)
+    return Usage("--schedules is of no use with --no-check");
   const Result<problem::Problem> problem = FindProblem(options.problem, options.problems_dir);
   if (!problem) return Usage(problem.error().message);
   Result<std::string> profile = FindProfile(options.profile);
@@ -122,6 +127,7 @@ int JudgeCommand::Run() const {
   request.visible_only = options.visible;
   request.check = !options.no_check;
   request.schedule = options.schedule;
+  request.schedules = options.schedules;
   request.band = options.band;
   request.drawn_last = options.drawn_last;
   if (!options.seed_file.empty()) {

@@ -20,6 +20,7 @@ struct JudgeOptions {
   bool json = false, drain = false, no_cache = false, keep_going = false, visible = false,
        drawn_last = false, no_check = false;
   std::optional<std::uint64_t> schedule;
+  std::uint64_t schedules = 0;
   int band = 0;
   double rank_wall_s = 60;
 };

@@ -45,6 +45,8 @@ struct Request {
   // After schedule 0 only this one (and those of the fixed set before it), however much a case
   // takes; to see a failure again.
   std::optional<std::uint64_t> schedule;
+  // Schedules 1 to this instead of the fixed set, however much a case takes; 0: the fixed set.
+  std::uint64_t schedules = 0;
   int band = 0;  // on so many perturbed profiles, too (band.h)
 };
 

@@ -108,11 +108,11 @@ bool Trial::RunSchedules(Session& session, std::uint32_t place, CaseResult& resu
   if (!checks() || problem_.window == problem::Window::kQuery || found_ || perturbed_ != nullptr)
     return false;
   std::vector<std::uint64_t> schedules;
-  const std::uint64_t last = request_.schedule.value_or(kSchedules);
-  for (std::uint64_t seed = 1; seed <= std::min(last, kSchedules); ++seed)
-    schedules.push_back(seed);
-  if (last > kSchedules) schedules.push_back(last);
-  if (!request_.schedule &&
+  const std::uint64_t most = request_.schedules != 0 ? request_.schedules : kSchedules;
+  const std::uint64_t last = request_.schedule.value_or(most);
+  for (std::uint64_t seed = 1; seed <= std::min(last, most); ++seed) schedules.push_back(seed);
+  if (last > most) schedules.push_back(last);
+  if (!request_.schedule && request_.schedules == 0 &&
       (result.what.kind == Case::Kind::kTimed || result.thread_instructions > kCheapInstructions))
     return true;
   for (const std::uint64_t schedule : schedules) {
