@@ -136,6 +136,7 @@ std::uint32_t Checker::Unordered(const Entry& e, const Entry& a, const Group& gr
     if (group.others == nullptr) return e.lanes();
     if (group.others->Over(e.agent, places_)) return 0;
     const Known* known = group.others->Of(e.agent);
+    if (known != nullptr && e.tick <= known->base && e.warp < kFirstCopyWarp) return 0;
     std::uint32_t lanes = 0;
     bool crossed = false;
     a.Common(e, &lanes, &crossed);
@@ -193,8 +194,9 @@ void Checker::Check(Line& line, const Entry& a, const Group& group, const CtaClo
   const auto look = [&](const Entry& e) {
     if (e.agent == cta.agent && e.tick <= group.own.base && e.warp < kFirstCopyWarp) return;
     if (!e.Overlaps(a)) return;
+    if (MorallyStrong(e, a)) return;
     const std::uint32_t lanes = Unordered(e, a, group, cta);
-    if (lanes == 0 || MorallyStrong(e, a) || Observed(line, e, a, group, cta)) return;
+    if (lanes == 0 || Observed(line, e, a, group, cta)) return;
     ReportRace(e, a, lanes, &cta, object, number);
   };
   line.ForWrites(look);

@@ -17,6 +17,12 @@ std::uint32_t Entry::Common(const Entry& other, std::uint32_t* others, bool* cro
   std::uint32_t mine = 0;
   *others = 0;
   *crossed = false;
+  if (stride == 0 && other.stride == 0) {  // all of them at one place
+    if (first >= other.end() || other.first >= end()) return 0;
+    *others = other.lanes();
+    *crossed = count > 1 || other.count > 1 || lane != other.lane;
+    return lanes();
+  }
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t begin = first + i * stride, stop = begin + width;
     for (std::uint32_t k = 0; k < other.count; ++k) {
