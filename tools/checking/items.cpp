@@ -1,0 +1,113 @@
+// See items.h.
+#include "checking/items.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "checking/run.h"
+
+namespace allranks::checking {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path kSource = ALLRANKS_SOURCE_DIR;
+
+std::vector<fs::path> Problems() {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::recursive_directory_iterator(kSource / "problems"))
+    if (entry.path().filename() == "problem.toml") found.push_back(entry.path().parent_path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<fs::path> SourcesOf(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none))
+    if (entry.path().extension() == ".cu") found.push_back(entry.path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+Item Solution(const fs::path& problem, const fs::path& source) {
+  Item item;
+  item.name = fs::relative(source, kSource).string();
+  item.problem = problem;
+  item.source = source;
+  return item;
+}
+
+// "// finds: KIND..." and "// unchecked: WHY" among the comments at the top of a program.
+void ReadHeader(Item* item) {
+  std::ifstream file(item->source);
+  for (std::string line; std::getline(file, line) && line.starts_with("//");) {
+    if (line.starts_with("// finds: ")) {
+      std::istringstream words(line.substr(10));
+      for (std::string word; words >> word;) item->finds.insert(word);
+    }
+    if (line.starts_with("// unchecked: ")) item->skipped = line.substr(14);
+  }
+}
+
+// The source of the test program.<subject>.<name>[.<run>].
+fs::path SourceOf(const std::string& test) {
+  const std::size_t subject = test.find('.') + 1, name = test.find('.', subject) + 1;
+  const fs::path folder = kSource / "tests/programs" / test.substr(subject, name - 1 - subject);
+  const std::string stem = test.substr(name, test.find('.', name) - name);
+  const fs::path file = folder / (stem + ".cu");
+  return fs::exists(file) ? file : folder / stem / "main.cu";
+}
+
+}  // namespace
+
+std::vector<Item> Solutions() {
+  std::vector<Item> items;
+  for (const fs::path& problem : Problems()) {
+    items.push_back(Solution(problem, problem / "reference.cu"));
+    items.push_back(Solution(problem, problem / "baseline.cu"));
+    for (const fs::path& source : SourcesOf(problem / "alternates"))
+      items.push_back(Solution(problem, source));
+  }
+  return items;
+}
+
+std::vector<Item> WrongSolutions() {
+  std::vector<Item> items;
+  for (const fs::path& problem : Problems()) {
+    const fs::path bugs = kSource / "tests/mutants/blind" / problem.filename();
+    for (const fs::path& source : SourcesOf(bugs)) items.push_back(Solution(problem, source));
+  }
+  return items;
+}
+
+std::vector<Item> Programs(const fs::path& scratch) {
+  const Outcome listed =
+      Run({"ctest", "--test-dir", ALLRANKS_BINARY_DIR, "--show-only=json-v1", "-R", "^program\\."},
+          scratch, 60);
+  const nlohmann::json json = nlohmann::json::parse(listed.out, nullptr, false);
+  std::vector<Item> items;
+  if (json.is_discarded()) {
+    fmt::print(stderr, "ctest: {}{}\n", listed.out, listed.err);
+    return items;
+  }
+  for (const auto& test : json["tests"]) {
+    const auto words = test.value("command", std::vector<std::string>{});
+    if (words.size() < 3 || fs::path(words[0]).filename() != "allranks" || words[1] != "exec")
+      continue;
+    Item item;
+    item.name = test["name"].get<std::string>();
+    item.source = SourceOf(item.name);
+    item.command.assign(words.begin() + 2, words.end());
+    ReadHeader(&item);
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+}  // namespace allranks::checking

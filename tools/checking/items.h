@@ -1,0 +1,28 @@
+// What `checking` runs: solutions of problems that are right, and the programs of tests/programs.
+#pragma once
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace allranks::checking {
+
+// A solution (problem and source), or a command that `allranks exec` is given.
+struct Item {
+  std::string name;
+  std::filesystem::path problem, source;
+  std::vector<std::string> command;  // options of `exec`, --, program, arguments
+  std::set<std::string> finds;       // kinds of findings that the program brings about on purpose
+  std::string skipped;               // why it is not run
+};
+
+// References, baselines and alternates.
+std::vector<Item> Solutions();
+// Whole solutions among the bugs of tests/mutants/blind.
+std::vector<Item> WrongSolutions();
+// The tests of tests/programs that run `allranks exec`, as ctest knows them: those
+// that are built.
+std::vector<Item> Programs(const std::filesystem::path& scratch);
+
+}  // namespace allranks::checking

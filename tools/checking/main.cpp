@@ -1,0 +1,53 @@
+// What is claimed of the checker, shown: `checking alarms` (nothing is found in what is right),
+// `checking exact` (findings are the same in every run), `checking cost` (time and memory, on
+// against off). Each fails if the claim does not hold. docs/checker.md has the figures.
+#include <stdlib.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <string>
+
+#include "base/check.h"
+#include "checking/alarms.h"
+#include "checking/cost.h"
+
+int main(int argc, char** argv) {
+  namespace fs = std::filesystem;
+  using namespace allranks::checking;
+  CLI::App app("Shows what is claimed of the checker.", "checking");
+  app.require_subcommand(1);
+
+  Choice choice;
+  CLI::App* alarms = app.add_subcommand("alarms", "Nothing is found in what is right");
+  alarms->add_option("--seeds", choice.seeds, "Schedules 0 to N of each")
+      ->check(CLI::Range(0, 1'000'000));
+  alarms->add_option("--every", choice.every, "Only every K-th of them")
+      ->check(CLI::Range(1, 10'000));
+  alarms->add_option("--part", choice.part, "Beginning with this one")->check(CLI::Range(0, 9'999));
+  alarms->add_option("--only", choice.only, "Those whose names contain this");
+
+  int runs = 20;
+  std::string only;
+  CLI::App* exact = app.add_subcommand("exact", "Findings are the same in every run");
+  exact->add_option("--runs", runs, "How often, alone and again beside load")
+      ->check(CLI::Range(1, 1000));
+  exact->add_option("--only", only, "Those whose names contain this");
+
+  int repeat = 5, each = 5;
+  double most = 4, least = 75;
+  CLI::App* cost = app.add_subcommand("cost", "Time and memory, on against off");
+  cost->add_option("--repeat", repeat, "Processes of each kind; the best counts")
+      ->check(CLI::Range(1, 100));
+  cost->add_option("--runs", each, "Runs in each of them")->check(CLI::Range(1, 1000));
+  cost->add_option("--most", most, "Most times the unchecked CPU time");
+  cost->add_option("--least", least, "Fewest million thread-instructions per second");
+  CLI11_PARSE(app, argc, argv);
+
+  if (cost->parsed()) return Cost(repeat, each, most, least);
+  std::string pattern = (fs::temp_directory_path() / "checking-XXXXXX").string();
+  CHECK(mkdtemp(pattern.data()) != nullptr);
+  const fs::path folder = pattern;
+  const int code = alarms->parsed() ? Alarms(folder, choice) : Exact(folder, runs, only);
+  fs::remove_all(folder);
+  return code;
+}
