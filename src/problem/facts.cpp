@@ -184,10 +184,13 @@ std::vector<std::string> CheckFacts(const Problem& problem) {
   facts.push_back(
       "In disturbed runs of every case ranks enter calls at different times, and warps are held up "
       "at random.");
-  facts.push_back("Accesses out of bounds, waiting for ever and kernels that never end are found.");
+  facts.push_back(
+      "Accesses out of bounds, reads of memory that nobody has written, waiting for ever and "
+      "kernels "
+      "that never end are found.");
   facts.push_back(
       "Order that PTX's memory model does not guarantee (a missing release, acquire or fence, or "
-      "too narrow a scope) is a bug even where outputs happen to be right, and may be reported as "
+      "too narrow a scope) is found even where outputs happen to be right, and reported as "
       "`race`.");
   facts.push_back(
       "Right results with fewer bytes over the links than any algorithm needs are refused "

@@ -51,15 +51,17 @@ const std::vector<std::string>& FeedbackNames() {
 
 std::string MeaningOf(const std::string& verdict) {
   static const std::pair<const char*, const char*> kMeanings[] = {
-      {"pass", "every output was right, and no rule was broken."},
+      {"pass", "every output was right, and no rule of the problem or of PTX was broken."},
       {"wrong_result",
        "an output element is wrong, was never written, or was written where nothing "
        "may be."},
-      {"race", "accesses to the same memory are not ordered by PTX's memory model."},
+      {"race",
+       "accesses to the same memory are not ordered by PTX's memory model, or a barrier is "
+       "misused."},
       {"deadlock", "everybody waits for something that nobody will do."},
       {"memory_error",
-       "an address was touched that is nobody's or not this rank's to touch, or an "
-       "input was overwritten."},
+       "an address was touched that is nobody's or not this rank's to touch, an input was "
+       "overwritten, or memory was read that nobody had written."},
       {"crash", "a rank's process died, or a kernel failed."},
       {"timeout", "a kernel or a rank used many times the time that the task needs."},
       {"compile_error", "nvcc or the linker refused the file."},
