@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <set>
 
 #include "mutants/corpus.h"
 #include "mutants/judging.h"
@@ -29,7 +30,7 @@ struct Options {
   std::string folder = ALLRANKS_MUTANTS_FOLDER, command = ALLRANKS_COMMAND;
   std::size_t every = 1, first = 0, at_least = 0;
   bool list = false, show = false, outputs = false, checked = false, by_hand = false, write = false,
-       survivors = false;
+       fresh = false;
 };
 
 // One mutant and what became of it.
@@ -126,6 +127,25 @@ void JudgeAll(const Options& options, std::vector<Case>* cases) {
   }
 }
 
+// Who finds fault with an original catches its mutants for nothing. The number of such originals.
+int FaultyOriginals(const Options& options, const std::vector<Case>& cases) {
+  const Judge judge(fs::path(options.folder) / "checked", options.command, {});
+  std::set<fs::path> seen;
+  int faults = 0;
+  for (const Case& one : cases) {
+    if (!seen.insert(one.mutant.original).second) continue;
+    Mutant original = one.mutant;
+    std::ifstream in(original.original, std::ios::binary);
+    original.text.assign(std::istreambuf_iterator<char>(in), {});
+    const Verdict verdict = judge.Of(original);
+    if (verdict.word == "pass") continue;
+    std::cout << fmt::format("FAULT: {} itself gets {}: {}\n", original.original.string(),
+                             verdict.word, verdict.text);
+    ++faults;
+  }
+  return faults;
+}
+
 // Survivors get a last chance to be the same program.
 void FindSame(std::vector<Case>* cases) {
   for (Case& one : *cases) {
@@ -215,6 +235,7 @@ int Main(int argc, char** argv) {
   app.add_option("--command", options.command, "the allranks command to judge with");
   app.add_option("--every", options.every, "only every N-th")->check(CLI::PositiveNumber);
   app.add_option("--first", options.first, "of these, the first one's place, from 0");
+  app.add_flag("--fresh", options.fresh, "forget what is kept there first");
   app.add_flag("--write", options.write, "write the table of docs/checker.md");
   CLI11_PARSE(app, argc, argv);
   auto cases = Collect(options);
@@ -230,10 +251,12 @@ int Main(int argc, char** argv) {
     }
     return 0;
   }
+  if (options.fresh) fs::remove_all(options.folder);
   JudgeAll(options, &*cases);
   FindSame(&*cases);
   if (options.write && !Write(*cases)) return 1;
-  return Report(*cases);
+  const int faulty = options.checked ? FaultyOriginals(options, *cases) : 0;
+  return Report(*cases) == 0 && faulty == 0 ? 0 : 1;
 }
 
 }  // namespace
