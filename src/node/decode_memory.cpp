@@ -125,6 +125,7 @@ bool Decoder::LoadStore(const Instruction& in, bool load) {
     op.order = words.order;
     op.scope = words.scope;
   }
+  op.proxy = load && words.nc;
   const Operand& address = in.operands[load ? 1 : 0];
   if (!Address(address, &op)) return false;
   // A function's parameters are in its local frame; an entry's are not, but those of its calls are.

@@ -33,6 +33,9 @@ class AccessWalk {
                                   std::min<int>(Log2(op.bytes), 7) << Entry::kElementShift);
   }
 
+  // Accesses must be ordered by what this knows as well.
+  void Before(const Group& before) { before_ = &before; }
+
   void Lanes(const Group& group, std::uint32_t lanes, const std::uint64_t* offset,
              std::uint32_t bytes) {
     Entry entry;
@@ -117,6 +120,8 @@ class AccessWalk {
   void Take(const Group& group, std::uint64_t number, const Entry& entry) {
     Line& line = shadow_.At(number);
     checker_.Check(line, entry, group, cta_, object_, number);
+    if (before_ != nullptr && !line.Empty())
+      checker_.Check(line, entry, *before_, cta_, object_, number);
     if (count_ == taken_.size()) Remember();
     taken_[count_++] = {&line, entry, &group};
   }
@@ -125,6 +130,7 @@ class AccessWalk {
   CtaClocks& cta_;
   Shadow& shadow_;
   Object& object_;
+  const Group* before_ = nullptr;
   Entry made_;
   std::array<Taken, kLanes> taken_;
   std::size_t count_ = 0;
@@ -221,6 +227,14 @@ void Checker::Weak(const Access& access) {
   CtaClocks& cta = *access.path->warp->cta->clocks;
   WarpClocks& warp = Of(*access.path);
   AccessWalk walk(*this, cta, *access.path, *access.op, *access.object);
+  Group start;
+  if (access.op->proxy) {
+    // ld.global.nc is for what nobody writes while the kernel runs: synchronisation is not enough.
+    const LaunchClocks& launch = *access.path->warp->cta->launch->clocks;
+    start.others = Join(launch.start, launch.primary, places_);
+    start.own.cta = cta.agent;
+    walk.Before(start);
+  }
   for (const Group& group : warp.groups) {
     const std::uint32_t lanes = group.lanes & access.lanes;
     if (lanes == 0) continue;

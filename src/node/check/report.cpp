@@ -143,6 +143,12 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
   const FindingAccess& second = finding.accesses.emplace_back(Show(later, mine, object, line));
   const FindingAccess& first = finding.accesses.emplace_back(Show(earlier, lane, object, line));
   Explain(finding, earlier, later, cta, narrow, proxy);
+  if (const Code* const reader = code(later);
+      reader != nullptr && later.warp < kFirstCopyWarp && !later.write() &&
+      reader->forms[later.pc].find(".nc") != std::string::npos) {
+    finding.missing = "ld.global.nc is for bytes that nobody writes while the kernel runs";
+    finding.advice = "read them by an ordinary load: no __ldg(), no const __restrict__ pointer";
+  }
   if (reductions) {
     finding.missing = "PTX promises atomicity among the bulk reductions of one device only";
     finding.advice =
