@@ -6,7 +6,9 @@ namespace allranks::node {
 namespace {
 
 // The proxies a fence.proxy can name. A fence between proxies orders accesses to the same bytes by
-// different ways; as all ways lead to the same memory here, it takes time but changes nothing.
+// different ways; as all ways lead to the same memory here, it takes time but changes nothing. The
+// checker wants to know of the asynchronous proxy: `space` is where it reads after such a fence,
+// kNone for both, kConst if another proxy is meant.
 bool IsProxy(std::string_view word) {
   return word == "alias" || word == "async" || word == "async::generic" ||
          word == "tensormap::generic";
@@ -30,6 +32,7 @@ bool Decoder::Fence(const Instruction& in) {
       restricted = true;
     } else if (word == "global" || word == "shared::cta" || word == "shared::cluster") {
       if (!named) return false;  // fence.proxy.async.global
+      op.space = word == "global" ? ptx::Space::kGlobal : ptx::Space::kShared;
     } else if (word == "sc" || word == "acq_rel" || word == "acquire" || word == "release") {
       order = true;
       op.order = word == "sc"        ? Order::kSc
@@ -52,6 +55,8 @@ bool Decoder::Fence(const Instruction& in) {
   if (!proxy && (!scope || (restricted && !order))) return false;
   if (proxy && (tensormap && (!scope || !order))) return false;
   op.proxy = proxy || restricted;
+  if (op.proxy && !in.Has("async") && !in.Has("async::generic")) op.space = ptx::Space::kConst;
+  if (restricted && in.Has("async::generic")) op.space = ptx::Space::kShared;
   if (tensormap && op.order == Order::kAcquire) {
     // The map's address and size: checked for what they are, used for nothing.
     MemoryOp map;

@@ -37,14 +37,18 @@ void MachineImpl::Depend(Operation& op, OpId on) {
 }
 
 void MachineImpl::Follow(Operation& op, OpId before) {
+  const bool may_overlap = op.what == Operation::What::kKernel && op.launch.programmatic;
   const auto it = operations_.find(before);
-  if (it == operations_.end()) return Depend(op, before);
+  if (it == operations_.end() && may_overlap && world_.checker != nullptr) {
+    return checker_->Beside(op.clocks, before, op.device);
+  }
+  if (it == operations_.end() || !may_overlap) return Depend(op, before);
   Operation& first = it->second;
-  if (op.what != Operation::What::kKernel || !op.launch.programmatic ||
-      first.what != Operation::What::kKernel || first.device != op.device) {
+  if (first.what != Operation::What::kKernel || first.device != op.device) {
     return Depend(op, before);
   }
   first.overlapping.push_back(op.id);
+  if (world_.checker != nullptr) checker_->Beside(op.clocks, first.clocks);
   ++op.primaries;
   if (first.triggered) return;
   first.early.push_back(op.id);
@@ -278,7 +282,13 @@ void MachineImpl::StartKernel(Operation& op) {
     world_.stats.kernels.push_back(std::move(record));
   op.record = launch.record;
   TellBegin(op);
-  if (world_.checker != nullptr) checker_->BeginLaunch(launch, op.clocks);
+  if (world_.checker != nullptr) {
+    checker_->BeginLaunch(launch, op.clocks);
+    for (const OpId follower : op.overlapping) {
+      const auto it = operations_.find(follower);
+      if (it != operations_.end()) checker_->Beside(it->second.clocks, op.clocks);
+    }
+  }
   engine_->OnKernel(launch, true);
   world_.Dispatch(device, world_.now);
 }
@@ -324,15 +334,14 @@ void MachineImpl::Complete(OpId id, Time at) {
   }
   if (world_.checker != nullptr) {
     checker_->End(op.clocks, id);
-    const auto tell = [&](const std::vector<OpId>& followers) {
-      for (const OpId follower : followers) {
-        const auto it = operations_.find(follower);
-        if (it != operations_.end()) checker_->After(it->second.clocks, op.clocks.end);
-      }
-    };
-    tell(op.next);
-    tell(op.overlapping);
-    if (!op.triggered) tell(op.early);
+    for (const OpId follower : op.next) {
+      const auto it = operations_.find(follower);
+      if (it != operations_.end()) checker_->After(it->second.clocks, op.clocks.end);
+    }
+    for (const OpId follower : op.overlapping) {
+      const auto it = operations_.find(follower);
+      if (it != operations_.end()) checker_->PrimaryOver(it->second.clocks, op.clocks.end);
+    }
     if (!op.waiters.empty()) checker_->HostWaited(id);
   }
   Release(op.next, at, false);
@@ -347,7 +356,6 @@ void MachineImpl::Complete(OpId id, Time at) {
     }
     for (struct Launch& launch : world_.devices[static_cast<std::size_t>(op.device)].launches) {
       if (launch.op != follower) continue;
-      if (world_.checker != nullptr) checker_->PrimaryEnds(launch, op.clocks.end);
       world_.PrimaryOver(launch, at);
     }
   }

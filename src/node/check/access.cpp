@@ -98,7 +98,8 @@ class AccessWalk {
     for (std::size_t i = 0; i < count_; ++i) {
       const auto& [line, entry, group] = taken_[i];
       if (entry.write()) {
-        line->AddWrite(entry);
+        line->AddWrite(entry,
+                       [&](const Entry& old) { return checker_.Stays(old, entry, *group, cta_); });
         if (!entry.strong() && line->history != nullptr) {
           line->history->Erase(entry.first, entry.end());
         }
@@ -195,6 +196,14 @@ bool Checker::Observed(const Line& line, const Entry& e, const Entry& a, const G
   return any;
 }
 
+// Whether the write `a`, which covers `e`, leaves somebody who may be in a race with `e` alone.
+bool Checker::Stays(const Entry& e, const Entry& a, const Group& group,
+                    const CtaClocks& cta) const {
+  if (!a.strong()) return false;
+  if (Unordered(e, a, group, cta) != 0) return e.strong() && e.write();
+  return e.scope() < a.scope() || !MorallyStrong(e, a);
+}
+
 void Checker::Check(Line& line, const Entry& a, const Group& group, const CtaClocks& cta,
                     const Object& object, std::uint64_t number) {
   const auto look = [&](const Entry& e) {
@@ -278,7 +287,7 @@ void Checker::Direct(const OpClocks* op, Object& object, std::uint64_t offset, s
     Line& line = shadow.At(at / kLineBytes);
     Check(line, entry, group, nobody, object, at / kLineBytes);
     if (write) {
-      line.AddWrite(entry);
+      line.AddWrite(entry, [&](const Entry& old) { return Stays(old, entry, group, nobody); });
       if (line.history != nullptr) line.history->Erase(entry.first, entry.end());
     } else {
       line.AddRead(entry,

@@ -57,6 +57,22 @@ void Checker::After(OpClocks& op, OpId over) {
   After(op, it != ended_.end() ? it->second.clock : retired_);
 }
 
+void Checker::Beside(OpClocks& op, const OpClocks& primary) {
+  if (primary.launch != nullptr) After(op, primary.launch->start);
+}
+
+void Checker::Beside(OpClocks& op, OpId over, int device) {
+  const auto it = ended_.find(over);
+  if (it == ended_.end() || it->second.device != device) return After(op, over);
+  After(op, it->second.start);
+  PrimaryOver(op, it->second.clock);
+}
+
+void Checker::PrimaryOver(OpClocks& op, const ClockRef& end) {
+  op.primary = Join(op.primary, end, places_);
+  if (op.launch != nullptr) op.launch->primary = op.primary;
+}
+
 void Checker::Begin(OpClocks& op, const char* what, int device) {
   auto info = std::make_shared<LaunchInfo>();
   info->what = what;
@@ -71,6 +87,7 @@ void Checker::BeginLaunch(Launch& launch, OpClocks& op) {
   auto clocks = std::make_shared<LaunchClocks>();
   clocks->place = op.place;
   clocks->start = clocks->end = op.known;
+  clocks->primary = op.primary;
   auto info = std::make_shared<LaunchInfo>();
   info->what = "kernel";
   info->rank = world_.ProcessOf(launch.process).rank;
@@ -83,19 +100,19 @@ void Checker::BeginLaunch(Launch& launch, OpClocks& op) {
   launch.clocks = std::move(clocks);
 }
 
-void Checker::PrimaryEnds(Launch& launch, const ClockRef& end) {
-  if (launch.clocks != nullptr) launch.clocks->primary = Join(launch.clocks->primary, end, places_);
-}
-
 void Checker::End(OpClocks& op, OpId id) {
-  ClockRef end = op.known;
+  ClockRef end = Join(op.known, op.primary, places_);
   if (op.launch != nullptr) end = Join(end, op.launch->end, places_);
   if (op.place.chain != 0) end = With(end, op.place, places_);
   op.end = end;
   everything_ = Join(everything_, end, places_);
   ClockRef& device = devices_[{op.process, op.device}];
   device = Join(device, end, places_);
-  ended_[id] = {op.process, std::move(end)};
+  ended_[id] = {op.process, std::move(end), -1, nullptr};
+  if (op.launch != nullptr) {
+    ended_[id].device = op.launch->info->device;
+    ended_[id].start = op.launch->start;
+  }
   if (ended_.size() <= kMostEnded) return;
   retired_ = Join(retired_, ended_.begin()->second.clock, places_);
   ended_.erase(ended_.begin());
@@ -120,7 +137,7 @@ void Checker::StreamWrites(OpClocks& op, Object& object, std::uint64_t offset, s
   write.from = positions_[op.agent];
   write.visible = world_.now;
   const ClockRef knows = With(op.known, op.place, places_);
-  write.message.push_back({Scope::kSys, write.from, knows, nullptr, knows});
+  write.message.push_back({Scope::kSys, write.from, knows, nullptr, {knows, knows}});
   if (object.HostVisible() && !hosts_speak_) HostKnows(object.owner, knows);
 }
 

@@ -39,10 +39,10 @@ inline constexpr std::uint16_t kMbarrierCopies = 0x4000;  // + n: what completes
 // Lanes of a warp that know the same.
 struct Group {
   std::uint32_t lanes = 0;
-  ClockRef others;   // of other agents
-  Known own;         // of the own CTA
-  ClockRef seen;     // what strong loads must see beyond that (fence.sc); null: nothing
-  ClockRef proxied;  // what the asynchronous proxy may read; null: nothing
+  ClockRef others;  // of other agents
+  Known own;        // of the own CTA
+  ClockRef seen;    // what strong loads must see beyond that (fence.sc); null: nothing
+  Proxied proxied;  // what the asynchronous proxy may read
 };
 
 // What a thread knew at its last fence: said by its later strong writes.
@@ -113,8 +113,9 @@ struct CtaClocks {
 // Of an operation of a stream.
 struct OpClocks {
   ChainPlace place;
-  ClockRef known;  // before it begins
-  ClockRef end;    // when it is over
+  ClockRef known;    // before it begins
+  ClockRef primary;  // of the kernel that it may overlap, when that is over
+  ClockRef end;      // when it is over
   Agent agent = 0;
   ProcessId process = 0;
   int device = -1;
@@ -198,10 +199,13 @@ class Checker {
   // knows.
   void Enqueue(OpClocks& op, ProcessId process, ChainPlace* stream);
   void After(OpClocks& op, const ClockRef& clock);
-  void After(OpClocks& op, OpId over);                     // one that is complete
+  void After(OpClocks& op, OpId over);  // one that is complete
+  // It may begin before the kernel before it has ended; what that knew when it began, it knows.
+  void Beside(OpClocks& op, const OpClocks& primary);
+  void Beside(OpClocks& op, OpId over, int device);  // it is complete, and may be no such kernel
+  void PrimaryOver(OpClocks& op, const ClockRef& end);
   void Begin(OpClocks& op, const char* what, int device);  // one that accesses memory itself
   void BeginLaunch(Launch& launch, OpClocks& op);
-  void PrimaryEnds(Launch& launch, const ClockRef& end);
   void End(OpClocks& op, OpId id);
   // A stream's own writes and waits of values.
   void StreamWrites(OpClocks& op, Object& object, std::uint64_t offset, std::uint32_t size,
@@ -265,6 +269,7 @@ class Checker {
   std::uint16_t CopyWarp(CtaClocks& cta, const Path& path, const Completion& by, bool write);
   static void Meet(WarpClocks& warp, std::uint32_t lanes, const Group& knows);
   bool MorallyStrong(const Entry& e, const Entry& a) const;
+  bool Stays(const Entry& e, const Entry& a, const Group& group, const CtaClocks& cta) const;
   void Check(Line& line, const Entry& a, const Group& group, const CtaClocks& cta,
              const Object& object, std::uint64_t number);
   bool Knows(const Group& group, const CtaClocks& cta, std::uint16_t warp, int lane,
@@ -298,6 +303,8 @@ class Checker {
   struct Ended {
     ProcessId process = 0;
     ClockRef clock;
+    int device = -1;  // of a kernel
+    ClockRef start;   // what that knew when it began
   };
   std::map<OpId, Ended> ended_;  // the latest
   ClockRef retired_;             // of those dropped from it

@@ -27,14 +27,23 @@ struct Position {
   }
 };
 
+// What has passed a fence to the asynchronous proxy, by state space; null: nothing.
+struct Proxied {
+  ClockRef global, shared;
+  bool operator==(const Proxied&) const = default;
+};
+inline Proxied Join(const Proxied& a, const Proxied& b, const Places& places) {
+  return {Join(a.global, b.global, places), Join(a.shared, b.shared, places)};
+}
+
 // What a release says: `clock` is known to whoever acquires it, if the release's scope has him and
 // the acquire's scope has the one who released.
 struct Part {
   Scope scope = Scope::kSys;
   Position from;
   ClockRef clock;
-  ClockRef seen;     // what more he must see in strong locations (order of fence.sc); may be null
-  ClockRef proxied;  // of it: what has passed a fence to the asynchronous proxy; may be null
+  ClockRef seen;    // what more he must see in strong locations (order of fence.sc); may be null
+  Proxied proxied;  // of it
 };
 using Message = std::vector<Part>;
 

@@ -68,7 +68,7 @@ void Checker::BeginCta(Cta& cta) {
     Group& group = warp.groups.emplace_back();
     group.lanes = kAllLanes;
     group.others = launch.start;
-    group.proxied = launch.start;
+    group.proxied = {launch.start, launch.start};
     group.own.cta = clocks.agent;
   }
 }
@@ -203,7 +203,9 @@ void Checker::GridWaited(const Path& path) {
   WarpClocks& warp = Of(path);
   Separate(warp, path.mask);
   for (Group& group : warp.groups) {
-    if ((group.lanes & path.mask) != 0) Learn(cta, group, {Scope::kSys, {}, primary, {}, primary});
+    if ((group.lanes & path.mask) != 0) {
+      Learn(cta, group, {Scope::kSys, {}, primary, {}, {primary, primary}});
+    }
   }
 }
 
@@ -223,7 +225,7 @@ void Checker::MbarrierArrives(const Path& path, int lane, Cta& target, std::uint
 // The copy's bytes are known to whoever sees the phase end, and nothing else is.
 void Checker::MbarrierCompletes(Cta& target, std::uint32_t offset, const ClockRef& copy) {
   Merge(target.clocks->mbarriers[offset].arriving,
-        {Scope::kCluster, target.clocks->position, copy, nullptr, nullptr});
+        {Scope::kCluster, target.clocks->position, copy, nullptr, {}});
 }
 
 void Checker::MbarrierEnds(Cta& target, std::uint32_t offset) {
@@ -266,15 +268,14 @@ void Checker::CopyTouches(const Path& path, int lane, const Completion& by, Obje
   Group passed = group;  // what a fence has made known to the asynchronous proxy
   if (bulk && !write) {
     passed.own = {cta.agent, 0, {}};
-    if (group.proxied != nullptr) {
-      if (const Known* own = group.proxied->Of(cta.agent)) passed.own = *own;
-    }
-    for (const Beyond& beyond : group.own.beyond) {  // other copies need no fence
-      if (beyond.warp >= kFirstCopyWarp) passed.own.Add(beyond.warp, beyond.lanes, beyond.tick);
+    const ClockRef& proxied =
+        object.kind == Object::Kind::kShared ? group.proxied.shared : group.proxied.global;
+    if (proxied != nullptr) {
+      if (const Known* own = proxied->Of(cta.agent)) passed.own = *own;
     }
     auto chains = std::make_shared<Clock>();
     if (group.others != nullptr) chains->chains = group.others->chains;
-    passed.others = Join(chains, group.proxied, places_);
+    passed.others = Join(chains, proxied, places_);
   }
   Shadow& shadow = ShadowOf(object);
   for (std::uint64_t at = offset; at < offset + size;) {
@@ -298,13 +299,14 @@ void Checker::CopyTouches(const Path& path, int lane, const Completion& by, Obje
     Check(line, entry, group, cta, object, at / kLineBytes);
     if (bulk && !write) {
       line.ForWrites([&](const Entry& e) {
+        if (e.warp >= kBulkReads) return;  // by way of the same proxy
         if (!e.Overlaps(entry) || Unordered(e, entry, group, cta) != 0) return;
         const std::uint32_t lanes = Unordered(e, entry, passed, cta);
         if (lanes != 0) ReportRace(e, entry, lanes, &cta, object, at / kLineBytes, true);
       });
     }
     if (write) {
-      line.AddWrite(entry);
+      line.AddWrite(entry, [&](const Entry& old) { return Stays(old, entry, group, cta); });
       if (line.history != nullptr) line.history->Erase(entry.first, entry.end());
     } else {
       line.AddRead(entry, [&](const Entry& old) { return Unordered(old, entry, group, cta) == 0; });

@@ -36,22 +36,6 @@ std::uint32_t Entry::Common(const Entry& other, std::uint32_t* others, bool* cro
   return mine;
 }
 
-void Line::AddWrite(const Entry& entry) {
-  if (more != nullptr) {
-    std::erase_if(more->writes, [&](const Entry& old) { return entry.Covers(old); });
-    std::erase_if(more->reads, [&](const Entry& old) { return entry.Covers(old); });
-    if (more->writes.empty() && more->reads.empty()) more = nullptr;
-  }
-  if (read.agent != 0 && entry.Covers(read)) read = {};
-  if (write.agent == 0 || entry.Covers(write)) {
-    write = entry;
-    return;
-  }
-  std::vector<Entry>& writes = Extra().writes;
-  if (writes.size() >= kMaxWrites) writes.erase(writes.begin());
-  writes.push_back(entry);
-}
-
 void Shadow::Forget(std::uint64_t offset, std::uint64_t size) {
   if (size == 0) return;
   for (std::uint64_t line = offset / kLineBytes; line <= (offset + size - 1) / kLineBytes; ++line) {

@@ -1,12 +1,15 @@
 // What is remembered of the accesses to an object: per line of 128 bytes the last write and the
 // reads since, one entry per warp access, more where accesses do not fit onto each other.
 //
-// An older entry that a newer write has only partly replaced is kept: whoever is ordered after the
-// newer one is ordered after the older one as well, or these two were a race of their own. Entries
-// that a newer write covers are dropped; so is a read that a later read of the same bytes covers
-// and knows of. Lists are bounded: the oldest go first.
+// An older entry that a newer write has only partly replaced is kept. One that a weak write covers
+// is dropped: whoever is ordered after the newer one is ordered after the older one as well, or
+// these two were a race of their own. A strong write covers less: others may be morally strong to
+// it and not to an older weak access, or wait for it and not for an older strong write that it is
+// not ordered after. A read is dropped that a later read of the same bytes covers and knows of.
+// Lists are bounded: the oldest go first.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -58,7 +61,7 @@ struct Entry {
 static_assert(sizeof(Entry) == 20);
 
 struct Line {
-  static constexpr std::size_t kMaxWrites = 40, kMaxReads = 64;
+  static constexpr std::size_t kMaxWrites = 40, kMaxStrong = 12, kMaxReads = 64;
   struct More {
     std::vector<Entry> writes, reads;
   };
@@ -79,7 +82,9 @@ struct Line {
     if (more != nullptr)
       for (const Entry& entry : more->reads) f(entry);
   }
-  void AddWrite(const Entry& entry);
+  // `stays(e)`: what the write covers is needed all the same.
+  template <class F>
+  void AddWrite(const Entry& entry, F stays);
   // `known(e)`: the reader is ordered after that read.
   template <class F>
   void AddRead(const Entry& entry, F known);
@@ -107,6 +112,29 @@ void Line::AddRead(const Entry& entry, F known) {
   }
   if (reads.size() >= kMaxReads) reads.erase(reads.begin(), reads.begin() + kMaxReads / 4);
   reads.push_back(entry);
+}
+
+template <class F>
+void Line::AddWrite(const Entry& entry, F stays) {
+  const auto covered = [&](const Entry& old) { return entry.Covers(old) && !stays(old); };
+  if (more != nullptr) {
+    std::erase_if(more->writes, covered);
+    std::erase_if(more->reads, covered);
+    if (more->writes.empty() && more->reads.empty()) more = nullptr;
+  }
+  if (read.agent != 0 && covered(read)) read = {};
+  if (write.agent == 0 || covered(write)) {
+    write = entry;
+    return;
+  }
+  std::vector<Entry>& writes = Extra().writes;
+  if (entry.strong() && writes.size() >= kMaxStrong) {  // a counter that everybody adds to
+    const auto oldest =
+        std::find_if(writes.begin(), writes.end(), [](const Entry& old) { return old.strong(); });
+    if (oldest != writes.end()) writes.erase(oldest);
+  }
+  if (writes.size() >= kMaxWrites) writes.erase(writes.begin());
+  writes.push_back(entry);
 }
 
 class Shadow {

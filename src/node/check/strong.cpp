@@ -333,7 +333,7 @@ void Checker::ObserveHost(CtaClocks& cta, const Path& path, int lane, const Memo
   write.scope = Scope::kSys;
   write.element = op.bytes;
   write.by.agent = cta.agent;  // no hint
-  write.message.push_back({Scope::kSys, Position{}, host->second, nullptr, nullptr});
+  write.message.push_back({Scope::kSys, Position{}, host->second, nullptr, {}});
   Observe(cta, path, lane, op, write, object, ~std::uint64_t{0});
 }
 
@@ -435,7 +435,11 @@ void Checker::Fence(const Path& path, const MemoryOp& op, std::uint32_t mask) {
     Separate(warp, mask);
     for (Group& group : warp.groups) {
       if ((group.lanes & mask) == 0) continue;
-      group.proxied = Join(group.proxied, Full(group, number, group.lanes, cta.tick), places_);
+      const ClockRef all = Full(group, number, group.lanes, cta.tick);
+      const bool global = op.space == ptx::Space::kNone || op.space == ptx::Space::kGlobal;
+      const bool shared = op.space == ptx::Space::kNone || op.space == ptx::Space::kShared;
+      const Proxied passed{global ? all : nullptr, shared ? all : nullptr};
+      group.proxied = Join(group.proxied, passed, places_);
     }
     ++cta.tick;
     return;
