@@ -199,10 +199,11 @@ bool Checker::Observed(const Line& line, const Entry& e, const Entry& a, const G
 }
 
 // Whether the write `a`, which covers `e`, leaves somebody who may be in a race with `e` alone.
+// What an RMW has read it hands on: whoever is ordered after it is ordered after that, too.
 bool Checker::Stays(const Entry& e, const Entry& a, const Group& group,
                     const CtaClocks& cta) const {
   if (!a.strong()) return false;
-  if (Unordered(e, a, group, cta) != 0) return e.strong() && e.write();
+  if (Unordered(e, a, group, cta) != 0) return e.strong() && e.write() && !a.atomic();
   return e.scope() < a.scope() || !MorallyStrong(e, a);
 }
 

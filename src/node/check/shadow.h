@@ -4,7 +4,7 @@
 // An older entry that a newer write has only partly replaced is kept. One that a weak write covers
 // is dropped: whoever is ordered after the newer one is ordered after the older one as well, or
 // these two were a race of their own. A strong write covers less: others may be morally strong to
-// it and not to an older weak access, or wait for it and not for an older strong write that it is
+// it and not to an older weak access, or wait for it and not for an older strong store that it is
 // not ordered after. A read is dropped that a later read of the same bytes covers and knows of.
 // Lists are bounded: the oldest go first.
 #pragma once
@@ -37,6 +37,7 @@ struct Entry {
   static constexpr int kScopeShift = 3, kElementShift = 5;  // log2 of an element's bytes
   bool strong() const { return (kind & kStrong) != 0; }
   bool write() const { return (kind & kWrite) != 0; }
+  bool atomic() const { return (kind & kAtomic) != 0; }
   Scope scope() const { return static_cast<Scope>(kind >> kScopeShift & 3); }
   std::uint32_t element() const { return 1u << (kind >> kElementShift); }
   std::uint32_t end() const { return first + std::uint32_t{stride} * (count - 1u) + width; }
@@ -128,7 +129,7 @@ void Line::AddWrite(const Entry& entry, F stays) {
     return;
   }
   std::vector<Entry>& writes = Extra().writes;
-  if (entry.strong() && writes.size() >= kMaxStrong) {  // a counter that everybody adds to
+  if (entry.strong() && writes.size() >= kMaxStrong) {  // a flag that everybody stores
     const auto oldest =
         std::find_if(writes.begin(), writes.end(), [](const Entry& old) { return old.strong(); });
     if (oldest != writes.end()) writes.erase(oldest);
