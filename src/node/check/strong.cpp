@@ -222,9 +222,8 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
   WarpClocks& warp = Of(path);
   ++accesses;
   bytes += static_cast<std::uint64_t>(std::popcount(access.lanes)) * access.bytes;
-  RememberStrong(*this, cta, warp, access);
   Object& object = *access.object;
-  Shadow& shadow = *object.shadow;
+  Shadow& shadow = ShadowOf(object);
   const auto own_warp = static_cast<std::uint16_t>(path.warp->id);
   bool chosen = false;
   std::uint32_t left = access.lanes;
@@ -320,6 +319,8 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       Observe(cta, path, l, *access.op, write, object, access.offset[l]);
     });
   }
+  // Behind what it has acquired: that is ordered before the load itself.
+  RememberStrong(*this, cta, warp, access);
   return chosen;
 }
 
@@ -343,14 +344,14 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
   WarpClocks& warp = Of(path);
   ++accesses;
   bytes += static_cast<std::uint64_t>(std::popcount(access.lanes)) * access.bytes;
-  RememberStrong(*this, cta, warp, access);
   Object& object = *access.object;
+  Shadow& shadow = ShadowOf(object);
   const MemoryOp& op = *access.op;
   const bool atomic = op.what == MemoryOp::What::kAtomic || op.what == MemoryOp::What::kReduce;
   ++writes_;
   bool says = Releases(op);
   ForLanes(access.lanes, [&](int l) {
-    Line& line = object.shadow->At(access.offset[l] / kLineBytes);
+    Line& line = shadow.At(access.offset[l] / kLineBytes);
     if (line.history == nullptr) line.history = std::make_unique<class History>();
     class History& history = *line.history;
     const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
@@ -412,6 +413,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     write.own = std::move(own);
     if (settled) write.visible = world_.now;
   });
+  RememberStrong(*this, cta, warp, access);
   if (says) ++cta.tick;
 }
 
