@@ -73,7 +73,8 @@ void Checker::HostAccess(ProcessId process, Object& object, std::uint64_t offset
   made.from = positions_[speaker.op.agent];
   made.visible = world_.now;
   const ClockRef said = Releases(order) ? knows : speaker.fenced;
-  if (said != nullptr) made.message.push_back({Scope::kSys, made.from, said, nullptr, said});
+  if (said != nullptr)
+    made.message.push_back({Scope::kSys, made.from, said, nullptr, {said, said}});
   speaker.op.agent = 0;
 }
 
