@@ -39,6 +39,7 @@ enum Mode {
   kTalkAlone,
   kTalkToNobody,
   kTalkTold,
+  kRelaxed,
 };
 enum Tensor { kIn, kOut, kScratch, kBox, kTold };
 constexpr std::size_t kToldBytes = 404;
@@ -168,6 +169,54 @@ TEST(JudgedRun, ABurstOfKilledRanksIsRightAndTheSameEveryTime) {
     EXPECT_EQ(replies[i].opened_ps, replies[i + 2].opened_ps);
     EXPECT_EQ(replies[i].closed_ps, replies[i + 2].closed_ps);
     EXPECT_EQ(replies[i].thread_instructions, replies[i + 2].thread_instructions);
+  }
+}
+
+TEST(JudgedRun, WhatIsFoundComesWithItsWindow) {
+  const std::vector<std::string> checked = {"--observer", "check"};
+  for (const Mode mode : {kGood, kRelaxed}) {
+    Session session(kWorld, checked);
+    Prepare(session, PlanOf(mode));
+    ASSERT_EQ(session.News().what, What::kReady);
+    session.KillRanks();
+    wire::JudgeRun run = RunOf(session, 4);
+    const auto plain = session.Call(run);
+    ASSERT_TRUE(plain.has_value());
+    EXPECT_TRUE(plain->findings.empty()) << "nothing was to be looked for";
+    run.check = true;
+    for (const std::uint64_t schedule : {0, 0, 1, 2}) {
+      run.schedule = schedule;
+      const auto reply = session.Call(run);
+      ASSERT_TRUE(reply.has_value());
+      ASSERT_EQ(reply->end, End::kDone) << reply->text;
+      if (mode == kGood || schedule == 0) ExpectSums(session, 4);
+      if (schedule == 0) {
+        EXPECT_EQ(reply->closed_ps, plain->closed_ps) << "looking takes no time";
+      }
+      if (mode == kGood) {
+        EXPECT_TRUE(reply->findings.empty()) << reply->findings[0].text;
+        continue;
+      }
+      ASSERT_FALSE(reply->findings.empty());
+      const wire::JudgeFinding& finding = reply->findings[0];
+      EXPECT_EQ(finding.kind, 0) << "a race";
+      EXPECT_EQ(finding.schedule, schedule);
+      ASSERT_EQ(finding.accesses.size(), 2u);
+      for (const wire::JudgeAccess& access : finding.accesses) {
+        EXPECT_TRUE(access.file.ends_with("candidate.cu")) << access.file;
+        EXPECT_GT(access.line, 0);
+        EXPECT_GE(access.time_ps, 0);
+        EXPECT_LE(access.time_ps,
+                  *std::max_element(reply->closed_ps.begin(), reply->closed_ps.end()));
+      }
+      EXPECT_NE(finding.accesses[0].rank, finding.accesses[1].rank);
+      EXPECT_FALSE(finding.missing.empty());
+      EXPECT_NE(finding.advice.find("release"), std::string::npos) << finding.advice;
+    }
+    run.check = false;
+    std::int32_t status = 0;
+    session.Call(run, &status);
+    EXPECT_NE(status, 0) << "a schedule without a checker";
   }
 }
 

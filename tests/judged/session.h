@@ -30,7 +30,8 @@ class Session {
  public:
   static constexpr std::size_t kFile = 1 << 20;
 
-  explicit Session(int world) : world_(world) {
+  // `options`: more of the node's.
+  explicit Session(int world, const std::vector<std::string>& options = {}) : world_(world) {
     std::string pattern =
         (std::filesystem::temp_directory_path() / "allranks-judged-XXXXXX").string();
     EXPECT_NE(mkdtemp(pattern.data()), nullptr);
@@ -43,6 +44,7 @@ class Session {
         "allranks-node", "node",
         "--profile",     ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml",
         "--devices",     std::to_string(world)};
+    arguments.insert(arguments.end(), options.begin(), options.end());
     std::vector<wire::Fd> listening;
     for (int r = 0; r < world; ++r) {
       listening.emplace_back(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
