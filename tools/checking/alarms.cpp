@@ -73,9 +73,10 @@ Told JudgeOne(const Item& item, const fs::path& folder, int seeds) {
 }
 
 std::vector<std::string> ExecCommand(const Item& item, int seed, const fs::path& findings) {
-  std::vector<std::string> command = {
-      ALLRANKS_COMMAND,     "exec",       "--check",        "--schedule",
-      std::to_string(seed), "--findings", findings.string()};
+  std::vector<std::string> command = {"env"};
+  command.insert(command.end(), item.environment.begin(), item.environment.end());
+  command.insert(command.end(), {ALLRANKS_COMMAND, "exec", "--check", "--schedule",
+                                 std::to_string(seed), "--findings", findings.string()});
   command.insert(command.end(), item.command.begin(), item.command.end());
   return command;
 }

@@ -104,6 +104,8 @@ std::vector<Item> Programs(const fs::path& scratch) {
     item.name = test["name"].get<std::string>();
     item.source = SourceOf(item.name);
     item.command.assign(words.begin() + 2, words.end());
+    for (const auto& property : test["properties"])
+      if (property["name"] == "ENVIRONMENT") property["value"].get_to(item.environment);
     ReadHeader(&item);
     items.push_back(std::move(item));
   }

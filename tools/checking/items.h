@@ -13,8 +13,9 @@ struct Item {
   std::string name;
   std::filesystem::path problem, source;
   std::vector<std::string> command;  // options of `exec`, --, program, arguments
-  std::set<std::string> finds;       // kinds of findings that the program brings about on purpose
-  std::string skipped;               // why it is not run
+  std::vector<std::string> environment;
+  std::set<std::string> finds;  // kinds of findings that the program brings about on purpose
+  std::string skipped;          // why it is not run
 };
 
 // References, baselines and alternates.
