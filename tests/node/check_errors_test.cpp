@@ -9,6 +9,7 @@
 
 #include "node/checking.h"
 #include "node/finding.h"
+#include "node/virtual_memory.h"
 #include "ptx_machine.h"
 
 namespace allranks::node {
@@ -275,6 +276,30 @@ TEST_F(CheckErrorsTest, NoPeerAccess) {
   ASSERT_EQ(machine_->DisablePeer(process_, 0, 1), Status::kSuccess);
   RunAt<std::uint32_t>(body, out, 1, {});
   ExpectOne(Take(), Kind::kNotMapped, 1, "without peer access");
+}
+
+TEST_F(CheckErrorsTest, MappingsByHandles) {
+  constexpr std::uint64_t kGranule = std::uint64_t{2} << 20;
+  VirtualMemory& vmm = machine_->virtual_memory();
+  Address out = 0;
+  HandleId memory = 0;
+  ASSERT_EQ(machine_->Allocate(process_, 0, 1024, &out), Status::kSuccess);
+  ASSERT_EQ(vmm.Reserve(process_, 2 * kGranule, 0, 0, &input_), Status::kSuccess);
+  ASSERT_EQ(vmm.Create(process_, 0, kGranule, 0, &memory), Status::kSuccess);
+  ASSERT_EQ(vmm.Map(process_, input_, kGranule, 0, memory), Status::kSuccess);
+  ASSERT_EQ(vmm.SetAccess(process_, input_, kGranule, 0, AccessRight::kReadWrite),
+            Status::kSuccess);
+  const std::string body = "ld.global.u32 %r1, [%in];\nst.global.u32 [%out], %r1;\n";
+  RunAt<std::uint32_t>(body, out, 1, {});
+  ExpectOne(Take(), Kind::kUninitialised, 1, "nobody has written");
+  // The other half of the reservation has no memory.
+  RunAt<std::uint32_t>("st.global.u32 [%in+2097160], 1;\n", out, 1, {});
+  ExpectOne(Take(), Kind::kNotMapped, 1, "8 bytes after");
+  machine_->ResetDevice(process_, 0);
+  ASSERT_EQ(machine_->Allocate(process_, 0, 1024, &out), Status::kSuccess);
+  ASSERT_EQ(vmm.Unmap(process_, input_, kGranule), Status::kSuccess);
+  RunAt<std::uint32_t>(body, out, 1, {});
+  ExpectOne(Take(), Kind::kNotMapped, 1, "which was unmapped at");
 }
 
 TEST_F(CheckErrorsTest, LeaksOfAProcessThatEnds) {
