@@ -1,6 +1,6 @@
 // How fast the node executes, in one run: arithmetic on registers on one device, and float4
 // streaming add (c = a + b) on one and on eight devices beside the same loop compiled natively.
-// Clock and bounds checks on, observer off unless the name says so.
+// Clock and bounds checks on, checker off unless the name says so.
 //
 //   build/release/bench/bench_speed
 //
@@ -62,12 +62,12 @@ std::string ReadFile(const std::string& path) {
 // One kernel on each of some devices.
 class Bench {
  public:
-  Bench(int devices, const std::string& observer) {
+  Bench(int devices, bool check) {
     auto profile = LoadProfile(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml");
     CHECK(profile.has_value());
     MachineOptions options;
     options.devices = devices;
-    options.observer = observer;
+    options.check = check;
     auto machine = Machine::Create(*profile, options);
     CHECK(machine.has_value());
     machine_ = std::move(*machine);
@@ -134,7 +134,7 @@ class Bench {
 
 void BM_Arithmetic(benchmark::State& state) {
   constexpr std::uint32_t kCtas = 264;
-  Bench bench(1, "none");
+  Bench bench(1, false);
   bench.Add(0, "/bench/arithmetic.ptx", "arithmetic", kCtas);
   bench.SetMemory(0, 0, kCtas * 256 * sizeof(float));
   bench.Set(1, 64);
@@ -143,10 +143,10 @@ void BM_Arithmetic(benchmark::State& state) {
   bench.Measure(state);
 }
 
-void BM_Streaming(benchmark::State& state, const std::string& observer) {
+void BM_Streaming(benchmark::State& state, bool check) {
   const int devices = static_cast<int>(state.range(0));
   const int n = static_cast<int>(state.range(1)) / devices;
-  Bench bench(devices, observer);
+  Bench bench(devices, check);
   for (int d = 0; d < devices; ++d) {
     bench.Add(d, "/tests/node/kernels/basics.ptx", "add4",
               static_cast<std::uint32_t>((n + 255) / 256));
@@ -159,12 +159,12 @@ void BM_Streaming(benchmark::State& state, const std::string& observer) {
 }
 
 BENCHMARK(BM_Arithmetic)->Unit(benchmark::kMillisecond)->MinTime(1.0);
-BENCHMARK_CAPTURE(BM_Streaming, observer_off, "none")
+BENCHMARK_CAPTURE(BM_Streaming, checker_off, false)
     ->Args({1, 1 << 20})
     ->Args({8, 1 << 20})
     ->Unit(benchmark::kMillisecond)
     ->MinTime(1.0);
-BENCHMARK_CAPTURE(BM_Streaming, observer_count, "count")
+BENCHMARK_CAPTURE(BM_Streaming, checker_on, true)
     ->Args({8, 1 << 20})
     ->Unit(benchmark::kMillisecond)
     ->MinTime(0.5);

@@ -238,11 +238,11 @@ Result<void> Supervisor::StartNode(const std::string& profile, const std::string
       "--folder",         folder,
       "--profile",        profile,
       "--devices",        std::to_string(options_.devices),
-      "--observer",       options_.check ? "check" : options_.observer,
       "--seed",           std::to_string(options_.schedule),
       "--patience-ms",    std::to_string(static_cast<std::int64_t>(options_.patience_s * 1e3)),
       "--ranks-per-host", std::to_string(options_.ranks_per_host),
       "--trace-fd",       std::to_string(trace_.get())};
+  if (options_.check) arguments.push_back("--check");
   for (const std::string& fault : options_.faults) {
     arguments.push_back("--fault");
     arguments.push_back(fault);

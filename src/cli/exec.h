@@ -16,7 +16,6 @@ struct ExecOptions {
   std::string stats_json;
   std::vector<std::string> faults;  // node::ParseFault
   std::string trace;                // a file
-  std::string observer = "none";
   bool check = false;
   std::uint64_t schedule = 0;  // node::Checking::SetSchedule
   std::string findings;        // a file

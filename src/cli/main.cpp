@@ -78,7 +78,7 @@ Tracks with a number in parentheses hold what overlaps. At most a million slices
 
 The JSON of --stats-json has the members
   version, profile, deterministic, nondeterministic_because[], virtual_ns, processes,
-  thread_instructions, warp_instructions, copies{count, bytes}, observer{accesses, bytes},
+  thread_instructions, warp_instructions, copies{count, bytes}, checked{accesses, bytes},
   kernels[]: name, device, rank, grid[3], block[3], start_ns, end_ns (null: did not end),
              warp_instructions, thread_instructions, bytes_read, bytes_written, remote_bytes
   links[]:   that carried something: name, kind, gbs (what one direction can carry),
@@ -209,9 +209,6 @@ struct Commands {
                      "Wall time for which a silent thread may hold up others")
         ->option_text("SECONDS [3]")
         ->check(CLI::Range(0.01, 1e6));
-    exec->add_option("--observer", exec_options.observer)
-        ->check(CLI::IsMember({"none", "count", "stale", "check"}))
-        ->group("");
 
     ptx = app.add_subcommand("ptx", "Show what the node makes of PTX");
     ptx->footer(kPtxHelp);
@@ -255,7 +252,7 @@ struct Commands {
     node->add_option("--folder", node_options.folder);
     node->add_option("--profile", node_options.profile)->required();
     node->add_option("--devices", node_options.machine.devices);
-    node->add_option("--observer", node_options.machine.observer);
+    node->add_flag("--check", node_options.machine.check);
     node->add_option("--seed", node_options.machine.seed);
     node->add_option("--patience-ms", node_options.patience_ms);
     node->add_option("--trace-fd", node_options.trace_fd);

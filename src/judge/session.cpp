@@ -139,7 +139,7 @@ Status Session::StartNode(const SessionOptions& options, const wire::JudgePlan& 
     spec.command.insert(spec.command.end(), {"--judge-listen", std::to_string(listening.get())});
     spec.descriptors.push_back(listening.get());
   }
-  if (options.check) spec.command.insert(spec.command.end(), {"--observer", "check"});
+  if (options.check) spec.command.push_back("--check");
   traced_ = options.trace_fd >= 0;
   if (traced_) {
     spec.command.insert(spec.command.end(), {"--trace-fd", std::to_string(options.trace_fd)});

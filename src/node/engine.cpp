@@ -5,13 +5,13 @@
 #include <bit>
 #include <cstring>
 
+#include "node/access.h"
 #include "node/cluster.h"
 #include "node/engine_global.h"
 #include "node/engine_matrix.h"
 #include "node/engine_memory.h"
 #include "node/engine_special.h"
 #include "node/flow.h"
-#include "node/observer.h"
 #include "node/wait.h"
 
 namespace allranks::node {
@@ -23,8 +23,8 @@ constexpr std::uint32_t kPatience = 1024;
 
 }  // namespace
 
-template <class Observer>
-void EngineT<Observer>::Settle() {
+template <bool kChecked>
+void EngineT<kChecked>::Settle() {
   if (issued_ == 0) return;
   Sm& sm = device_->sms[static_cast<std::size_t>(cta_->sm)];
   const Time served = sm.issue.Take(settled_, issued_);
@@ -40,8 +40,8 @@ void EngineT<Observer>::Settle() {
   settled_ = path_->clock;
 }
 
-template <class Observer>
-void EngineT<Observer>::Run(Path& path, Time turn) {
+template <bool kChecked>
+void EngineT<kChecked>::Run(Path& path, Time turn) {
   path_ = &path;
   warp_ = path.warp;
   cta_ = warp_->cta;
@@ -188,7 +188,6 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
         }
         if (mask != path.mask) SkipLanes(path.mask & ~mask);
         world_.RecordChange(path);
-        if constexpr (Observer::kActive) observer_.OnBarrier(path);
         Settle();
         world_.ArriveAtBarrier(path, code_->barriers[op.aux]);
         return;
@@ -278,8 +277,8 @@ void EngineT<Observer>::Run(Path& path, Time turn) {
 }
 
 // Nothing in a run can block, branch or be noticed by others.
-template <class Observer>
-void EngineT<Observer>::ExecuteRun(const Op* op, const Lanes& lanes) {
+template <bool kChecked>
+void EngineT<kChecked>::ExecuteRun(const Op* op, const Lanes& lanes) {
   Path& path = *path_;
   const Op* const end = op + op->run;
   const std::uint32_t mask = path.mask;
@@ -309,8 +308,8 @@ void EngineT<Observer>::ExecuteRun(const Op* op, const Lanes& lanes) {
   lanes_issued_ += width * count;
 }
 
-template <class Observer>
-typename EngineT<Observer>::Next EngineT<Observer>::Branch(const Op& op, std::uint32_t taken) {
+template <bool kChecked>
+typename EngineT<kChecked>::Next EngineT<kChecked>::Branch(const Op& op, std::uint32_t taken) {
   const BranchOp& branch = code_->branches[op.aux];
   Path& path = *path_;
   if (!path.spins.empty()) world_.RecordBranch(path, taken != 0);
@@ -344,8 +343,8 @@ typename EngineT<Observer>::Next EngineT<Observer>::Branch(const Op& op, std::ui
   return Next::kGo;
 }
 
-template <class Observer>
-typename EngineT<Observer>::Next EngineT<Observer>::BranchIndexed(const Op& op,
+template <bool kChecked>
+typename EngineT<kChecked>::Next EngineT<kChecked>::BranchIndexed(const Op& op,
                                                                   std::uint32_t taken) {
   const BranchTable& table = code_->tables[op.aux];
   Path& path = *path_;
@@ -383,8 +382,8 @@ typename EngineT<Observer>::Next EngineT<Observer>::BranchIndexed(const Op& op,
   return Next::kGo;
 }
 
-template <class Observer>
-typename EngineT<Observer>::Next EngineT<Observer>::Call(const Op& op, std::uint32_t mask) {
+template <bool kChecked>
+typename EngineT<kChecked>::Next EngineT<kChecked>::Call(const Op& op, std::uint32_t mask) {
   const CallOp& call = code_->calls[op.aux];
   Path& path = *path_;
   if (!path.spins.empty()) world_.RecordChange(path);
@@ -420,11 +419,10 @@ typename EngineT<Observer>::Next EngineT<Observer>::Call(const Op& op, std::uint
   return Next::kGo;
 }
 
-template <class Observer>
-typename EngineT<Observer>::Next EngineT<Observer>::Fence(const Op& op, std::uint32_t mask) {
+template <bool kChecked>
+typename EngineT<kChecked>::Next EngineT<kChecked>::Fence(const Op& op, std::uint32_t mask) {
   const MemoryOp& m = code_->memory[op.aux];
-  if constexpr (Observer::kActive) observer_.OnFence(*path_, m);
-  if constexpr (Observer::kChecks) world_.checker->Fence(*path_, m, mask);
+  if constexpr (kChecked) world_.checker->Fence(*path_, m, mask);
   (void)mask;
   const Costs& costs = world_.costs;
   // Between proxies nothing leaves the SM's sight; an acquire has nothing of its own to wait for.
@@ -437,12 +435,9 @@ typename EngineT<Observer>::Next EngineT<Observer>::Fence(const Op& op, std::uin
   return Next::kGo;
 }
 
-std::unique_ptr<Engine> MakeEngine(World& world, const std::string& observer) {
-  if (observer == "count") return std::make_unique<EngineT<CountingObserver>>(world);
-  if (observer == "check") return std::make_unique<EngineT<CheckObserver>>(world);
-  if (observer == "stale") return std::make_unique<EngineT<StaleObserver>>(world);
-  if (observer == "none" || observer.empty()) return std::make_unique<EngineT<NoObserver>>(world);
-  return nullptr;
+std::unique_ptr<Engine> MakeEngine(World& world, bool checked) {
+  if (checked) return std::make_unique<EngineT<true>>(world);
+  return std::make_unique<EngineT<false>>(world);
 }
 
 }  // namespace allranks::node

@@ -1,5 +1,5 @@
-// The engine's state: executes one path at a time. Template over the observer, so that an absent
-// one costs nothing. engine.cpp has the loop and control flow, engine_memory.h the accesses,
+// The engine's state: executes one path at a time. A template, so that an absent checker costs
+// nothing. engine.cpp has the loop and control flow, engine_memory.h the accesses,
 // engine_global.h what is special of global memory, engine_matrix.h the matrix instructions.
 //
 // Order. A path runs ahead of the queue for at most a quantum, but only with what race-free
@@ -12,33 +12,23 @@
 #include <bit>
 #include <cstdint>
 
+#include "node/access.h"
 #include "node/code.h"
 #include "node/lanes.h"
 #include "node/matrix.h"
 #include "node/memory.h"
-#include "node/observer.h"
 #include "node/world.h"
 
 namespace allranks::node {
 
 inline constexpr std::uint32_t kNoJoin = 0xfffffffeu;
 
-template <class Observer>
+template <bool kChecked>
 class EngineT final : public Engine {
  public:
   explicit EngineT(World& world) : world_(world) {}
 
   void Run(Path& path, Time turn) override;
-  void OnKernel(const Launch& launch, bool begins) override {
-    if constexpr (Observer::kActive) observer_.OnKernel(launch, begins);
-  }
-  void Report(Stats* stats) const override {
-    if constexpr (Observer::kActive) {
-      stats->observed_accesses = observer_.accesses;
-      stats->observed_bytes = observer_.bytes;
-    }
-    if constexpr (Observer::kChooses) stats->chosen_loads = observer_.chosen;
-  }
 
  private:
   // What to do after an instruction.
@@ -157,7 +147,6 @@ class EngineT final : public Engine {
   Next Async(const Op& op, std::uint32_t mask);
 
   World& world_;
-  Observer observer_;
   // The path being run.
   Path* path_ = nullptr;
   Warp* warp_ = nullptr;
@@ -177,7 +166,6 @@ class EngineT final : public Engine {
   bool stalled_ = false;  // this turn has waited for a value already
   bool changed_ = false;  // an access changed memory
   bool dense_ = false;    // it was by all lanes, one behind the other
-  bool chosen_ = false;   // the observer has replaced a value of it
   // Mappings of the last global accesses.
   struct Cached {
     ProcessId process = 0;

@@ -7,13 +7,13 @@
 #include <bit>
 #include <cstring>
 
+#include "node/access.h"
 #include "node/atomic_ops.h"
 #include "node/dense.h"
 #include "node/engine.h"
 #include "node/engine_memory.h"
 #include "node/lanes.h"
 #include "node/memory_ops.h"
-#include "node/observer.h"
 #include "node/world.h"
 
 namespace allranks::node {
@@ -26,8 +26,8 @@ inline std::uint32_t Colliding(std::uint32_t lanes, const std::uint64_t* offset)
   return same ? static_cast<std::uint32_t>(std::popcount(lanes)) : 1;
 }
 
-template <class Observer>
-const Mapping* EngineT<Observer>::FindMapping(std::uint64_t address) {
+template <bool kChecked>
+const Mapping* EngineT<kChecked>::FindMapping(std::uint64_t address) {
   const AddressTable& table = world_.ProcessOf(launch_->process).table;
   for (const Cached& cached : cache_) {
     if (cached.process == launch_->process && cached.device == device_ &&
@@ -43,8 +43,8 @@ const Mapping* EngineT<Observer>::FindMapping(std::uint64_t address) {
   return mapping;
 }
 
-template <class Observer>
-bool EngineT<Observer>::DenseAccess(const MemoryOp& m) {
+template <bool kChecked>
+bool EngineT<kChecked>::DenseAccess(const MemoryOp& m) {
   const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
   const auto* base = reinterpret_cast<const std::uint64_t*>(Source(m.address));
   const std::uint64_t address = base[0] + static_cast<std::uint64_t>(m.offset);
@@ -66,13 +66,7 @@ bool EngineT<Observer>::DenseAccess(const MemoryOp& m) {
            : StoreDense(m.data, m.register_bytes, m.count, registers_, constants_,
                         object.data + offset);
   if (!moved) return false;
-  if constexpr (Observer::kActive) {
-    std::uint64_t offsets[kLanes];
-    for (std::uint64_t l = 0; l < kLanes; ++l) offsets[l] = offset + l * bytes;
-    observer_.OnAccess(Access{path_, &m, &object, kAllLanes, offsets,
-                              static_cast<std::uint32_t>(bytes), true, path_->clock});
-  }
-  if constexpr (Observer::kChecks) {
+  if constexpr (kChecked) {
     std::uint64_t offsets[kLanes];
     for (std::uint64_t l = 0; l < kLanes; ++l) offsets[l] = offset + l * bytes;
     const Access access{path_,     &m,          &object,
@@ -96,8 +90,8 @@ bool EngineT<Observer>::DenseAccess(const MemoryOp& m) {
   return true;
 }
 
-template <class Observer>
-bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
+template <bool kChecked>
+bool EngineT<kChecked>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
                                     const std::uint64_t* address) {
   Process& process = world_.ProcessOf(launch_->process);
   while (lanes != 0) {
@@ -156,8 +150,8 @@ bool EngineT<Observer>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
 
 // Lanes of a multicast mapping. Stores and reductions of any kind go to all replicas, as the switch
 // makes no difference; what a plain load would return is undefined.
-template <class Observer>
-bool EngineT<Observer>::MulticastLanes(const MemoryOp& m, std::uint32_t lanes,
+template <bool kChecked>
+bool EngineT<kChecked>::MulticastLanes(const MemoryOp& m, std::uint32_t lanes,
                                        const Mapping& mapping, const std::uint64_t* offset) {
   if (!m.multimem && m.what != MemoryOp::What::kStore && m.what != MemoryOp::What::kReduce) {
     world_.Fault(*path_, Status::kIllegalAddress,
@@ -188,8 +182,8 @@ bool EngineT<Observer>::MulticastLanes(const MemoryOp& m, std::uint32_t lanes,
 }
 
 // All replicas, one after the other; loads fold what they find.
-template <class Observer>
-bool EngineT<Observer>::ReplicaLanes(const MemoryOp& m, std::uint32_t lanes,
+template <bool kChecked>
+bool EngineT<kChecked>::ReplicaLanes(const MemoryOp& m, std::uint32_t lanes,
                                      const std::vector<Replica>& replicas,
                                      const std::uint64_t* offset) {
   std::byte sum[kLanes][kMaxKept];
@@ -227,8 +221,8 @@ bool EngineT<Observer>::ReplicaLanes(const MemoryOp& m, std::uint32_t lanes,
 }
 
 // Whole sectors and lines that the lanes reach.
-template <class Observer>
-Reach EngineT<Observer>::ReachOf(const MemoryOp& m, std::uint32_t here, const Object& object,
+template <bool kChecked>
+Reach EngineT<kChecked>::ReachOf(const MemoryOp& m, std::uint32_t here, const Object& object,
                                  const std::uint64_t* offset) {
   const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
   if (dense_) return world_.Touch(object, offset[0], kLanes * bytes);
@@ -249,8 +243,8 @@ Reach EngineT<Observer>::ReachOf(const MemoryOp& m, std::uint32_t here, const Ob
 }
 
 // Of stores: when the last replica has them.
-template <class Observer>
-Time EngineT<Observer>::ChargeReplicas(const MemoryOp& m, std::uint32_t here,
+template <bool kChecked>
+Time EngineT<kChecked>::ChargeReplicas(const MemoryOp& m, std::uint32_t here,
                                        const std::vector<Replica>& replicas,
                                        const std::uint64_t* offset) {
   const Reach reach = ReachOf(m, here, *replicas.front().object, offset);
@@ -275,8 +269,8 @@ Time EngineT<Observer>::ChargeReplicas(const MemoryOp& m, std::uint32_t here,
 }
 
 // Bytes of the object have changed; others can see it from `visible` on.
-template <class Observer>
-void EngineT<Observer>::TellWritten(const MemoryOp& m, std::uint32_t here, Object& object,
+template <bool kChecked>
+void EngineT<kChecked>::TellWritten(const MemoryOp& m, std::uint32_t here, Object& object,
                                     const std::uint64_t* offset, Time visible) {
   const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
   if (changed_) {
@@ -284,7 +278,7 @@ void EngineT<Observer>::TellWritten(const MemoryOp& m, std::uint32_t here, Objec
     world_.timer_wakes = 0;
   }
   if (m.Strong()) object.late.Close(visible);  // of what MemoryGroup has added
-  if constexpr (Observer::kChecks) {
+  if constexpr (kChecked) {
     if (m.Strong()) world_.checker->Close(object, here, offset, visible);
   }
   if (!changed_ || object.watches.empty()) return;
@@ -297,8 +291,8 @@ void EngineT<Observer>::TellWritten(const MemoryOp& m, std::uint32_t here, Objec
 }
 
 // Lanes whose bytes are all in one object: the access, what it costs, and who is told of it.
-template <class Observer>
-bool EngineT<Observer>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Object& object,
+template <bool kChecked>
+bool EngineT<kChecked>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Object& object,
                                     const std::uint64_t* offset) {
   const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
   if (!MemoryGroup(m, here, &object, object.data, object.size, offset)) return false;

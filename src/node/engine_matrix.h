@@ -2,7 +2,7 @@
 // arithmetic is in matrix.h. Included by engine.cpp; see engine.h.
 //
 // All are `.sync.aligned`: executed once for the warp, when all its lanes have come. Accesses go
-// the way of ordinary loads and stores (bounds, observers, time), except that their data registers
+// the way of ordinary loads and stores (bounds, checker, time), except that their data registers
 // are a few scratch slots, from which lanes then take what is theirs.
 #pragma once
 
@@ -16,8 +16,8 @@
 namespace allranks::node {
 
 // An access whose data registers are slots 0, 1, ... of `scratch`.
-template <class Observer>
-bool EngineT<Observer>::ScratchAccess(const MemoryOp& m, std::uint32_t mask, std::uint64_t* address,
+template <bool kChecked>
+bool EngineT<kChecked>::ScratchAccess(const MemoryOp& m, std::uint32_t mask, std::uint64_t* address,
                                       std::byte* scratch) {
   std::swap(registers_, scratch);
   const bool ok = Spaces(m, mask, address);
@@ -25,8 +25,8 @@ bool EngineT<Observer>::ScratchAccess(const MemoryOp& m, std::uint32_t mask, std
   return ok;
 }
 
-template <class Observer>
-typename EngineT<Observer>::Next EngineT<Observer>::Matrix(const Op& op) {
+template <bool kChecked>
+typename EngineT<kChecked>::Next EngineT<kChecked>::Matrix(const Op& op) {
   const MatrixOp& x = code_->matrices[op.aux];
   Path& path = *path_;
   if (path.mask != warp_->live) {
@@ -54,7 +54,6 @@ typename EngineT<Observer>::Next EngineT<Observer>::Matrix(const Op& op) {
   }
   value_ready_ = path.clock;
   changed_ = false;
-  chosen_ = false;
   bool ok = true;
   switch (x.what) {
     case MatrixOp::What::kMultiply:
@@ -90,8 +89,8 @@ typename EngineT<Observer>::Next EngineT<Observer>::Matrix(const Op& op) {
 }
 
 // ldmatrix, stmatrix: the first 8, 16 or 32 lanes have the addresses of rows of 16 bytes.
-template <class Observer>
-bool EngineT<Observer>::MatrixRows(const MatrixOp& x, std::uint32_t mask) {
+template <bool kChecked>
+bool EngineT<kChecked>::MatrixRows(const MatrixOp& x, std::uint32_t mask) {
   const bool load = x.what == MatrixOp::What::kLoadRows;
   const std::size_t matrices = load ? x.d_slots.size() : x.a_slots.size();
   const std::uint32_t rows = matrices == 4 ? kAllLanes : (1u << 8 * matrices) - 1;
@@ -107,8 +106,8 @@ bool EngineT<Observer>::MatrixRows(const MatrixOp& x, std::uint32_t mask) {
 }
 
 // wmma.load, wmma.store: each lane accesses its elements of a matrix with a stride.
-template <class Observer>
-bool EngineT<Observer>::MatrixFragment(const MatrixOp& x, std::uint32_t mask) {
+template <bool kChecked>
+bool EngineT<kChecked>::MatrixFragment(const MatrixOp& x, std::uint32_t mask) {
   using Fragment = MatrixOp::Fragment;
   const bool load = x.what == MatrixOp::What::kLoadFragment;
   const std::vector<Slot>& slots = load ? x.d_slots : x.a_slots;
@@ -186,8 +185,8 @@ bool EngineT<Observer>::MatrixFragment(const MatrixOp& x, std::uint32_t mask) {
 }
 
 // Rows first ... first + rows - 1 of a factor in shared memory: 32 bytes each.
-template <class Observer>
-bool EngineT<Observer>::MatrixTile(std::uint64_t bits, bool transposed, int first, int rows,
+template <bool kChecked>
+bool EngineT<kChecked>::MatrixTile(std::uint64_t bits, bool transposed, int first, int rows,
                                    matrix::Rows* out) {
   const matrix::Descriptor descriptor = matrix::DecodeDescriptor(bits);
   MemoryOp m;
@@ -223,8 +222,8 @@ bool EngineT<Observer>::MatrixTile(std::uint64_t bits, bool transposed, int firs
 }
 
 // wgmma: each warp multiplies its own 16 of the 64 rows, when it issues the instruction.
-template <class Observer>
-bool EngineT<Observer>::MatrixGroup(const MatrixOp& x, std::uint32_t mask) {
+template <bool kChecked>
+bool EngineT<kChecked>::MatrixGroup(const MatrixOp& x, std::uint32_t mask) {
   const int lane = std::countr_zero(mask);
   const auto descriptor = [&](Slot slot) {
     std::uint64_t bits = 0;

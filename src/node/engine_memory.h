@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "node/access.h"
 #include "node/atomic_ops.h"
 #include "node/check/checker.h"
 #include "node/check/errors.h"
@@ -14,14 +15,13 @@
 #include "node/engine.h"
 #include "node/lanes.h"
 #include "node/memory_ops.h"
-#include "node/observer.h"
 #include "node/wait.h"
 #include "node/world.h"
 
 namespace allranks::node {
 
-template <class Observer>
-void EngineT<Observer>::OutOfBounds(const MemoryOp& m, int lane, std::uint64_t address,
+template <bool kChecked>
+void EngineT<kChecked>::OutOfBounds(const MemoryOp& m, int lane, std::uint64_t address,
                                     const char* space) {
   (void)m;
   std::string what = fmt::format("{} accesses address 0x{:x} of {}, which is not mapped",
@@ -38,8 +38,8 @@ void EngineT<Observer>::OutOfBounds(const MemoryOp& m, int lane, std::uint64_t a
                {FaultAt::What::kUnmapped, lane, address, nullptr, 0, 0});
 }
 
-template <class Observer>
-bool EngineT<Observer>::Misaligned(const MemoryOp& m, std::uint32_t lanes, const Object* object,
+template <bool kChecked>
+bool EngineT<kChecked>::Misaligned(const MemoryOp& m, std::uint32_t lanes, const Object* object,
                                    const std::uint64_t* offset) {
   const std::uint64_t low = std::uint64_t{m.bytes} * m.count - 1;
   if (low == 0) return false;
@@ -60,8 +60,8 @@ bool EngineT<Observer>::Misaligned(const MemoryOp& m, std::uint32_t lanes, const
 }
 
 // The address of every lane, also of those that do not take part.
-template <class Observer>
-void EngineT<Observer>::Addresses(const MemoryOp& m, std::uint64_t* address) const {
+template <bool kChecked>
+void EngineT<kChecked>::Addresses(const MemoryOp& m, std::uint64_t* address) const {
   if (m.address == kNoSlot) {
     const std::uint64_t frame = m.in_frame ? path_->frame.local : 0;
     std::fill_n(address, kLanes, static_cast<std::uint64_t>(m.offset) + frame);
@@ -77,8 +77,8 @@ void EngineT<Observer>::Addresses(const MemoryOp& m, std::uint64_t* address) con
 }
 
 // Shared memory of any CTA of the cluster (cluster.h); `address` is changed.
-template <class Observer>
-bool EngineT<Observer>::ClusterLanes(const MemoryOp& m, std::uint32_t lanes,
+template <bool kChecked>
+bool EngineT<kChecked>::ClusterLanes(const MemoryOp& m, std::uint32_t lanes,
                                      std::uint64_t* address) {
   while (lanes != 0) {
     const int first = std::countr_zero(lanes);
@@ -110,8 +110,8 @@ bool EngineT<Observer>::ClusterLanes(const MemoryOp& m, std::uint32_t lanes,
 
 // The access of `mask` at `address`, which is changed: each kind of memory in turn. False: it has
 // faulted.
-template <class Observer>
-bool EngineT<Observer>::Spaces(const MemoryOp& m, std::uint32_t mask, std::uint64_t* address) {
+template <bool kChecked>
+bool EngineT<kChecked>::Spaces(const MemoryOp& m, std::uint32_t mask, std::uint64_t* address) {
   bool ok = true;
   std::uint32_t left = mask;
   while (ok && left != 0) {
@@ -174,8 +174,8 @@ bool EngineT<Observer>::Spaces(const MemoryOp& m, std::uint32_t mask, std::uint6
   return ok;
 }
 
-template <class Observer>
-typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::uint32_t mask) {
+template <bool kChecked>
+typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::uint32_t mask) {
   const MemoryOp& m = code_->memory[op.aux];
   Path& path = *path_;
   const bool is_load = m.what == MemoryOp::What::kLoad;
@@ -209,7 +209,6 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
   path.release_goal = 0;
   value_ready_ = path.clock;
   changed_ = false;
-  chosen_ = false;
   if (mask != kAllLanes || !m.plain || !DenseAccess(m)) {
     std::uint64_t address[kLanes];
     Addresses(m, address);
@@ -226,9 +225,6 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
     // What follows an acquire must not start before it: the value is waited for.
     if (m.order == Order::kAcquire || m.order == Order::kAcqRel || m.order == Order::kSc) {
       path.clock = std::max(path.clock, value_ready_);
-      if constexpr (Observer::kChooses) {
-        if (!chosen_) observer_.OnAcquire(cta_->number);
-      }
     }
   }
   if (changed_ && !path.spins.empty()) world_.RecordChange(path);
@@ -238,8 +234,8 @@ typename EngineT<Observer>::Next EngineT<Observer>::Memory(const Op& op, std::ui
 }
 
 // A strong load under the checker, which knows the writes of the place and may choose among them.
-template <class Observer>
-void EngineT<Observer>::CheckedLoad(const MemoryOp& m, const Access& access, const std::byte* base,
+template <bool kChecked>
+void EngineT<kChecked>::CheckedLoad(const MemoryOp& m, const Access& access, const std::byte* base,
                                     bool global) {
   Object& object = *access.object;
   const Time delay = global ? world_.DelayTo(*device_, object) : 0;
@@ -252,10 +248,7 @@ void EngineT<Observer>::CheckedLoad(const MemoryOp& m, const Access& access, con
     }
   });
   // A value that will become another one by itself is nothing to park on.
-  if (world_.checker->Load(access, values[0], path_->clock + delay)) {
-    chosen_ = true;
-    world_.RecordChange(*path_);
-  }
+  if (world_.checker->Load(access, values[0], path_->clock + delay)) world_.RecordChange(*path_);
   ForLanes(access.lanes, [&](int l) {
     LoadLane(m, registers_, l, values[l]);
     if (!path_->spins.empty()) {
@@ -266,8 +259,8 @@ void EngineT<Observer>::CheckedLoad(const MemoryOp& m, const Access& access, con
 }
 
 // The access itself, for lanes whose bytes are all in one piece of memory of `size` bytes.
-template <class Observer>
-bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Object* object,
+template <bool kChecked>
+bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Object* object,
                                     std::byte* base, std::uint64_t size,
                                     const std::uint64_t* offset) {
   const std::uint32_t bytes = std::uint32_t{m.bytes} * m.count;
@@ -300,37 +293,27 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
   if (Misaligned(m, lanes, object, offset)) return false;
   [[maybe_unused]] const Access access{path_,  &m,    object, lanes,
                                        offset, bytes, dense_, path_->clock};
-  if constexpr (Observer::kActive) observer_.OnAccess(access);
   // Local memory and parameters are nobody else's.
-  const bool checked = Observer::kChecks && object != nullptr;
-  if constexpr (Observer::kChecks) {
+  const bool checked = kChecked && object != nullptr;
+  if constexpr (kChecked) {
     if (checked) world_.errors->OnAccess(access);
     if (checked && !m.Strong()) world_.checker->Weak(access);
   }
   const bool global = object != nullptr && object->kind != Object::Kind::kShared;
 
   if (m.what == MemoryOp::What::kLoad) {
-    if constexpr (Observer::kChecks) {
+    if constexpr (kChecked) {
       if (checked && m.Strong()) {
         CheckedLoad(m, access, base, global);
         return true;
       }
     }
-    const bool choose =
-        m.Strong() && global && (Observer::kChooses || object->late.Pending(path_->clock));
-    if (choose) {
+    if (m.Strong() && global && object->late.Pending(path_->clock)) {
       const Time sampled = path_->clock + world_.DelayTo(*device_, *object);
       ForLanes(lanes, [&](int l) {
         std::byte value[64];
         std::memcpy(value, base + offset[l], bytes);
         object->late.Hide(offset[l], bytes, value, sampled, cta_->number);
-        if constexpr (Observer::kChooses) {
-          // A value that will become another one by itself is nothing to park on.
-          if (observer_.Choose(*object, offset[l], bytes, value, cta_->number)) {
-            chosen_ = true;
-            world_.RecordChange(*path_);
-          }
-        }
         LoadLane(m, registers_, l, value);
         if (!path_->spins.empty()) {
           world_.RecordRead(*path_, *object, offset[l], bytes, value, path_->clock,
@@ -370,7 +353,7 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
       });
     }
   }
-  if constexpr (Observer::kChecks) {
+  if constexpr (kChecked) {
     if (checked && keeps) world_.checker->Store(access, old[0], !global);
   }
   if (keeps && global) {
@@ -379,9 +362,6 @@ bool EngineT<Observer>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
       for (std::uint32_t at = 0; at < bytes; at += 16) {
         object->late.Add(offset[l] + at, std::min<std::uint32_t>(16, bytes - at), old[l] + at,
                          cta_->number, world_.now);
-      }
-      if constexpr (Observer::kChooses) {
-        if (bytes <= 16) observer_.OnStrongWrite(*object, offset[l], bytes, old[l], cta_->number);
       }
     });
   }

@@ -13,8 +13,8 @@
 
 namespace allranks::node {
 
-template <class Observer>
-void EngineT<Observer>::WriteSpecial(const Op& op, std::uint32_t mask) {
+template <bool kChecked>
+void EngineT<kChecked>::WriteSpecial(const Op& op, std::uint32_t mask) {
   const auto what = static_cast<Special>(op.aux);
   const Dim3& block = launch_->request.block;
   std::uint64_t uniform = 0;
@@ -150,8 +150,8 @@ void EngineT<Observer>::WriteSpecial(const Op& op, std::uint32_t mask) {
   });
 }
 
-template <class Observer>
-typename EngineT<Observer>::Next EngineT<Observer>::Async(const Op& op, std::uint32_t mask) {
+template <bool kChecked>
+typename EngineT<kChecked>::Next EngineT<kChecked>::Async(const Op& op, std::uint32_t mask) {
   const AsyncOp& a = code_->async[op.aux];
   Path& path = *path_;
   if (warp_->pending_until > path.clock) {

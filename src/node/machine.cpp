@@ -58,9 +58,8 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
       shared_handles_(options.secret),
       virtual_memory_(world_, shared_handles_),
       options_(options) {
-  engine_ = MakeEngine(world_, options.observer);
-  CHECK(engine_ != nullptr);
-  if (options.observer == "check") {
+  engine_ = MakeEngine(world_, options.check);
+  if (options.check) {
     checker_ = std::make_unique<check::Checker>(world_);
     world_.checker = checker_.get();
     errors_ =
@@ -580,7 +579,11 @@ std::vector<Waiter> MachineImpl::Waiters() const {
 std::vector<struct Fault> MachineImpl::TakeFaults() { return std::exchange(faults_, {}); }
 
 const Stats& MachineImpl::stats() const {
-  engine_->Report(&world_.stats);
+  if (checker_ != nullptr) {
+    world_.stats.checked_accesses = checker_->accesses;
+    world_.stats.checked_bytes = checker_->bytes;
+    world_.stats.chosen_loads = checker_->chosen();
+  }
   world_.stats.links = world_.fabric.Records();
   world_.stats.movers = world_.fabric.moved();
   return world_.stats;

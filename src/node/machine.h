@@ -44,8 +44,8 @@ class Listener;
 struct MachineOptions {
   int devices = 0;                 // use only the first N of each host; 0 = all
   std::uint64_t memory_limit = 0;  // bytes of real memory the node may back; 0 = 16 GiB
-  std::string observer = "none";   // none | count | stale (tests)
-  std::uint64_t seed = 0;          // for observers that choose
+  bool check = false;              // races, memory errors (checking.h)
+  std::uint64_t seed = 0;          // of the checker's first schedule; 0: none
   std::uint64_t fuel = 0;          // thread-instructions per kernel before it is ended; 0 = none
   // The key from which handles that travel between processes are made; empty: a random one.
   std::string secret;
@@ -220,8 +220,8 @@ struct Stats {
   std::uint64_t warp_instructions = 0, thread_instructions = 0;
   std::vector<KernelRecord> kernels;
   std::vector<CopyRecord> copies;
-  std::uint64_t observed_accesses = 0, observed_bytes = 0;  // by the counting observer
-  std::uint64_t chosen_loads = 0;        // strong loads whose value an observer chose
+  std::uint64_t checked_accesses = 0, checked_bytes = 0;  // of warps, by the checker
+  std::uint64_t chosen_loads = 0;        // strong loads that a schedule gave an older value
   std::uint64_t skipped_iterations = 0;  // of spin loops that were parked
   std::vector<LinkRecord> links;         // that carried something
   std::array<MoverRecord, kMovers> movers{};

@@ -9,7 +9,7 @@ namespace allranks::node {
 void MachineImpl::SetChecking(bool on) {
   if (checker_ == nullptr || on == (world_.checker != nullptr)) return;
   CHECK(operations_.empty());
-  if (other_engine_ == nullptr) other_engine_ = MakeEngine(world_, on ? "check" : "none");
+  if (other_engine_ == nullptr) other_engine_ = MakeEngine(world_, on);
   std::swap(engine_, other_engine_);
   world_.checker = on ? checker_.get() : nullptr;
   world_.errors = on ? errors_.get() : nullptr;

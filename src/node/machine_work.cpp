@@ -289,12 +289,10 @@ void MachineImpl::StartKernel(Operation& op) {
       if (it != operations_.end()) checker_->Beside(it->second.clocks, op.clocks);
     }
   }
-  engine_->OnKernel(launch, true);
   world_.Dispatch(device, world_.now);
 }
 
 void MachineImpl::FinishLaunch(struct Launch& launch, Time at) {
-  engine_->OnKernel(launch, false);
   world_.stats.kernels[launch.record].end = at;
   if (launch.workspace != 0) Unmap(world_.ProcessOf(launch.process), launch.workspace);
   const OpId op = launch.op;

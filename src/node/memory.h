@@ -1,5 +1,5 @@
 // Memory of the virtual machine room: objects, and the address tables through which processes see
-// them. Everything else (waiting, visibility, reports, observers) is keyed by (object, offset),
+// them. Everything else (waiting, visibility, reports, checks) is keyed by (object, offset),
 // because one object may stand at several addresses: an IPC importer sees it elsewhere than its
 // exporter.
 #pragma once

@@ -540,17 +540,15 @@ inline std::uint32_t* PredicatesOf(const Path& path) {
 }
 inline Time* ReadyOf(const Path& path) { return path.warp->ready + path.frame.slots; }
 
-// Executes paths. Implemented once per observer (engine.cpp).
+// Executes paths. Implemented twice: with the checker and without (engine.cpp).
 class Engine {
  public:
   virtual ~Engine() = default;
   // Runs a path that has come to its turn until it yields, blocks or ends.
   // `turn` is the time of its event: strong operations at that time may be performed.
   virtual void Run(Path& path, Time turn) = 0;
-  virtual void OnKernel(const Launch& launch, bool begins) = 0;
-  virtual void Report(Stats* stats) const = 0;
 };
 
-std::unique_ptr<Engine> MakeEngine(World& world, const std::string& observer);
+std::unique_ptr<Engine> MakeEngine(World& world, bool checked);
 
 }  // namespace allranks::node

@@ -198,9 +198,9 @@ std::string ToJson(const RunReport& report) {
   if (report.stats != nullptr && report.stats->kernels.size() > kMaxKernels)
     all["kernels_omitted"] = report.stats->kernels.size() - kMaxKernels;
   if (!report.deterministic) all["nondeterministic_because"] = report.reasons;
-  if (report.stats != nullptr && report.stats->observed_accesses != 0) {
-    all["observer"] = {{"accesses", report.stats->observed_accesses},
-                       {"bytes", report.stats->observed_bytes}};
+  if (report.stats != nullptr && report.stats->checked_accesses != 0) {
+    all["checked"] = {{"accesses", report.stats->checked_accesses},
+                      {"bytes", report.stats->checked_bytes}};
   }
   if (report.checked) all["findings"] = json::parse(node::ToJson(report.findings));
   if (report.deadlock) all["deadlock"] = Deadlock(report);

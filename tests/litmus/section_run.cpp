@@ -63,7 +63,7 @@ Status SectionRun::Prepare() {
   node::MachineOptions options;
   options.devices = test_.DeviceCount();
   options.fuel = kFuel;
-  options.observer = checked_ ? "check" : "none";
+  options.check = checked_;
   options.secret = "litmus";
   machine_.reset();
   auto machine = node::Machine::Create(profile_, options);

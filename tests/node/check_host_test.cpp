@@ -24,7 +24,7 @@ class CheckHostTest : public PtxMachineTest {
  protected:
   void SetUp() override {
     MachineOptions options;
-    options.observer = "check";
+    options.check = true;
     machine_ = MakeTestMachine(options);
     ASSERT_NE(machine_, nullptr);
     process_ = machine_->AddProcess(0, 0);

@@ -2,8 +2,8 @@
 // theory of who knows what, shadow.h and history.h what is remembered of memory;
 // docs/memory-model.md says which rules of PTX stand behind all this.
 //
-// The engine calls it through its observer (observer.h here) for every access of a warp, the rest
-// of the machine through World::checker, which is null unless something is checked.
+// The engine tells it every access of a warp (access.h), the rest of the machine what orders them,
+// through World::checker, which is null unless something is checked.
 //   checker.cpp   agents, launches, operations of streams, hosts
 //   access.cpp    accesses against the shadow: races
 //   strong.cpp    strong loads and stores: values, releases, acquires; fences
@@ -20,12 +20,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "node/access.h"
 #include "node/check/clock.h"
 #include "node/check/history.h"
 #include "node/check/shadow.h"
 #include "node/checking.h"
 #include "node/finding.h"
-#include "node/observer.h"
 #include "node/world.h"
 
 namespace allranks::node::check {

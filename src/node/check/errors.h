@@ -30,9 +30,9 @@
 #include <tuple>
 #include <vector>
 
+#include "node/access.h"
 #include "node/check/initialised.h"
 #include "node/finding.h"
-#include "node/observer.h"
 #include "node/world.h"
 
 namespace allranks::node::check {

@@ -1,0 +1,195 @@
+// Clocks, shadow and history of the checker by themselves; what they say of programs is tested by
+// tests/litmus.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "node/check/clock.h"
+#include "node/check/history.h"
+#include "node/check/shadow.h"
+
+namespace allranks::node::check {
+namespace {
+
+constexpr std::uint32_t kAll = 0xffffffff;
+
+TEST(KnownTest, LanesBeyondTheBase) {
+  Known known;
+  known.cta = 1;
+  known.base = 5;
+  known.Add(0, 0b0011, 7);
+  known.Add(0, 0b0100, 9);
+  EXPECT_EQ(known.Lanes(0, kAll, 5), kAll);
+  EXPECT_EQ(known.Lanes(0, kAll, 6), 0b0111u);
+  EXPECT_EQ(known.Lanes(0, kAll, 8), 0b0100u);
+  EXPECT_EQ(known.Lanes(1, kAll, 6), 0u);
+  known.base = 9;
+  known.Tidy();
+  EXPECT_TRUE(known.beyond.empty());
+}
+
+TEST(KnownTest, ABarrierSaysNothingOfCopies) {
+  Known known;
+  known.base = 9;
+  known.Add(kFirstCopyWarp, 1, 4);
+  known.Tidy();
+  EXPECT_EQ(known.Lanes(kFirstCopyWarp, 1, 4), 1u);
+  EXPECT_EQ(known.Lanes(kFirstCopyWarp, 1, 5), 0u);
+}
+
+// Against sets of (warp, lane, tick): what is added is known, up to its tick, and nothing else.
+TEST(KnownTest, AgreesWithAMap) {
+  rc::check([](std::vector<std::tuple<std::uint8_t, std::uint8_t, std::uint8_t>> adds) {
+    Known known;
+    std::map<std::pair<int, int>, Tick> model;
+    for (const auto& [warp, lanes, tick] : adds) {
+      known.Add(warp % 3, lanes, tick);
+      for (int l = 0; l < 8; ++l) {
+        if ((lanes >> l & 1) == 0) continue;
+        Tick& at = model[{warp % 3, l}];
+        at = std::max<Tick>(at, tick);
+      }
+    }
+    for (std::uint16_t warp = 0; warp < 3; ++warp) {
+      for (int l = 0; l < 8; ++l) {
+        const Tick most = model[{warp, l}];
+        for (Tick tick = 1; tick < 256; tick += 5) {
+          RC_ASSERT((known.Lanes(warp, 1u << l, tick) != 0) == (tick <= most));
+        }
+      }
+    }
+  });
+}
+
+Places SomePlaces() {
+  Places places;
+  places.of = {{0, 0}, {1, 1}, {1, 2}, {2, 1}, {3, 1}};
+  places.ends.resize(4);
+  return places;
+}
+
+ClockRef Of(Agent cta, Tick base) {
+  Known known;
+  known.cta = cta;
+  known.base = base;
+  return With(nullptr, known);
+}
+
+TEST(ClockTest, JoiningIsKnowingEither) {
+  const Places places = SomePlaces();
+  const ClockRef joined = Join(Of(2, 4), With(Of(3, 7), ChainPlace{1, 1}, places), places);
+  EXPECT_EQ(joined->Of(2)->base, 4u);
+  EXPECT_EQ(joined->Of(3)->base, 7u);
+  EXPECT_TRUE(joined->Over(1, places));
+  EXPECT_FALSE(joined->Over(2, places));
+}
+
+TEST(ClockTest, NothingNewIsTheSameClock) {
+  const Places places = SomePlaces();
+  const ClockRef more = Join(Of(2, 4), Of(3, 7), places);
+  EXPECT_EQ(Join(more, Of(2, 3), places), more);
+  EXPECT_EQ(Join(Of(2, 3), more, places), more);
+  EXPECT_EQ(Join(more, nullptr, places), more);
+}
+
+TEST(ClockTest, BlocksOfAKernelThatIsOverAreDropped) {
+  const Places places = SomePlaces();
+  const ClockRef over = With(Of(2, 4), ChainPlace{1, 2}, places);
+  EXPECT_EQ(over->Of(2), nullptr);
+  EXPECT_TRUE(over->Over(2, places));
+}
+
+TEST(ClockTest, AChainThatHasEndedIsKnownByWhereItEnded) {
+  Places places = SomePlaces();
+  places.ends[3] = {1, 2};
+  const ClockRef node = With(nullptr, ChainPlace{3, 1}, places);
+  const ClockRef graph = With(node, ChainPlace{1, 2}, places);
+  EXPECT_EQ(graph->On(3), 0u);
+  EXPECT_TRUE(graph->Over(4, places));
+  EXPECT_FALSE(With(nullptr, ChainPlace{1, 1}, places)->Over(4, places));
+}
+
+Entry Some(std::uint8_t first, std::uint8_t width, std::uint8_t stride, std::uint8_t lane,
+           std::uint8_t count) {
+  Entry entry;
+  entry.agent = 1;
+  entry.first = first;
+  entry.width = width;
+  entry.stride = stride;
+  entry.lane = lane;
+  entry.count = count;
+  return entry;
+}
+
+// Which lanes share bytes, against a byte-wise count.
+TEST(EntryTest, CommonLanesAgreeWithBytes) {
+  rc::check([]() {
+    const auto draw = [] {
+      const auto width = static_cast<std::uint8_t>(1 << *rc::gen::inRange(0, 5));
+      const auto count = static_cast<std::uint8_t>(*rc::gen::inRange(1, 5));
+      const auto stride = static_cast<std::uint8_t>(width * *rc::gen::inRange(0, 3));
+      const auto first = static_cast<std::uint8_t>(*rc::gen::inRange(0, 32));
+      return Some(first, width, stride, static_cast<std::uint8_t>(*rc::gen::inRange(0, 8)), count);
+    };
+    const Entry a = draw(), b = draw();
+    const auto bytes = [](const Entry& e) {
+      std::map<int, std::set<int>> lanes;
+      for (int i = 0; i < e.count; ++i)
+        for (int k = 0; k < e.width; ++k) lanes[e.first + i * e.stride + k].insert(e.lane + i);
+      return lanes;
+    };
+    std::uint32_t mine = 0, theirs = 0;
+    bool crossed = false;
+    const auto in_a = bytes(a);
+    const auto in_b = bytes(b);
+    for (const auto& [at, lanes] : in_a) {
+      const auto other = in_b.find(at);
+      if (other == in_b.end()) continue;
+      for (const int l : lanes) {
+        mine |= 1u << l;
+        for (const int k : other->second) {
+          theirs |= 1u << k;
+          crossed |= k != l;
+        }
+      }
+    }
+    std::uint32_t others = 0;
+    bool found = false;
+    RC_ASSERT(a.Common(b, &others, &found) == mine);
+    RC_ASSERT(others == theirs);
+    RC_ASSERT(found == crossed);
+    RC_ASSERT(a.Overlaps(b) == (mine != 0));
+  });
+}
+
+TEST(HistoryTest, KeepsWhatIsOnItsWayAndAFewOfTheRest) {
+  History history;
+  for (int i = 0; i < 10; ++i) {
+    StrongWrite& write = history.Add(2, 100);
+    write.number = static_cast<std::uint64_t>(i);
+    write.first = 8;
+    write.size = 4;
+    write.visible = i < 6 ? 50 : 200;
+  }
+  history.Add(2, 100).first = 64;
+  std::vector<std::uint64_t> kept;
+  for (const StrongWrite& write : history.writes())
+    if (write.first == 8) kept.push_back(write.number);
+  EXPECT_EQ(kept, (std::vector<std::uint64_t>{4, 5, 6, 7, 8, 9}));
+}
+
+TEST(HistoryTest, AWarpGetsOldValuesOnlySoManyTimes) {
+  History history;
+  int times = 0;
+  while (history.Stubborn(1, 0)) ++times;
+  EXPECT_EQ(times, History::kMostStale);
+  EXPECT_TRUE(history.Stubborn(1, 1));
+  history.Yielded(1, 0);
+  EXPECT_TRUE(history.Stubborn(1, 0));
+}
+
+}  // namespace
+}  // namespace allranks::node::check
