@@ -2,6 +2,7 @@
 #include "node/check/clock.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace allranks::node::check {
 namespace {
@@ -12,6 +13,7 @@ auto Lower(List& list, Key key, F of) {
                           [&](const auto& entry, Key k) { return of(entry) < k; });
 }
 
+std::uint16_t WarpOf(const Beyond& beyond) { return beyond.warp; }
 Agent CtaOf(const Known& known) { return known.cta; }
 std::uint32_t ChainOf(const ChainPlace& place) { return place.chain; }
 
@@ -32,53 +34,62 @@ bool Contains(const Clock& a, const Clock& b, const Places& places) {
 
 void Known::Add(std::uint16_t warp, std::uint32_t lanes, Tick tick) {
   if ((tick <= base && warp < kFirstCopyWarp) || lanes == 0) return;
-  for (Beyond& entry : beyond) {
-    if (entry.warp != warp) continue;
-    if (entry.tick >= tick) {
-      lanes &= ~entry.lanes;
-      if (lanes == 0) return;
-    } else {
-      entry.lanes &= ~lanes;  // the new entry says more of these
-    }
+  auto it = Lower(beyond, warp, WarpOf);
+  if (it == beyond.end() || it->warp != warp) it = beyond.insert(it, {warp, {}});
+  for (; lanes != 0; lanes &= lanes - 1) {
+    Tick& known = it->ticks[static_cast<std::size_t>(std::countr_zero(lanes))];
+    known = std::max(known, tick);
   }
-  std::erase_if(beyond, [](const Beyond& entry) { return entry.lanes == 0; });
-  for (Beyond& entry : beyond) {
-    if (entry.warp == warp && entry.tick == tick) {
-      entry.lanes |= lanes;
-      return;
-    }
-  }
-  beyond.push_back({warp, lanes, tick});
 }
 
 void Known::Join(const Known& other) {
-  if (other.base > base) {
-    base = other.base;
-    Tidy();
+  // Mostly the other has no warps that this one has not.
+  auto mine = beyond.begin();
+  for (const Beyond& theirs : other.beyond) {
+    while (mine != beyond.end() && mine->warp < theirs.warp) ++mine;
+    if (mine == beyond.end() || mine->warp != theirs.warp) {
+      mine = beyond.insert(mine, theirs);
+    } else {
+      for (std::size_t i = 0; i < theirs.ticks.size(); ++i)
+        mine->ticks[i] = std::max(mine->ticks[i], theirs.ticks[i]);
+    }
   }
-  for (const Beyond& entry : other.beyond) Add(entry.warp, entry.lanes, entry.tick);
+  base = std::max(base, other.base);
+  Tidy();
 }
 
 void Known::Tidy() {
   std::erase_if(beyond, [&](const Beyond& entry) {
-    return entry.tick <= base && entry.warp < kFirstCopyWarp;
+    return entry.warp < kFirstCopyWarp &&
+           std::all_of(
+               entry.ticks.begin(), entry.ticks.end(), [&](Tick tick) { return tick <= base; });
   });
 }
 
 std::uint32_t Known::Lanes(std::uint16_t warp, std::uint32_t lanes, Tick tick) const {
   if (tick <= base && warp < kFirstCopyWarp) return lanes;
+  const auto it = Lower(beyond, warp, WarpOf);
+  if (it == beyond.end() || it->warp != warp) return 0;
   std::uint32_t known = 0;
-  for (const Beyond& entry : beyond) {
-    if (entry.warp == warp && entry.tick >= tick) known |= entry.lanes;
+  for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
+    if (it->ticks[static_cast<std::size_t>(std::countr_zero(left))] >= tick) known |= left & -left;
   }
-  return known & lanes;
+  return known;
 }
 
 bool Known::Covers(const Known& other) const {
   if (other.base > base) return false;
-  return std::all_of(other.beyond.begin(), other.beyond.end(), [&](const Beyond& entry) {
-    return Lanes(entry.warp, entry.lanes, entry.tick) == entry.lanes;
-  });
+  auto mine = beyond.begin();
+  for (const Beyond& theirs : other.beyond) {
+    while (mine != beyond.end() && mine->warp < theirs.warp) ++mine;
+    const bool has = mine != beyond.end() && mine->warp == theirs.warp;
+    const Tick least = theirs.warp < kFirstCopyWarp ? base : 0;
+    bool more = false;
+    for (std::size_t i = 0; i < theirs.ticks.size(); ++i)
+      more |= theirs.ticks[i] > std::max(least, has ? mine->ticks[i] : 0);
+    if (more) return false;
+  }
+  return true;
 }
 
 std::uint32_t Clock::On(std::uint32_t chain) const {

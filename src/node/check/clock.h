@@ -13,6 +13,7 @@
 // they are split where lanes part, by what each lane has acquired.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -31,18 +32,17 @@ struct ChainPlace {
   std::uint32_t chain = 0, number = 0;
 };
 
-// Lanes of a warp that are known beyond the base of their CTA.
+// Up to which tick each lane of a warp is known, beyond the base of its CTA; 0: not beyond it.
 struct Beyond {
   std::uint16_t warp = 0;
-  std::uint32_t lanes = 0;
-  Tick tick = 0;
+  std::array<Tick, 32> ticks{};
 };
 
 // What is known of one CTA.
 struct Known {
   Agent cta = 0;
   Tick base = 0;
-  std::vector<Beyond> beyond;
+  std::vector<Beyond> beyond;  // by warp
 
   void Add(std::uint16_t warp, std::uint32_t lanes, Tick tick);
   void Join(const Known& other);
