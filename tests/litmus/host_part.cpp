@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace allranks::litmus {
@@ -12,6 +13,25 @@ using node::Address;
 using node::OpId;
 
 namespace {
+
+constexpr node::Time kPollsEvery = node::Ns(300);
+constexpr int kMostPolls = 10'000;
+
+// Of "store", "load.acquire" and so on; none: another word.
+std::optional<node::Checking::HostOrder> OrderOf(const std::string& word) {
+  using Order = node::Checking::HostOrder;
+  static const std::map<std::string, Order> kWords = {{"store", Order::kPlain},
+                                                      {"store.relaxed", Order::kRelaxed},
+                                                      {"store.release", Order::kRelease},
+                                                      {"load", Order::kPlain},
+                                                      {"load.relaxed", Order::kRelaxed},
+                                                      {"load.acquire", Order::kAcquire},
+                                                      {"poll", Order::kPlain},
+                                                      {"poll.relaxed", Order::kRelaxed},
+                                                      {"poll.acquire", Order::kAcquire}};
+  const auto it = kWords.find(word);
+  return it == kWords.end() ? std::nullopt : std::optional(it->second);
+}
 
 bool IsRegister(const std::string& word) {
   return word.size() >= 2 && (word[0] == 'r' || word[0] == 'd') && Number(word.substr(1));
@@ -25,7 +45,7 @@ Result<std::string> HostPart::Do(node::Checking* checking,
   values_ = values;
   node::Machine& machine = run_.machine();
   for (const auto& [number, lines] : run_.section().hosts)
-    hosts_.push_back({number, &lines, 0, machine.now() + draw_.Delay(), false, false});
+    hosts_.push_back({number, &lines, 0, machine.now() + draw_.Delay(), false, false, false, 0});
   for (;;) {
     Host* first = nullptr;
     bool all_meet = true, all_ended = true;
@@ -56,6 +76,13 @@ Result<std::string> HostPart::Do(node::Checking* checking,
       continue;
     }
     if (auto status = Step(*first); !status) return Fail(status.error());
+    if (first->polls) {
+      if (++first->tries == kMostPolls) return "  a host polls\n" + run_.Deadlock();
+      first->polls = false;
+      first->ready = machine.now() + kPollsEvery;
+      continue;
+    }
+    first->tries = 0;
     ++first->next;
     first->ready = machine.now() + draw_.Delay();
   }
@@ -87,36 +114,51 @@ Status HostPart::Needs(const Host& host, node::Status status) {
 Status HostPart::Step(Host& host) {
   const std::string& line = (*host.lines)[host.next].text;
   const std::vector<std::string> words = Words(line);
-  node::Machine& machine = run_.machine();
   if (words[0] == "sync") return Sync(host, words);
   if (words[0] == "meet") {
     host.meets = true;
     return Ok();
   }
   if (words[0] == "graph") return MakeGraph(host, line);
-  if (words[0] == "store" && words.size() == 3) {
-    std::uint32_t width = 0;
-    const auto at = At(host, words[1], &width);
+  if (words[0] == "fence") {
+    if (checking_ != nullptr)
+      checking_->HostAccess(ProcessOf(host), 0, 0, false, node::Checking::HostOrder::kBoth);
+    return Ok();
+  }
+  if (const auto order = OrderOf(words[0])) return Touch(host, words, *order);
+  if (words.size() >= 2) return InStream(host, words[0], words);
+  return Wrong(host, "'{}' is nothing that a host does", line);
+}
+
+// store X V; load rN X; poll rN X == V: by C++'s orders, told to the checker first.
+Status HostPart::Touch(Host& host, const std::vector<std::string>& words,
+                       node::Checking::HostOrder order) {
+  node::Machine& machine = run_.machine();
+  const bool stores = words[0].starts_with("store"), polls = words[0].starts_with("poll");
+  std::uint32_t width = 0;
+  if (words.size() != (polls ? 5u : 3u) || (!stores && !IsRegister(words[1])))
+    return Wrong(host, "store X V; load rN X; poll rN X == V (or >=)");
+  const auto at = At(host, words[stores ? 1 : 2], &width);
+  if (!at) return Fail(at.error());
+  std::byte* bytes = run_.HostBytes(*at);
+  if (bytes == nullptr) return Wrong(host, "hosts reach pinned memory only");
+  if (checking_ != nullptr) checking_->HostAccess(ProcessOf(host), *at, width, stores, order);
+  if (stores) {
     const auto value = Number(words[2]);
-    if (!at || !value) return Wrong(host, "store MEMORY VALUE");
-    if (!machine.Poke(ProcessOf(host), *at, std::as_bytes(std::span(&*value, 1)).first(width)))
-      return Wrong(host, "not memory of the host");
+    if (!value) return Wrong(host, "'{}' is not a number", words[2]);
+    std::memcpy(bytes, &*value, width);
     machine.HostWrote(ProcessOf(host), machine.now());
     return Ok();
   }
-  if (words[0] == "load" && words.size() == 3) {
-    std::uint32_t width = 0;
-    const auto at = At(host, words[2], &width);
-    if (!at || !IsRegister(words[1])) return Wrong(host, "load rN MEMORY");
-    std::uint64_t value = 0;
-    if (!machine.Peek(ProcessOf(host), *at,
-                      std::as_writable_bytes(std::span(&value, 1)).first(width)))
-      return Wrong(host, "not memory of the host");
-    (*values_)[fmt::format("{}.{}", host.number, words[1])] = value;
-    return Ok();
-  }
-  if (words.size() >= 2) return InStream(host, words[0], words);
-  return Wrong(host, "'{}' is nothing that a host does", line);
+  std::uint64_t value = 0;
+  machine.Peek(ProcessOf(host), *at, std::as_writable_bytes(std::span(&value, 1)).first(width));
+  (*values_)[fmt::format("{}.{}", host.number, words[1])] = value;
+  if (!polls) return Ok();
+  const auto wanted = Number(words[4]);
+  if (!wanted || (words[3] != "==" && words[3] != ">="))
+    return Wrong(host, "poll rN X == V, or >=");
+  host.polls = words[3] == "==" ? value != *wanted : value < *wanted;
+  return Ok();
 }
 
 Result<node::StreamId> HostPart::StreamNamed(const Host& host, const std::string& word) {

@@ -26,7 +26,8 @@ class HostPart {
     const std::vector<Line>* lines = nullptr;
     std::size_t next = 0;
     node::Time ready = 0;
-    bool waits = false, meets = false;
+    bool waits = false, meets = false, polls = false;
+    int tries = 0;
     bool Ended() const { return next >= lines->size(); }
   };
   struct Copied {
@@ -37,6 +38,7 @@ class HostPart {
 
   Status Step(Host& host);
   Status InStream(Host& host, const std::string& stream, const std::vector<std::string>& words);
+  Status Touch(Host& host, const std::vector<std::string>& words, node::Checking::HostOrder order);
   Status MakeGraph(Host& host, const std::string& line);
   Status Sync(Host& host, const std::vector<std::string>& words);
   Status MakeCopy(const Host& host, const std::vector<std::string>& words, node::CopyRequest* copy,

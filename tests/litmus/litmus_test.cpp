@@ -25,7 +25,7 @@ constexpr const char* kRoot = ALLRANKS_SOURCE_DIR "/tests/litmus";
 struct Options {
   std::uint64_t seeds = 200;
   std::string only;
-  bool show = false, bare = true;
+  bool show = false, bare = false;
 };
 Options g_options;
 
@@ -99,8 +99,6 @@ int main(int argc, char** argv) {
       g_options.show = true;
     } else if (word == "--bare") {
       g_options.bare = true;
-    } else if (word == "--checked") {
-      g_options.bare = false;
     } else if (word == "--only" && i + 1 < argc) {
       g_options.only = argv[++i];
     } else if (const auto seeds =

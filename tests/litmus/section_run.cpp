@@ -1,6 +1,8 @@
 // Machines for sections of litmus tests; see section_run.h.
 #include "section_run.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -56,7 +58,15 @@ SectionRun::SectionRun(const node::Profile& profile, const Test& test, const Sec
       if (known.insert(term.place.text).second) places_.push_back(term.place);
 }
 
+SectionRun::~SectionRun() { Unmap(); }
+
+void SectionRun::Unmap() {
+  if (mapped_ != nullptr) munmap(mapped_, mapped_bytes_);
+  mapped_ = nullptr;
+}
+
 Status SectionRun::Prepare() {
+  Unmap();
   kernels_.clear();
   addresses_.clear();
   made.clear();
@@ -71,6 +81,7 @@ Status SectionRun::Prepare() {
   machine_ = std::move(*machine);
   checking_ = dynamic_cast<node::Checking*>(machine_.get());
   if (checked_ && checking_ == nullptr) return Fail("the machine has no checker");
+  if (checking_ != nullptr) checking_->SetHostsSpeak(true);
   if (auto status = MakeProcesses(); !status) return status;
   if (auto status = MakeMemory(); !status) return status;
   return MakeKernels();
@@ -137,6 +148,10 @@ Status SectionRun::MakeMemory() {
       node::PinnedMemory pinned;
       NEEDS(machine_->AllocatePinned(processes_[0], memory_end_, false, &pinned));
       pinned_ = pinned.address;
+      mapped_bytes_ = pinned.size;
+      void* mapped = mmap(nullptr, pinned.size, PROT_READ | PROT_WRITE, MAP_SHARED, pinned.fd, 0);
+      if (mapped == MAP_FAILED) return Fail("{}: pinned memory cannot be mapped", test_.path);
+      mapped_ = static_cast<std::byte*>(mapped);
       first_[-1].assign(memory_end_, std::byte{0});
     }
     Fill(memory, first_[-1].data() + offsets_[m]);
@@ -303,6 +318,12 @@ ProcessId SectionRun::ProcessOf(int device) const {
 Address SectionRun::AddressOf(int memory, int view, ProcessId process) const {
   const auto it = addresses_.find({memory, view, process});
   return it == addresses_.end() ? 0 : it->second;
+}
+
+std::byte* SectionRun::HostBytes(Address address) const {
+  return mapped_ != nullptr && address >= pinned_ && address < pinned_ + mapped_bytes_
+             ? mapped_ + (address - pinned_)
+             : nullptr;
 }
 
 LoadedKernel* SectionRun::KernelNamed(const std::string& name) {

@@ -52,6 +52,10 @@ class SectionRun {
   // `profile`, `test` and `section` outlive it. Without `checked`, a machine that only runs.
   SectionRun(const node::Profile& profile, const Test& test, const Section& section, bool checked);
 
+  ~SectionRun();
+  SectionRun(const SectionRun&) = delete;
+  SectionRun& operator=(const SectionRun&) = delete;
+
   // Makes the machine and everything on it; again after a hang or a fault.
   Status Prepare();
   Result<Ending> Run(std::uint64_t seed);
@@ -66,6 +70,8 @@ class SectionRun {
   const Section& section() const { return section_; }
   node::ProcessId ProcessOf(int device) const;
   node::Address AddressOf(int memory, int view, node::ProcessId process) const;
+  // Where a host finds pinned memory; null: that is another kind.
+  std::byte* HostBytes(node::Address address) const;
   LoadedKernel* KernelNamed(const std::string& name);
   // Lets time pass until `done`, which a callback sets before it stops the machine. False: it never
   // will be.
@@ -75,6 +81,7 @@ class SectionRun {
   std::map<std::string, std::uint64_t> made;
 
  private:
+  void Unmap();
   Status MakeProcesses();
   Status MakeMemory();
   Status MakeMulticast(std::size_t memory);
@@ -98,6 +105,8 @@ class SectionRun {
   std::map<int, node::Address> blocks_;          // by device: its memories, then its outputs
   std::map<int, std::vector<std::byte>> first_;  // by device; -1: pinned
   node::Address pinned_ = 0;
+  std::byte* mapped_ = nullptr;  // pinned memory as a host has it
+  std::uint64_t mapped_bytes_ = 0;
   std::vector<LoadedKernel> kernels_;
 };
 
