@@ -53,12 +53,12 @@ double Now() {
 // A machine, and one kernel of each device.
 class Work {
  public:
-  Work(const std::string& observer, const std::string& file, const std::string& kernel) {
+  Work(bool checked, const std::string& file, const std::string& kernel) {
     auto profile = LoadProfile(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml");
     CHECK(profile.has_value());
     MachineOptions options;
     options.devices = kDevices;
-    options.observer = observer;
+    options.check = checked;
     auto machine = Machine::Create(*profile, options);
     CHECK(machine.has_value());
     machine_ = std::move(*machine);
@@ -139,9 +139,9 @@ class Work {
   std::vector<OpId> ops_;
 };
 
-std::unique_ptr<Work> Streaming(const std::string& observer) {
+std::unique_ptr<Work> Streaming(bool checked) {
   constexpr std::uint32_t kCount = 1 << 17;  // float4 per array and device
-  auto work = std::make_unique<Work>(observer, "/tests/node/kernels/basics.ptx", "add4");
+  auto work = std::make_unique<Work>(checked, "/tests/node/kernels/basics.ptx", "add4");
   for (int d = 0; d < kDevices; ++d) {
     work->launches[static_cast<std::size_t>(d)].grid = {kCount / kThreads};
     for (std::size_t i = 0; i < 3; ++i) work->Set(d, i, work->Allocate(d, kCount * 16));
@@ -150,9 +150,9 @@ std::unique_ptr<Work> Streaming(const std::string& observer) {
   return work;
 }
 
-std::unique_ptr<Work> TwoShot(const std::string& observer) {
+std::unique_ptr<Work> TwoShot(bool checked) {
   constexpr std::uint32_t kCount = 1 << 17, kBlocks = 16;  // float4 per rank
-  auto work = std::make_unique<Work>(observer, "/bench/allreduce.ptx", "two_shot");
+  auto work = std::make_unique<Work>(checked, "/bench/allreduce.ptx", "two_shot");
   std::array<Address, kDevices> buffers{}, flags{};
   for (int d = 0; d < kDevices; ++d) {
     buffers[static_cast<std::size_t>(d)] = work->Allocate(d, kCount * 16);
@@ -178,11 +178,11 @@ std::unique_ptr<Work> TwoShot(const std::string& observer) {
   return work;
 }
 
-std::unique_ptr<Work> Dispatch(const std::string& observer) {
+std::unique_ptr<Work> Dispatch(bool checked) {
   constexpr int kTokens = 128, kWidth = 448, kBlocks = 16;  // float4 per token
   // Twice what a rank gets on average; beyond it would be a fault.
   constexpr std::uint64_t kRoom = 4 * kTokens;
-  auto work = std::make_unique<Work>(observer, "/bench/dispatch.ptx", "dispatch");
+  auto work = std::make_unique<Work>(checked, "/bench/dispatch.ptx", "dispatch");
   std::array<std::array<Address, kDevices>, 3> peers{};  // rows, used, blocks
   for (std::size_t d = 0; d < kDevices; ++d) {
     const int device = static_cast<int>(d);
@@ -209,7 +209,7 @@ std::unique_ptr<Work> Dispatch(const std::string& observer) {
   return work;
 }
 
-using Make = std::unique_ptr<Work> (*)(const std::string& observer);
+using Make = std::unique_ptr<Work> (*)(bool checked);
 
 Sample Measure(Make make, bool checked, int runs) {
   int ends[2];
@@ -217,7 +217,7 @@ Sample Measure(Make make, bool checked, int runs) {
   const pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
-    const std::unique_ptr<Work> work = make(checked ? "check" : "none");
+    const std::unique_ptr<Work> work = make(checked);
     work->Wait();
     Sample sample;
     sample.seconds = 1e9;
