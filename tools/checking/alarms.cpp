@@ -6,11 +6,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "checking/items.h"
@@ -102,29 +106,49 @@ Told ExecOne(const Item& item, const fs::path& folder, int seeds) {
 }  // namespace
 
 int Alarms(const fs::path& folder, const Choice& choice) {
-  std::vector<Item> items = Solutions();
-  for (Item& program : Programs(folder)) items.push_back(std::move(program));
-  int solutions = 0, programs = 0, skipped = 0, alarmed = 0, number = 0;
+  std::vector<Item> all = Solutions(), items;
+  for (Item& program : Programs(folder)) all.push_back(std::move(program));
+  int number = 0, skipped = 0;
+  for (Item& item : all) {
+    const auto named = [&](const std::string& part) {
+      return item.name.find(part) != std::string::npos;
+    };
+    if (!choice.only.empty() && std::none_of(choice.only.begin(), choice.only.end(), named))
+      continue;
+    if (number++ % choice.every != choice.part) continue;
+    if (item.skipped.empty()) {
+      items.push_back(std::move(item));
+    } else {
+      ++skipped;
+    }
+  }
+
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  int solutions = 0, programs = 0, alarmed = 0;
   std::int64_t runs = 0;
   std::map<std::string, int> kinds;
-  for (const Item& item : items) {
-    if (item.name.find(choice.only) == std::string::npos) continue;
-    if (number++ % choice.every != choice.part) continue;
-    if (!item.skipped.empty()) {
-      ++skipped;
-      continue;
+  const auto work = [&](const fs::path& scratch) {
+    fs::create_directory(scratch);
+    for (std::size_t i = next++; i < items.size(); i = next++) {
+      const Item& item = items[i];
+      const bool solution = !item.problem.empty();
+      const Told told =
+          solution ? JudgeOne(item, scratch, choice.seeds) : ExecOne(item, scratch, choice.seeds);
+      const std::lock_guard lock(mutex);
+      ++(solution ? solutions : programs);
+      runs += told.runs;
+      for (const auto& [kind, count] : told.kinds) ++kinds[kind];
+      if (told.wrong.empty()) continue;
+      ++alarmed;
+      fmt::print("{}: {}\n", item.name, told.wrong);
+      std::fflush(stdout);
     }
-    const bool solution = !item.problem.empty();
-    ++(solution ? solutions : programs);
-    const Told told =
-        solution ? JudgeOne(item, folder, choice.seeds) : ExecOne(item, folder, choice.seeds);
-    runs += told.runs;
-    for (const auto& [kind, count] : told.kinds) kinds[kind] += count > 0 ? 1 : 0;
-    if (told.wrong.empty()) continue;
-    ++alarmed;
-    fmt::print("{}: {}\n", item.name, told.wrong);
-    std::fflush(stdout);
-  }
+  };
+  std::vector<std::thread> workers;
+  for (int i = 0; i < choice.jobs; ++i) workers.emplace_back(work, folder / std::to_string(i));
+  for (std::thread& worker : workers) worker.join();
+
   fmt::print(
       "{} solutions and {} runs of programs, {} schedules each, {} checked runs in all: {} "
       "with an alarm\n",

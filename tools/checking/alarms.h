@@ -3,14 +3,16 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace allranks::checking {
 
 struct Choice {
-  int seeds = 100;   // schedules 0 to seeds
-  int every = 1;     // of the items only every so many-th,
-  int part = 0;      // from this one on
-  std::string only;  // whose names contain this
+  int seeds = 100;                // schedules 0 to seeds
+  int every = 1;                  // of the items only every so many-th,
+  int part = 0;                   // from this one on
+  std::vector<std::string> only;  // whose names contain one of these; empty: all
+  int jobs = 1;                   // at a time
 };
 
 // Runs what is right and fails if something is found.

@@ -24,7 +24,8 @@ int main(int argc, char** argv) {
   alarms->add_option("--every", choice.every, "Only every K-th of them")
       ->check(CLI::Range(1, 10'000));
   alarms->add_option("--part", choice.part, "Beginning with this one")->check(CLI::Range(0, 9'999));
-  alarms->add_option("--only", choice.only, "Those whose names contain this");
+  alarms->add_option("--only", choice.only, "Those whose names contain one of these");
+  alarms->add_option("-j,--jobs", choice.jobs, "At a time")->check(CLI::Range(1, 256));
 
   int runs = 20;
   std::string only;
