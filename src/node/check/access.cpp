@@ -203,7 +203,7 @@ bool Checker::Observed(const Line& line, const Entry& e, const Entry& a, const G
 bool Checker::Stays(const Entry& e, const Entry& a, const Group& group,
                     const CtaClocks& cta) const {
   if (!a.strong()) return false;
-  if (Unordered(e, a, group, cta) != 0) return e.strong() && e.write() && !a.atomic();
+  if (Unordered(e, a, group, cta) != 0) return e.strong() && !(e.write() && a.atomic());
   return e.scope() < a.scope() || !MorallyStrong(e, a);
 }
 

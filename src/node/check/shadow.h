@@ -4,9 +4,9 @@
 // An older entry that a newer write has only partly replaced is kept. One that a weak write covers
 // is dropped: whoever is ordered after the newer one is ordered after the older one as well, or
 // these two were a race of their own. A strong write covers less: others may be morally strong to
-// it and not to an older weak access, or wait for it and not for an older strong store that it is
-// not ordered after. A read is dropped that a later read of the same bytes covers and knows of.
-// Lists are bounded: the oldest go first.
+// it and not to an older weak access, or wait for it and not for an older strong one that it is not
+// ordered after. A read is dropped that a later one of the same bytes, as weak, covers and knows
+// of. Lists are bounded: the oldest go first.
 #pragma once
 
 #include <algorithm>
@@ -48,6 +48,11 @@ struct Entry {
   bool SameShape(const Entry& other) const {
     return first == other.first && stride == other.stride && width == other.width &&
            lane == other.lane && count == other.count;
+  }
+  // Whoever is morally strong to this one is so to the other, of the same bytes.
+  bool AsWeakAs(const Entry& other) const {
+    return !strong() ||
+           (other.strong() && other.scope() >= scope() && other.element() == element());
   }
   bool SameWarp(const Entry& other) const { return agent == other.agent && warp == other.warp; }
   bool Covers(const Entry& other) const {
@@ -98,7 +103,8 @@ struct Line {
 template <class F>
 void Line::AddRead(const Entry& entry, F known) {
   const auto replaces = [&](const Entry& old) {
-    return (old.SameWarp(entry) && old.SameShape(entry)) || (entry.Covers(old) && known(old));
+    return entry.AsWeakAs(old) &&
+           ((old.SameWarp(entry) && old.SameShape(entry)) || (entry.Covers(old) && known(old)));
   };
   if (read.agent == 0 || replaces(read)) {
     read = entry;
