@@ -23,6 +23,16 @@ std::uint32_t Entry::Common(const Entry& other, std::uint32_t* others, bool* cro
     *crossed = count > 1 || other.count > 1 || lane != other.lane;
     return lanes();
   }
+  if (stride == width && other.stride == width && other.width == width &&
+      (first - other.first) % width == 0) {  // rows of equal elements: lane i meets lane i - shift
+    const int shift = (other.first - first) / width;
+    const int from = std::max(0, shift), to = std::min<int>(count, other.count + shift);
+    if (from >= to) return 0;
+    const std::uint64_t bits = (std::uint64_t{1} << (to - from)) - 1;
+    *others = static_cast<std::uint32_t>(bits << (other.lane + from - shift));
+    *crossed = lane + shift != other.lane;
+    return static_cast<std::uint32_t>(bits << (lane + from));
+  }
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t begin = first + i * stride, stop = begin + width;
     for (std::uint32_t k = 0; k < other.count; ++k) {
