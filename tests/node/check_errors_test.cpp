@@ -176,6 +176,9 @@ TEST_F(CheckErrorsTest, SharedMemoryBeginsUnwritten) {
   const auto findings = Check(place + load);
   ExpectOne(findings, Kind::kUninitialised, 1, "shared memory");
   EXPECT_SILENT(Check(place + "st.shared.u32 [%r3], %t;\n" + load));
+  // One behind the last, beside others that are written: what libraries do, and do not use.
+  EXPECT_SILENT(Check(place + "st.shared.u32 [%r3], %t;\nbar.warp.sync -1;\n"
+                              "ld.shared.u32 %r4, [%r3+4];\nst.global.u32 [%out], %r4;\n"));
 }
 
 TEST_F(CheckErrorsTest, AsynchronousCopies) {

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t kMaxGone = 1024;
 constexpr std::size_t kMaxOrphans = 1 << 16;
-constexpr std::size_t kMaxShown = 8;  // allocations that a leak names
+constexpr std::uint64_t kFar = std::uint64_t{1} << 32;  // what is near is worth being named
+constexpr std::size_t kMaxShown = 8;                    // allocations that a leak names
 
 bool Reads(const MemoryOp& m) {
   if (m.what == MemoryOp::What::kStore) return false;
@@ -102,14 +103,16 @@ void Errors::CheckInitialised(const Access& a) {
       if (!known.None(a.offset[l], a.bytes)) return;
       unwritten |= 1u << l;
     });
-    if (unwritten != 0) {
+    // CUB's merges look at the element behind the last one in shared memory, and do not use it:
+    // there all lanes of an access must find nothing.
+    const bool shared = a.object->kind == Object::Kind::kShared;
+    if (shared ? unwritten == a.lanes : unwritten != 0) {
       const int lane = std::countr_zero(unwritten);
       FindingAccess access = Show(*a.path, lane, a.path->pc, NameOf(*a.op));
       access.object = a.object->name;
       access.offset = a.offset[lane];
       access.bytes = a.bytes;
       access.write = Writes(*a.op);
-      const bool shared = a.object->kind == Object::Kind::kShared;
       Say(Finding::Kind::kUninitialised,
           fmt::format("{} reads {} bytes of {} that nobody has written", access.form, a.bytes,
                       access.object),
@@ -177,13 +180,15 @@ Finding::Kind Errors::Classify(ProcessId process, Address address, std::string* 
     return Finding::Kind::kNotMapped;
   }
   const AddressTable& table = world_.ProcessOf(process).table;
-  if (const Mapping* near = table.Nearest(address); near != nullptr) {
-    *text = Place(address, near->base, near->Room(), near->object->name);
+  const Mapping* near = table.Nearest(address);
+  if (near == nullptr) return Finding::Kind::kOutOfBounds;
+  const std::uint64_t end = near->base + near->size;
+  if ((address < near->base ? near->base - address : address - end) >= kFar) {
+    return Finding::Kind::kOutOfBounds;
   }
-  if (address >= kReservedArena && address - kReservedArena < kReservedSize) {
-    return Finding::Kind::kNotMapped;
-  }
-  return Finding::Kind::kOutOfBounds;
+  *text = Place(address, near->base, near->Room(), near->object->name);
+  // Beside memory that was mapped by hand, some is not mapped yet.
+  return near->handle != 0 ? Finding::Kind::kNotMapped : Finding::Kind::kOutOfBounds;
 }
 
 void Errors::OnFault(const Path& path, Status status, const std::string& what, const FaultAt& at) {
