@@ -1,6 +1,6 @@
 // An all-reduce through peer memory with a bug that no output shows: the flag that says "my values
-// are there" is stored relaxed, so nothing orders it behind the values. The sums are right, here and
-// on most runs on hardware. `allranks exec --check` names both lines; -DFIXED is the remedy.
+// are there" is stored relaxed, so nothing orders it behind the values. The sums are right all the
+// same. `allranks exec --check` names both lines; -DFIXED is the remedy.
 #include <cstdio>
 #include <vector>
 

@@ -113,7 +113,7 @@ bool Trial::RunSchedules(Session& session, std::uint32_t place, CaseResult& resu
   for (std::uint64_t seed = 1; seed <= std::min(last, most); ++seed) schedules.push_back(seed);
   if (last > most) schedules.push_back(last);
   if (!request_.schedule && request_.schedules == 0 &&
-      (result.what.kind == Case::Kind::kTimed || result.thread_instructions > kCheapInstructions))
+      result.thread_instructions > kCheapInstructions)
     return true;
   for (const std::uint64_t schedule : schedules) {
     Seen seen;

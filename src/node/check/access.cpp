@@ -291,7 +291,7 @@ void Checker::Direct(const OpClocks* op, Object& object, std::uint64_t offset, s
     Check(line, entry, group, nobody, object, at / kLineBytes);
     if (write) {
       line.AddWrite(entry, [&](const Entry& old) { return Stays(old, entry, group, nobody); });
-      if (line.history != nullptr) line.history->Erase(entry.first, entry.end());
+      if (!strong && line.history != nullptr) line.history->Erase(entry.first, entry.end());
     } else {
       line.AddRead(entry,
                    [&](const Entry& old) { return Unordered(old, entry, group, nobody) == 0; });
