@@ -1,5 +1,5 @@
 // `checking alarms`: nothing is found in what is right, under many schedules: references, baselines
-// and alternates of all problems (visible cases), and test programs but what they do wrong on
+// and alternates of all problems, and test programs but what they do wrong on
 // purpose. What is `portability` is counted and shown. `checking exact`: the findings of wrong
 // programs are the same in every run, alone and beside load.
 #include "checking/alarms.h"
@@ -56,11 +56,22 @@ void Sort(const Json& findings, const std::set<std::string>& expected, Told* tol
   }
 }
 
-Told JudgeOne(const Item& item, const fs::path& folder, int seeds) {
-  std::vector<std::string> command = {
-      ALLRANKS_COMMAND, "judge",  item.problem.string(), "--solution", item.source.string(),
-      "--seed",         "alarms", "--visible",           "--json"};
-  if (seeds > 0) command.insert(command.end(), {"--schedules", std::to_string(seeds)});
+Told JudgeOne(const Item& item, const fs::path& folder, const Choice& choice) {
+  std::vector<std::string> command = {ALLRANKS_COMMAND,
+                                      "judge",
+                                      item.problem.string(),
+                                      "--solution",
+                                      item.source.string(),
+                                      "--seed",
+                                      "alarms",
+                                      "--json"};
+  if (choice.all_cases || item.one_case.empty()) {
+    command.push_back("--visible");
+  } else {
+    command.insert(command.end(), {"--case", item.one_case});
+  }
+  if (choice.seeds > 0)
+    command.insert(command.end(), {"--schedules", std::to_string(choice.seeds)});
   const Outcome outcome = Run(command, folder, kJudgeSeconds);
   const Json json = Json::parse(outcome.out, nullptr, false);
   Told told;
@@ -134,7 +145,7 @@ int Alarms(const fs::path& folder, const Choice& choice) {
       const Item& item = items[i];
       const bool solution = !item.problem.empty();
       const Told told =
-          solution ? JudgeOne(item, scratch, choice.seeds) : ExecOne(item, scratch, choice.seeds);
+          solution ? JudgeOne(item, scratch, choice) : ExecOne(item, scratch, choice.seeds);
       const std::lock_guard lock(mutex);
       ++(solution ? solutions : programs);
       runs += told.runs;

@@ -8,6 +8,7 @@
 namespace allranks::checking {
 
 struct Choice {
+  bool all_cases = false;         // all visible cases of a problem, not only one
   int seeds = 100;                // schedules 0 to seeds
   int every = 1;                  // of the items only every so many-th,
   int part = 0;                   // from this one on

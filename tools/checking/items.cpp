@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "checking/run.h"
+#include "problem/problem.h"
 
 namespace allranks::checking {
 
@@ -35,11 +36,27 @@ std::vector<fs::path> SourcesOf(const fs::path& folder) {
   return found;
 }
 
+// Of the visible cases in the largest world that in the middle: neither trivial nor large.
+std::string CaseOf(const fs::path& folder) {
+  const Result<problem::Problem> loaded = problem::Load(folder);
+  if (!loaded) return {};
+  int world = 0;
+  std::vector<std::string> names;
+  for (const problem::Case& one : loaded->cases) {
+    if (one.kind != problem::Case::Kind::kVisible || one.world < world) continue;
+    if (one.world > world) names.clear();
+    world = one.world;
+    names.push_back(one.name);
+  }
+  return names.empty() ? std::string() : names[names.size() / 2];
+}
+
 Item Solution(const fs::path& problem, const fs::path& source) {
   Item item;
   item.name = fs::relative(source, kSource).string();
   item.problem = problem;
   item.source = source;
+  item.one_case = CaseOf(problem);
   return item;
 }
 

@@ -12,6 +12,7 @@ namespace allranks::checking {
 struct Item {
   std::string name;
   std::filesystem::path problem, source;
+  std::string one_case;              // of the problem: visible, in its largest world
   std::vector<std::string> command;  // options of `exec`, --, program, arguments
   std::vector<std::string> environment;
   std::set<std::string> finds;  // kinds of findings that the program brings about on purpose

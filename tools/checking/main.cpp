@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 10'000));
   alarms->add_option("--part", choice.part, "Beginning with this one")->check(CLI::Range(0, 9'999));
   alarms->add_option("--only", choice.only, "Those whose names contain one of these");
+  alarms->add_flag("--all-cases", choice.all_cases, "All visible cases of problems, not one each");
   alarms->add_option("-j,--jobs", choice.jobs, "At a time")->check(CLI::Range(1, 256));
 
   int runs = 20;

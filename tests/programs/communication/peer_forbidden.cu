@@ -2,6 +2,7 @@
 // cudaErrorIllegalAddress, the error stays, and the other device is not harmed.
 //
 // run: --devices 2
+// finds: not_mapped
 #include "arrays.h"
 
 namespace {

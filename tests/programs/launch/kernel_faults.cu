@@ -1,6 +1,8 @@
 // What goes wrong inside kernels, one child process each because the error stays: an address nobody
 // owns, an access beyond an allocation, a misaligned one, a trap, a null pointer, and shared memory
 // out of range. The error comes with the next synchronisation and then with every call.
+//
+// finds: not_mapped out_of_bounds misaligned use_after_free
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,5 +1,7 @@
 // Errors as on hardware: what a bad launch answers, which errors stay, which are forgotten, and what
 // a failed context still allows.
+//
+// finds: out_of_bounds misaligned
 #include "check.h"
 
 namespace {

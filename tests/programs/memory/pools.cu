@@ -1,5 +1,7 @@
 // Memory pools: attributes, the release threshold, trimming, the device's current pool, destruction
 // with memory outstanding, and access by other devices, which peer access does not give.
+//
+// finds: not_mapped
 #include <cstdint>
 
 #include "check.h"

@@ -1,5 +1,7 @@
 // cudaMallocAsync and cudaFreeAsync: memory lives from the one to the other in stream order, comes
 // back to the device when the free is done, and a loop of both needs no synchronisation.
+//
+// finds: use_after_free
 #include <vector>
 
 #include "check.h"
