@@ -397,7 +397,7 @@ int main(int argc, char** argv) {
   CLI::App app("Shows what is claimed of judging.", "judging");
   app.require_subcommand(1);
   int runs = 20, beside = 16, repeat = 5;
-  double limit = 2;
+  double limit = 3;
   std::string slug = "allreduce_one_shot";
   std::vector<std::string> options;
   CLI::App* exact = app.add_subcommand("exact", "The same candidate and seed give the same JSON");
