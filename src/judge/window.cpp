@@ -20,9 +20,10 @@ constexpr int kSeeds = Trial::kSeeds;
 // Numbers of their first calls, for drawing.
 constexpr std::uint32_t kIsolatedCall = 1'000'000, kDisturbedCall = 2'000'000;
 constexpr std::uint32_t kScheduledCall = 3'000'000;
-// Cases that take no more than this are run under schedules 1 to kSchedules, too.
-constexpr std::uint64_t kSchedules = 3;
-constexpr std::uint64_t kCheapInstructions = 1'000'000;
+// Cases that take no more than this are run under schedules 1 to kSchedules, too, and tiny ones
+// under more: values that are old show in one schedule and not in the next.
+constexpr std::uint64_t kSchedules = 3, kMoreSchedules = 12;
+constexpr std::uint64_t kCheapInstructions = 1'000'000, kTinyInstructions = 200'000;
 // Of timed cases, only windows of so few instructions are checked.
 constexpr std::uint64_t kCheckedInstructions = 10'000'000;
 // A kernel may use so many times the instructions that the reference uses for its whole share.
@@ -108,7 +109,10 @@ bool Trial::RunSchedules(Session& session, std::uint32_t place, CaseResult& resu
   if (!checks() || problem_.window == problem::Window::kQuery || found_ || perturbed_ != nullptr)
     return false;
   std::vector<std::uint64_t> schedules;
-  const std::uint64_t most = request_.schedules != 0 ? request_.schedules : kSchedules;
+  const bool tiny = result.thread_instructions <= kTinyInstructions;
+  const std::uint64_t most = request_.schedules != 0 ? request_.schedules
+                             : tiny                  ? kMoreSchedules
+                                                     : kSchedules;
   const std::uint64_t last = request_.schedule.value_or(most);
   for (std::uint64_t seed = 1; seed <= std::min(last, most); ++seed) schedules.push_back(seed);
   if (last > most) schedules.push_back(last);
