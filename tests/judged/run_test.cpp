@@ -173,7 +173,7 @@ TEST(JudgedRun, ABurstOfKilledRanksIsRightAndTheSameEveryTime) {
 }
 
 TEST(JudgedRun, WhatIsFoundComesWithItsWindow) {
-  const std::vector<std::string> checked = {"--observer", "check"};
+  const std::vector<std::string> checked = {"--check"};
   for (const Mode mode : {kGood, kRelaxed}) {
     Session session(kWorld, checked);
     Prepare(session, PlanOf(mode));
