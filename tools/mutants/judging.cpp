@@ -82,7 +82,7 @@ Verdict Judge::Kept(const Mutant& mutant) const {
   return fs::exists(path) ? Parse(path) : Verdict{};
 }
 
-Verdict Judge::Of(const Mutant& mutant) const {
+Verdict Judge::Of(const Mutant& mutant, bool deep) const {
   if (Verdict kept = Kept(mutant); !kept.word.empty()) return kept;
   const auto begin = std::chrono::steady_clock::now();
   const fs::path path = PathOf(mutant);
@@ -100,7 +100,7 @@ Verdict Judge::Of(const Mutant& mutant) const {
     words.insert(words.end(), cases.begin(), cases.end());
     Run(words, out);
     verdict = Parse(out);
-    if (verdict.word != "pass") break;
+    if (verdict.word != "pass" || !deep) break;
   }
   fs::remove(source);
   // A judge that failed is asked again the next time.

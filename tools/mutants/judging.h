@@ -23,7 +23,8 @@ class Judge {
   // Results of judging with other `options` or by another command lie in other folders.
   Judge(std::filesystem::path folder, std::string command, std::vector<std::string> options);
 
-  Verdict Of(const Mutant& mutant) const;
+  // `deep`: who passes in one small case is judged in the others, too.
+  Verdict Of(const Mutant& mutant, bool deep = true) const;
   // What is already there; no word: nothing is.
   Verdict Kept(const Mutant& mutant) const;
 

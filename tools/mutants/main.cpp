@@ -127,9 +127,10 @@ void JudgeAll(const Options& options, std::vector<Case>* cases) {
   }
 }
 
-// Who finds fault with an original catches its mutants for nothing. The number of such originals.
+// Who finds fault with an original catches its mutants for nothing. The number of such originals;
+// `problems check` judges them in all cases.
 int FaultyOriginals(const Options& options, const std::vector<Case>& cases) {
-  const Judge judge(fs::path(options.folder) / "checked", options.command, {});
+  const Judge judge(fs::path(options.folder) / "originals", options.command, {});
   std::set<fs::path> seen;
   int faults = 0;
   for (const Case& one : cases) {
@@ -137,7 +138,7 @@ int FaultyOriginals(const Options& options, const std::vector<Case>& cases) {
     Mutant original = one.mutant;
     std::ifstream in(original.original, std::ios::binary);
     original.text.assign(std::istreambuf_iterator<char>(in), {});
-    const Verdict verdict = judge.Of(original);
+    const Verdict verdict = judge.Of(original, false);
     if (verdict.word == "pass") continue;
     std::cout << fmt::format("FAULT: {} itself gets {}: {}\n", original.original.string(),
                              verdict.word, verdict.text);
