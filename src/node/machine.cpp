@@ -1,5 +1,6 @@
 // The Machine: processes, the passing of time, host watches and reports.
 #include "node/machine.h"
+#include "node/dependents.h"
 
 #include <algorithm>
 #include <bit>
@@ -88,6 +89,15 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
     const auto it = operations_.find(launch.op);
     if (it == operations_.end() || it->second.triggered) return;
     it->second.triggered = true;
+    if (world_.checker != nullptr && !LetsOthersBegin(*launch.code)) {
+      // All its blocks are over, so whoever begins now comes after them.
+      checker_->End(it->second.clocks, it->first);
+      for (const OpId follower : it->second.overlapping) {
+        const auto after = operations_.find(follower);
+        if (after != operations_.end())
+          checker_->After(after->second.clocks, it->second.clocks.end);
+      }
+    }
     Release(std::exchange(it->second.early, {}), at, true);
   };
   world_.on_started = [this](struct Launch& launch, Time at) {

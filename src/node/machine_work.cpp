@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "node/dependents.h"
 #include "node/listener.h"
 #include "node/machine_impl.h"
 
@@ -50,7 +51,11 @@ void MachineImpl::Follow(Operation& op, OpId before) {
   first.overlapping.push_back(op.id);
   if (world_.checker != nullptr) checker_->Beside(op.clocks, first.clocks);
   ++op.primaries;
-  if (first.triggered) return;
+  if (first.triggered) {
+    if (world_.checker != nullptr && !LetsOthersBegin(*first.code))
+      checker_->After(op.clocks, first.clocks.end);
+    return;
+  }
   first.early.push_back(op.id);
   ++op.missing;
 }

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "node/dependents.h"
+
 namespace allranks::node::check {
 namespace {
 
@@ -109,7 +111,9 @@ void Checker::End(OpClocks& op, OpId id) {
   ClockRef& device = devices_[{op.process, op.device}];
   device = Join(device, end, places_);
   ended_[id] = {op.process, std::move(end), -1, nullptr};
-  if (op.launch != nullptr) {
+  // Only kernels that let others begin early have dependents that must wait for them
+  // (griddepcontrol.wait).
+  if (op.launch != nullptr && LetsOthersBegin(*op.launch->info->code)) {
     ended_[id].device = op.launch->info->device;
     ended_[id].start = op.launch->start;
   }
