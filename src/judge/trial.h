@@ -73,6 +73,9 @@ class Trial {
                     const wire::JudgeRunReply& reply);
   bool Failed(CaseResult& result, Verdict verdict, std::string text, std::string log = "");
   std::uint64_t FuelOf(const CaseResult& result) const;
+  // Thread-instructions that the reference takes for a burst of this case, or of one that is at
+  // least as large; nullopt: not known.
+  std::optional<std::uint64_t> SizeOf(const CaseResult& result) const;
   // Whether so many calls of a timed case are worth checking.
   bool IsCheap(const CaseResult& result, std::uint32_t calls) const;
   bool checks() const { return request_.check && !request_.times_only && !request_.drain; }

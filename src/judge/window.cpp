@@ -44,6 +44,25 @@ std::uint64_t Trial::FuelOf(const CaseResult& result) const {
   return std::max(kLeastFuel, whole / shares * kFuelFactor);
 }
 
+std::optional<std::uint64_t> Trial::SizeOf(const CaseResult& result) const {
+  const auto locked = [&](const CaseResult& one) -> std::optional<std::uint64_t> {
+    const problem::LockEntry* entry = lock_ ? lock_->Find(profile_->name, one.what.name) : nullptr;
+    return entry == nullptr ? std::nullopt : std::optional(entry->reference.thread_instructions);
+  };
+  if (const auto own = locked(result)) return own;
+  if (!lock_)  // a problem under construction
+    return result.what.kind == Case::Kind::kVisible ? std::optional<std::uint64_t>(0)
+                                                    : std::nullopt;
+  // A drawn one is as large as the least known one that has to move as much.
+  const auto moves = [](const CaseResult& one) { return one.bytes * one.what.world; };
+  std::optional<std::uint64_t> size;
+  for (const CaseResult& one : judgement_.cases) {
+    const auto known = locked(one);
+    if (known && one.ran && moves(one) >= moves(result) && (!size || *known < *size)) size = known;
+  }
+  return size;
+}
+
 bool Trial::IsCheap(const CaseResult& result, std::uint32_t calls) const {
   const problem::LockEntry* entry = lock_ ? lock_->Find(profile_->name, result.what.name) : nullptr;
   if (entry == nullptr) return true;
@@ -80,8 +99,7 @@ bool Trial::RunCase(Session& session, std::uint32_t place, CaseResult& result) {
       const WindowSpec late = {
           .calls = calls, .skew = true, .check = checks() && IsCheap(result, calls)};
       if (seed == 0 && !RunWindow(session, place, result, late, &disturbed)) return false;
-      const WindowSpec single = {.seed = seed,
-                                 .check = checks() && seed == 0 && IsCheap(result, 1)};
+      const WindowSpec single = {.seed = seed, .check = checks() && seed == 0};
       if (!RunWindow(session, place, result, single, &alone)) return false;
     }
     const WindowSpec whole = {.seed = seed,
@@ -109,15 +127,16 @@ bool Trial::RunSchedules(Session& session, std::uint32_t place, CaseResult& resu
   if (!checks() || problem_.window == problem::Window::kQuery || found_ || perturbed_ != nullptr)
     return false;
   std::vector<std::uint64_t> schedules;
-  const bool tiny = result.thread_instructions <= kTinyInstructions;
+  // By the reference, and never by the candidate, which could make itself too large for this.
+  const std::optional<std::uint64_t> size = SizeOf(result);
+  const bool tiny = size && *size <= kTinyInstructions;
   const std::uint64_t most = request_.schedules != 0 ? request_.schedules
                              : tiny                  ? kMoreSchedules
                                                      : kSchedules;
   const std::uint64_t last = request_.schedule.value_or(most);
   for (std::uint64_t seed = 1; seed <= std::min(last, most); ++seed) schedules.push_back(seed);
   if (last > most) schedules.push_back(last);
-  if (!request_.schedule && request_.schedules == 0 &&
-      result.thread_instructions > kCheapInstructions)
+  if (!request_.schedule && request_.schedules == 0 && (!size || *size > kCheapInstructions))
     return true;
   for (const std::uint64_t schedule : schedules) {
     Seen seen;

@@ -69,7 +69,7 @@ Json JsonOf(const FindingAccess& access) {
           {"object", Optional(access.object)},
           {"offset", access.offset},
           {"bytes", access.bytes},
-          {"time_ns", ToNs(access.time)}};
+          {"time_ns", access.time == 0 ? Json(nullptr) : Json(ToNs(access.time))}};
 }
 
 }  // namespace

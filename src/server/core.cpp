@@ -59,7 +59,7 @@ Hosts::Options HostOptions(const CoreOptions& options) {
 Core::Core(std::unique_ptr<node::Machine> machine, CoreOptions options)
     : options_(std::move(options)),
       machine_(std::move(machine)),
-      checking_(dynamic_cast<node::Checking*>(machine_.get())),
+      checking_(options_.check ? dynamic_cast<node::Checking*>(machine_.get()) : nullptr),
       hosts_(HostOptions(options_),
              {[this](Thread thread, Time at) { ThreadEnded(thread, at); },
               [this](std::int32_t rank, Time at) { ProcessEnded(rank, at); }}) {

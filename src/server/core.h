@@ -69,6 +69,7 @@ struct CoreOptions {
   // Ranks of a launcher fill the simulated hosts one after the other, so many on each; 0: one for
   // each device.
   int ranks_per_host = 0;
+  bool check = false;  // the machine was made to check: its findings are asked for
   CoreLimits limits;
   std::function<void(const std::string&)> log;
   // A process is known by this pid from now on. True: ProcessExited will be called when it has

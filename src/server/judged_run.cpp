@@ -71,7 +71,7 @@ wire::JudgeFinding OnWire(node::Finding&& finding, node::Time begin) {
                              .offset = access.offset,
                              .bytes = access.bytes,
                              .write = access.write,
-                             .time_ps = access.time - begin});
+                             .time_ps = access.time == 0 ? 0 : access.time - begin});
   }
   return made;
 }

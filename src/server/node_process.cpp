@@ -98,6 +98,7 @@ class NodeProcess {
         core_(std::move(machine),
               CoreOptions{.patience_ms = options.patience_ms,
                           .ranks_per_host = options.ranks_per_host,
+                          .check = options.machine.check,
                           .limits = {},
                           .log = Log,
                           .watch_process = [this](pid_t pid) { return Watch(pid); },

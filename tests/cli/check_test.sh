@@ -41,6 +41,11 @@ cmp "$folder/1.json" "$folder/2.json" || fail "a second run found something else
 check 87 "$folder/3.txt" --schedule 5 --findings "$folder/3.json" -- "$folder/broken"
 says "$folder/3.json" '"schedule": 5'
 
+# Who does not ask is told nothing.
+"$allranks" exec --stats-json "$folder/plain.json" -- "$folder/broken" >"$folder/plain.txt" 2>&1 ||
+  fail "exec without --check"
+grep -q findings "$folder/plain.txt" "$folder/plain.json" && fail "findings that nobody looked for"
+
 compile -DFIXED -o "$folder/fixed"
 for schedule in 0 1 2 3; do
   check 0 "$folder/4.txt" --schedule $schedule -- "$folder/fixed"

@@ -61,7 +61,9 @@ class CheckingTest : public ::testing::Test {
   CheckingTest() {
     auto made = std::make_unique<CheckedMachine>();
     machine = made.get();
-    core = std::make_unique<Core>(std::move(made), CoreOptions{});
+    CoreOptions options;
+    options.check = true;
+    core = std::make_unique<Core>(std::move(made), std::move(options));
   }
 
   CheckedMachine* machine;
@@ -138,7 +140,7 @@ TEST_F(CheckingTest, NothingFoundIsSaid) {
 }
 
 TEST(Unchecked, ReportsHaveNoFindings) {
-  Core core(std::make_unique<FakeMachine>(), CoreOptions{});
+  Core core(std::make_unique<CheckedMachine>(), CoreOptions{});
   EXPECT_FALSE(nlohmann::json::parse(ToJson(core.Report())).contains("findings"));
 }
 

@@ -18,9 +18,19 @@ bool Releases(Order order) { return order == Order::kRelease || order == Order::
 Checker::Speaker& Checker::SpeakerOf(ProcessId process) {
   Speaker& speaker = speakers_[process];
   if (speaker.op.agent == 0) {
+    // What findings say of it is the same for all its operations.
+    std::shared_ptr<LaunchClocks> same = std::move(speaker.op.launch);
+    if (same == nullptr) {
+      auto info = std::make_shared<LaunchInfo>();
+      info->what = "host";
+      info->rank = world_.ProcessOf(process).rank;
+      same = std::make_shared<LaunchClocks>();
+      same->info = std::move(info);
+    }
     speaker.op = {};
     Enqueue(speaker.op, process, &speaker.chain);
-    Begin(speaker.op, "host", -1);
+    speaker.op.agent = NewAgent(speaker.op.place, Position{}, same->info, {});
+    speaker.op.launch = std::move(same);
     HostKnows(process, With(speaker.op.known, speaker.op.place, places_));
   } else {
     After(speaker.op, hosts_[process]);

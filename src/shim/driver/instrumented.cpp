@@ -104,6 +104,12 @@ Order OrderOf(int order) {
   }
 }
 
+// A store reads nothing that it could acquire.
+Order StoreOrderOf(int order) {
+  const Order of = OrderOf(order);
+  return of == kBoth ? kRelease : of;
+}
+
 void Step(ThreadState& state, std::uint64_t address, std::uint64_t size, bool writes,
           Order order = kPlain) {
   state.active = false;  // the call itself is not the candidate's
@@ -180,6 +186,7 @@ void EndInstrumented() {
 }  // namespace allranks::shim
 
 using allranks::shim::OrderOf;
+using allranks::shim::StoreOrderOf;
 using allranks::shim::t_state;
 using allranks::shim::Touch;
 
@@ -225,7 +232,7 @@ ALLRANKS_ACCESS(16)
     return __atomic_load_n(memory, __ATOMIC_SEQ_CST);                                      \
   }                                                                                        \
   void __tsan_atomic##bits##_store(volatile type* memory, type value, int order) {         \
-    Touch(memory, sizeof(type), true, OrderOf(order));                                     \
+    Touch(memory, sizeof(type), true, StoreOrderOf(order));                                \
     __atomic_store_n(memory, value, __ATOMIC_SEQ_CST);                                     \
   }                                                                                        \
   type __tsan_atomic##bits##_exchange(volatile type* memory, type value, int order) {      \
