@@ -104,7 +104,11 @@ Told ExecOne(const Item& item, const fs::path& folder, int seeds) {
     const Outcome outcome = Run(ExecCommand(item, seed, findings), folder, kProgramSeconds);
     ++told.runs;
     const Json json = Json::parse(ReadText(findings), nullptr, false);
-    if (!json.is_discarded()) Sort(json["findings"], item.finds, &told);
+    if (json.is_discarded()) {
+      told.wrong = " no findings file";
+    } else {
+      Sort(json["findings"], item.finds, &told);
+    }
     if (told.wrong.empty() && (outcome.code == 0 || outcome.code == 87)) continue;
     told.wrong = fmt::format("schedule {}, exit {}{}:{}", seed, outcome.code,
                              outcome.late ? ", too late" : "",

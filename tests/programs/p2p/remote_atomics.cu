@@ -14,7 +14,7 @@
 
 namespace {
 
-constexpr int kBlocks = 2, kThreads = 64, kPerThread = 4, kBins = 37;
+constexpr int kBlocks = 2, kThreads = 32, kPerThread = 4, kBins = 37;
 constexpr int kPerRank = kBlocks * kThreads * kPerThread;
 constexpr uint32_t kHost = 1;  // the rank with the counter and the stack's head
 

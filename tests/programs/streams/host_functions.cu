@@ -1,5 +1,7 @@
 // Functions of the host in stream order: they see what was before them, what is after them waits
 // for them, and they may not call CUDA.
+//
+// finds: out_of_bounds
 #include <atomic>
 #include <chrono>
 #include <thread>

@@ -49,7 +49,7 @@ int main() {
 
   // Bits: AND waits for any of them, NOR for any that is in neither.
   DRIVER_CHECK(wait32(b, Address(flags + 5), 0x6, CU_STREAM_WAIT_VALUE_AND));
-  CUDA_CHECK(cudaMemsetAsync(flags + 5, 0x08, 4, a));
+  DRIVER_CHECK(write32(a, Address(flags + 5), 0x08080808, 0));
   CUDA_CHECK(cudaStreamSynchronize(a));
   CUDA_EXPECT(cudaErrorNotReady, cudaStreamQuery(b));
   DRIVER_CHECK(write32(a, Address(flags + 5), 0x2, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER));
