@@ -1,6 +1,6 @@
 // Random programs of two or three threads against the axioms: whatever value a schedule makes a
 // load return, some execution of the model has it; what is found is a race of the execution, and of
-// a location with races something is found (but for two in a hundred).
+// a location with races something is found (but for one in two hundred).
 // LITMUS_PROGRAMS sets how many programs, LITMUS_FIRST is the first one's number; with
 // LITMUS_STRICT every miss is a failure.
 #include <fmt/format.h>
@@ -249,8 +249,8 @@ TEST(LitmusRandomTest, ValuesArePermittedAndRacesAreFound) {
   }
   fmt::print("{} programs, {} runs, {} outcomes; {} locations with races, {} of them missed\n",
              programs, runs, outcomes, racy, missed);
-  // A strong read takes the place of its thread's weak one, a strong write that of strong reads.
-  EXPECT_LE(missed * 50, racy);
+  // What is remembered of an access may give way to what is remembered of a later one.
+  EXPECT_LE(missed * 200, racy);
 }
 
 }  // namespace
