@@ -85,8 +85,12 @@ void Fold(std::vector<Finding> more, std::vector<Finding>* all) {
                                     [&](const Finding& one) { return SamePlaces(one, finding); });
     if (known != all->end()) {
       known->count += finding.count;
-    } else if (all->size() < kMostFindings) {
-      all->push_back(std::move(finding));
+    } else {
+      // Those that do not count leave room for those that do.
+      const std::size_t counted = CountedOf(*all);
+      const bool room =
+          Counts(finding) ? counted < kMostFindings : all->size() - counted < kMostFindings / 4;
+      if (room) all->push_back(std::move(finding));
     }
   }
 }

@@ -60,6 +60,7 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
       virtual_memory_(world_, shared_handles_),
       options_(options) {
   engine_ = MakeEngine(world_, options.check);
+  world_.order_seed = options.order_seed;
   if (options.check) {
     checker_ = std::make_unique<check::Checker>(world_);
     world_.checker = checker_.get();
@@ -71,7 +72,6 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
     SetSchedule(options.seed);
   }
   world_.fuel = options.fuel;
-  world_.order_seed = options.order_seed;
   world_.listener = options.listener;
   world_.fabric.SetListener(options.listener);
   world_.schedule = [this](Time time, std::function<void()> run) { At(time, std::move(run)); };

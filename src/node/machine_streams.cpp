@@ -154,6 +154,15 @@ Status MachineImpl::EventTail(ProcessId process, EventId event, std::vector<OpId
   const Event* e = FindEvent(process, event);
   if (e == nullptr) return Status::kInvalidHandle;
   ops->push_back(e->state->op);
+  if (world_.checker != nullptr && e->state->op != 0) {
+    // An event of another process is waited for by this one.
+    const auto it = operations_.find(e->state->op);
+    if (it == operations_.end()) {
+      checker_->HostWaited(e->state->op, process);
+    } else if (it->second.process != process) {
+      it->second.clocks.told.push_back(process);
+    }
+  }
   return Status::kSuccess;
 }
 

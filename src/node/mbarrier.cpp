@@ -202,6 +202,7 @@ Next ExecuteMbarrier(World& world, Path& path, const Op& op, const AsyncOp& a,
         m.pending = m.expected = count;
         MbarrierNote& note = cta.mbarriers[place.offset];
         note.completed = 0;
+        if (world.checker != nullptr) world.checker->MbarrierBegins(cta, place.offset);
         note.phases = 0;
         Store(world, cta, place.offset, m.Pack(), at, visible);
         continue;

@@ -10,6 +10,7 @@
 #include "node/check/clock.h"
 #include "node/check/history.h"
 #include "node/check/shadow.h"
+#include "node/findings.h"
 
 namespace allranks::node::check {
 namespace {
@@ -189,6 +190,20 @@ TEST(HistoryTest, AWarpGetsOldValuesOnlySoManyTimes) {
   EXPECT_TRUE(history.Stubborn(1, 1));
   history.Yielded(1, 0);
   EXPECT_TRUE(history.Stubborn(1, 0));
+}
+
+// What does not count against a program cannot crowd out what does.
+TEST(FoldTest, RacesFindRoomBehindPortability) {
+  std::vector<Finding> all, more;
+  for (int i = 0; i < 400; ++i) {
+    Finding& finding = more.emplace_back();
+    finding.kind = Finding::Kind::kPortability;
+    finding.accesses.emplace_back().line = i;
+  }
+  more.emplace_back().accesses.emplace_back();
+  Fold(std::move(more), &all);
+  EXPECT_LT(all.size(), 200u);
+  EXPECT_EQ(CountedOf(all), 1u);
 }
 
 }  // namespace

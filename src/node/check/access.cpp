@@ -175,6 +175,7 @@ std::uint32_t Checker::Unordered(const Entry& e, const Entry& a, const Group& gr
 
 bool Checker::MorallyStrong(const Entry& e, const Entry& a) const {
   if (!e.strong() || !a.strong() || e.element() != a.element()) return false;
+  if ((e.warp >= kBulkReads) != (a.warp >= kBulkReads)) return false;  // of different proxies
   const Scope common = positions_[e.agent].Common(positions_[a.agent]);
   return e.scope() >= common && a.scope() >= common;
 }

@@ -107,6 +107,7 @@ void Checker::End(OpClocks& op, OpId id) {
   if (op.launch != nullptr) end = Join(end, op.launch->end, places_);
   if (op.place.chain != 0) end = With(end, op.place, places_);
   op.end = end;
+  for (const ProcessId process : op.told) HostKnows(process, end);
   everything_ = Join(everything_, end, places_);
   ClockRef& device = devices_[{op.process, op.device}];
   device = Join(device, end, places_);
@@ -177,7 +178,14 @@ void Checker::DeviceWaited(ProcessId process, int device) {
 
 void Checker::HostWaited(OpId over) {
   const auto it = ended_.find(over);
-  if (it != ended_.end()) HostKnows(it->second.process, it->second.clock);
+  if (it != ended_.end()) return HostKnows(it->second.process, it->second.clock);
+  if (over == 0) return;
+  for (auto& [process, clock] : hosts_) clock = Join(clock, retired_, places_);
+}
+
+void Checker::HostWaited(OpId over, ProcessId process) {
+  const auto it = ended_.find(over);
+  HostKnows(process, it != ended_.end() ? it->second.clock : retired_);
 }
 
 void Checker::HostKnows(ProcessId process, const ClockRef& clock) {
@@ -203,6 +211,7 @@ void Checker::HostsMeet(bool idle) {
   // Those that live stay known: their objects have them.
   std::erase_if(shadows_, [](const std::weak_ptr<Shadow>& shadow) { return shadow.expired(); });
   hosts_.clear();
+  records_ = 0;
   speakers_.clear();
   devices_.clear();
   ended_.clear();

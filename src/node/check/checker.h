@@ -119,6 +119,7 @@ struct OpClocks {
   Agent agent = 0;
   ProcessId process = 0;
   int device = -1;
+  std::vector<ProcessId> told;  // other processes that wait for it
   std::shared_ptr<struct LaunchClocks> launch;
 };
 
@@ -170,6 +171,7 @@ class Checker {
   void GridWaited(const Path& path);
   void MbarrierArrives(const Path& path, int lane, Cta& target, std::uint32_t offset,
                        const AsyncOp& op);
+  void MbarrierBegins(Cta& target, std::uint32_t offset);
   void MbarrierEnds(Cta& target, std::uint32_t offset);  // a phase
   void MbarrierWaited(const Path& path, std::uint32_t lanes, Cta& target, std::uint32_t offset,
                       const AsyncOp& op);
@@ -218,6 +220,7 @@ class Checker {
   void HostCalled(const OpClocks& op) { HostKnows(op.process, op.known); }
   void HostReturns(OpClocks& op) { After(op, hosts_[op.process]); }
   void HostWaited(OpId over);                        // a host knows that it is complete
+  void HostWaited(OpId over, ProcessId process);     // one that need not have begun it
   void DeviceWaited(ProcessId process, int device);  // ... all that is over on a device
   void HostKnows(ProcessId process, const ClockRef& clock);
   void HostMeets(ProcessId process);
@@ -326,6 +329,14 @@ class Checker {
   std::map<std::uint64_t, ClockRef> fence_sc_;  // by CTA, cluster, device; 0: of the system
   std::vector<Finding> findings_;
   std::map<std::string, std::size_t> keys_;
+  using SeenKey = std::array<std::uint64_t, 5>;  // two places in code, and what is wrong
+  std::map<SeenKey, std::size_t> seen_;
+  std::size_t counted_ = 0, others_ = 0;  // of findings_
+  std::size_t records_ = 0;               // of all histories; what is forgotten counts until all is
+  bool Full(Finding::Kind kind) const;
+  // It has been seen, or there is no room for more of its kind.
+  bool Again(const SeenKey& key, Finding::Kind kind);
+  void Push(Finding finding);
   std::vector<std::weak_ptr<Shadow>> shadows_;
   Shadow& ShadowOf(Object& object);
 };

@@ -228,6 +228,10 @@ void Checker::MbarrierCompletes(Cta& target, std::uint32_t offset, const ClockRe
         {Scope::kCluster, target.clocks->position, copy, nullptr, {}});
 }
 
+void Checker::MbarrierBegins(Cta& target, std::uint32_t offset) {
+  target.clocks->mbarriers.erase(offset);
+}
+
 void Checker::MbarrierEnds(Cta& target, std::uint32_t offset) {
   MbarrierClocks& mbarrier = target.clocks->mbarriers[offset];
   for (const Part& part : mbarrier.arriving) Merge(mbarrier.ended, part);

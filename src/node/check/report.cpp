@@ -12,7 +12,12 @@
 namespace allranks::node::check {
 namespace {
 
-constexpr std::size_t kMostFindings = 256;
+// Findings that count against a program, and those that do not: neither can crowd out the other.
+constexpr std::size_t kMostCounted = 256, kMostOthers = 64;
+
+bool Counts(Finding::Kind kind) {
+  return kind != Finding::Kind::kPortability && kind != Finding::Kind::kLeak;
+}
 
 const char* ScopeName(Scope scope) {
   static constexpr const char* kNames[] = {"cta", "cluster", "gpu", "sys"};
@@ -47,21 +52,37 @@ std::string Who(const FindingAccess& access) {
 
 std::vector<Finding> Checker::TakeFindings() {
   keys_.clear();
+  seen_.clear();
+  counted_ = others_ = 0;
   return std::exchange(findings_, {});
 }
 
-void Checker::Add(Finding finding, const std::string& key) {
-  const auto [it, fresh] = keys_.try_emplace(key, findings_.size());
-  if (!fresh) {
-    if (it->second < findings_.size()) findings_[it->second].count += finding.count;
-    return;
+bool Checker::Full(Finding::Kind kind) const {
+  return Counts(kind) ? counted_ >= kMostCounted : others_ >= kMostOthers;
+}
+
+bool Checker::Again(const SeenKey& key, Finding::Kind kind) {
+  if (const auto it = seen_.find(key); it != seen_.end()) {
+    ++findings_[it->second].count;
+    return true;
   }
-  if (findings_.size() >= kMostFindings) {
-    it->second = kMostFindings;
-    return;
-  }
+  return Full(kind);
+}
+
+void Checker::Push(Finding finding) {
+  ++(Counts(finding.kind) ? counted_ : others_);
   finding.schedule = seed_;
   findings_.push_back(std::move(finding));
+}
+
+void Checker::Add(Finding finding, const std::string& key) {
+  if (const auto it = keys_.find(key); it != keys_.end()) {
+    findings_[it->second].count += finding.count;
+    return;
+  }
+  if (Full(finding.kind)) return;
+  keys_.emplace(key, findings_.size());
+  Push(std::move(finding));
 }
 
 FindingAccess Checker::Show(const Path& path, int lane, const char* what) const {
@@ -91,7 +112,6 @@ FindingAccess Checker::Show(const Entry& entry, std::uint32_t lane, const Object
   access.rank = agent.info->rank;
   access.device = agent.info->device;
   if (agent.info->code == nullptr) {
-    access.what = agent.info->what + (entry.write() ? " writes" : " reads");
     access.what = agent.info->what;
     return access;
   }
@@ -114,21 +134,22 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
   const bool narrow =
       !proxy && earlier.strong() && later.strong() && earlier.element() == later.element();
   const auto code = [&](const Entry& e) { return agents_[e.agent].info->code.get(); };
-  const std::string key = fmt::format(
-      "race {} {} {} {} {} {}", static_cast<const void*>(code(earlier)), earlier.pc,
-      static_cast<const void*>(code(later)), later.pc,
-      code(earlier) == nullptr ? agents_[earlier.agent].info->what : "", static_cast<int>(proxy));
-  if (const auto it = keys_.find(key); it != keys_.end()) {
-    if (it->second < findings_.size()) ++findings_[it->second].count;
-    return;
-  }
-  Finding finding;
-  finding.kind = proxy    ? Finding::Kind::kProxy
-                 : narrow ? Finding::Kind::kScope
-                          : Finding::Kind::kRace;
   // Reductions by bulk copies are of device scope and cannot be told otherwise.
   const bool reductions = narrow && earlier.warp >= kFirstCopyWarp && later.warp >= kFirstCopyWarp;
-  if (reductions) finding.kind = Finding::Kind::kPortability;
+  Finding finding;
+  finding.kind = proxy        ? Finding::Kind::kProxy
+                 : reductions ? Finding::Kind::kPortability
+                 : narrow     ? Finding::Kind::kScope
+                              : Finding::Kind::kRace;
+  // What has no code is told apart by what it is.
+  const auto place = [&](const Entry& e) {
+    const LaunchInfo& info = *agents_[e.agent].info;
+    return info.code != nullptr ? reinterpret_cast<std::uintptr_t>(info.code.get())
+                                : std::hash<std::string>{}(info.what);
+  };
+  const SeenKey key = {place(earlier), earlier.pc, place(later), later.pc, proxy ? 1u : 0u};
+  if (Again(key, finding.kind)) return;
+  seen_.emplace(key, findings_.size());
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(lanes));
   std::uint32_t met = 0;
   bool crossed = false;
@@ -140,8 +161,7 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
   one.Common(later, &met, &crossed);
   if (earlier.SameWarp(later) && std::popcount(met) > 1) met &= ~(1u << lane);
   const auto mine = static_cast<std::uint32_t>(met != 0 ? std::countr_zero(met) : later.lane);
-  const FindingAccess& second = finding.accesses.emplace_back(Show(later, mine, object, line));
-  const FindingAccess& first = finding.accesses.emplace_back(Show(earlier, lane, object, line));
+  finding.accesses = {Show(later, mine, object, line), Show(earlier, lane, object, line)};
   Explain(finding, earlier, later, cta, narrow, proxy);
   if (const Code* const reader = code(later);
       reader != nullptr && later.warp < kFirstCopyWarp && !later.write() &&
@@ -155,8 +175,7 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
         "harmless where a device's L2 performs the reductions of all peers; else let one device "
         "reduce, or use red with scope .sys";
   }
-  (void)first, (void)second;
-  Add(std::move(finding), key);
+  Push(std::move(finding));
 }
 
 void Checker::Explain(Finding& finding, const Entry& earlier, const Entry& later,
@@ -187,11 +206,11 @@ void Checker::Explain(Finding& finding, const Entry& earlier, const Entry& later
         : later.scope() < need                         ? "the former"
                                                        : "the latter");
     finding.missing = fmt::format("scope .{} on both sides", ScopeName(need));
-    const bool later_narrow = later.scope() < need;
-    finding.advice = fmt::format("at {}:{} use scope .{} instead of .{}",
-                                 later_narrow ? second.file : first.file,
-                                 later_narrow ? second.line : first.line, ScopeName(need),
-                                 ScopeName(later_narrow ? later.scope() : earlier.scope()));
+    const Entry& at = later.scope() < need ? later : earlier;
+    const LaunchInfo& info = *agents_[at.agent].info;
+    finding.advice = fmt::format("at {} use scope .{} instead of .{}",
+                                 info.code != nullptr ? Where(*info.code, at.pc) : info.what,
+                                 ScopeName(need), ScopeName(at.scope()));
     return;
   }
   if (!kernels) {
@@ -273,10 +292,10 @@ void Checker::ReportVector(const StrongWrite& write, const Path& path, int lane,
   const Launch& launch = *path.warp->cta->launch;
   const LaunchInfo& writer = *agents_[write.by.agent].info;
   if (writer.code == nullptr) return;
-  const std::string key =
-      fmt::format("vector {} {} {} {}", static_cast<const void*>(writer.code.get()), write.pc,
-                  static_cast<const void*>(launch.code.get()), path.pc);
-  if (keys_.contains(key)) return;
+  const SeenKey key = {reinterpret_cast<std::uintptr_t>(writer.code.get()), write.pc,
+                       reinterpret_cast<std::uintptr_t>(launch.code.get()), path.pc, 2};
+  if (Again(key, Finding::Kind::kPortability)) return;
+  seen_.emplace(key, findings_.size());
   Finding finding;
   finding.kind = Finding::Kind::kPortability;
   FindingAccess& second = finding.accesses.emplace_back(Show(path, lane, "load"));
@@ -298,7 +317,7 @@ void Checker::ReportVector(const StrongWrite& write, const Path& path, int lane,
   finding.advice =
       "harmless where 16-byte accesses (and 128-byte packets) are single; else check a flag in "
       "every 8 bytes";
-  Add(std::move(finding), key);
+  Push(std::move(finding));
 }
 
 }  // namespace allranks::node::check

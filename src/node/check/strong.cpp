@@ -22,6 +22,7 @@ void RememberStrong(Checker& checker, CtaClocks& cta, WarpClocks& warp, const Ac
 namespace {
 
 constexpr std::size_t kMaxParts = 24, kMaxPending = 64, kMaxHints = 12;
+constexpr std::size_t kMostRecords = std::size_t{1} << 20;
 
 bool Acquires(const MemoryOp& op) {
   return op.what != MemoryOp::What::kReduce && op.what != MemoryOp::What::kStore &&
@@ -48,7 +49,7 @@ void Checker::Merge(Message& message, const Part& part) const {
     if (known.scope != part.scope || known.from.device != part.from.device) continue;
     if (wide || known.from.cta == part.from.cta) return join(known);
   }
-  if (message.size() < kMaxParts) {
+  if (wide || message.size() < kMaxParts) {
     message.push_back(part);
     return;
   }
@@ -167,7 +168,19 @@ bool Checker::Hear(CtaClocks& cta, WarpClocks& warp, int lane, const Message& me
       same->part.seen = Join(same->part.seen, part.seen, places_);
       same->part.proxied = Join(same->part.proxied, part.proxied, places_);
     } else {
-      if (pending.size() >= kMaxPending) pending.erase(pending.begin());
+      if (pending.size() >= kMaxPending) {
+        // Too many flags to tell apart: one more joins another of its kind.
+        const auto alike = std::find_if(pending.begin(), pending.end(), [&](const Pending& old) {
+          return old.part.scope == part.scope && old.part.from.device == part.from.device;
+        });
+        if (alike != pending.end()) {
+          alike->part.clock = Join(alike->part.clock, part.clock, places_);
+          alike->part.seen = Join(alike->part.seen, part.seen, places_);
+          alike->part.proxied = Join(alike->part.proxied, part.proxied, places_);
+          continue;
+        }
+        pending.erase(pending.begin());
+      }
       pending.push_back({part, object, offset});
     }
   }
@@ -304,7 +317,8 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       }
       StrongWrite& write = writes[source];
       if (object.HostVisible() && write.first == begin &&
-          std::memcmp(write.now, value, std::min<std::size_t>(sizeof write.now, write.size)) != 0) {
+          std::memcmp(write.now, value,
+                      std::min<std::size_t>({sizeof write.now, write.size, access.bytes})) != 0) {
         ObserveHost(cta, path, l, *access.op, object);
       }
       const Scope common = cta.position.Common(write.from);
@@ -394,7 +408,19 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
           HostKnows(object.owner, part.clock);
       }
     }
+    // So many strong writes are remembered: beyond that a place has its newest only, and only if it
+    // says something.
+    const std::size_t kept = history.writes().size();
+    if (records_ > kMostRecords) {
+      history.Erase(begin, end);
+      if (message.empty()) {
+        records_ -= kept - history.writes().size();
+        return;
+      }
+    }
     StrongWrite& write = history.Add(seed_ != 0 ? History::kDepth : std::size_t{1}, world_.now);
+    records_ += history.writes().size();
+    records_ -= kept;
     write.number = writes_;
     write.first = static_cast<std::uint8_t>(begin);
     write.size = static_cast<std::uint8_t>(access.bytes);
