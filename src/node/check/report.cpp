@@ -132,7 +132,8 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
                          const CtaClocks* cta, const Object& object, std::uint64_t line,
                          bool proxy) {
   const bool narrow =
-      !proxy && earlier.strong() && later.strong() && earlier.element() == later.element();
+      !proxy && earlier.strong() && later.strong() && earlier.element() == later.element() &&
+      (earlier.warp >= kBulkReads) == (later.warp >= kBulkReads);  // else the proxies differ
   const auto code = [&](const Entry& e) { return agents_[e.agent].info->code.get(); };
   // Reductions by bulk copies are of device scope and cannot be told otherwise.
   const bool reductions = narrow && earlier.warp >= kFirstCopyWarp && later.warp >= kFirstCopyWarp;
