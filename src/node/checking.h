@@ -14,9 +14,6 @@ class Checking {
  public:
   virtual ~Checking() = default;
 
-  // A machine that was not made to check is one of these, too, but does nothing of what follows.
-  virtual bool CanCheck() const { return true; }
-
   // Whether what happens from now on is checked. Only while no work is unfinished; what was known
   // of memory before is forgotten.
   virtual void SetChecking(bool on) = 0;

@@ -316,7 +316,6 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
     stumble_ = seed;
     stumbles_ = 0;
   }
-  bool CanCheck() const override { return checker_ != nullptr; }
   void SetChecking(bool on) override;
   void SetSchedule(std::uint64_t seed) override;
   std::vector<Finding> TakeFindings() override;

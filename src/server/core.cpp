@@ -63,7 +63,6 @@ Core::Core(std::unique_ptr<node::Machine> machine, CoreOptions options)
       hosts_(HostOptions(options_),
              {[this](Thread thread, Time at) { ThreadEnded(thread, at); },
               [this](std::int32_t rank, Time at) { ProcessEnded(rank, at); }}) {
-  if (checking_ != nullptr && !checking_->CanCheck()) checking_ = nullptr;
   if (options_.interrupt != nullptr) machine_->SetInterrupt(options_.interrupt);
   machine_->SetHostCaller([this](const node::HostCall& call, Time at) { HostCallDue(call, at); });
   machine_->SetRankKiller([this](int rank, Time at) { KillRank(rank, at); });

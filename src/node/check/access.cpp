@@ -185,18 +185,21 @@ bool Checker::MorallyStrong(const Entry& e, const Entry& a) const {
 bool Checker::Observed(const Line& line, const Entry& e, const Entry& a, const Group& group,
                        const CtaClocks& cta) const {
   if (line.history == nullptr || !e.strong() || !e.write()) return false;
-  bool any = false;
   Group sober = group;  // the order of fence.sc is luck
   sober.seen = nullptr;
-  for (const StrongWrite& write : line.history->writes()) {
-    if (write.by.agent != e.agent || write.by.warp != e.warp || write.by.tick != e.tick ||
-        !write.Overlaps(a.first, a.end())) {
+  const StrongWrite* newer = nullptr;
+  const auto& writes = line.history->writes();
+  for (auto write = writes.rbegin(); write != writes.rend(); ++write) {
+    if (write->by.agent != e.agent || write->by.warp != e.warp || write->by.tick != e.tick ||
+        !write->Overlaps(a.first, a.end())) {
       continue;
     }
-    if (!KnowsReader(sober, cta, a.warp, a.lane, write)) return false;
-    any = true;
+    // An atomic has read what was there before it, and who reads it observes both.
+    const bool followed = newer != nullptr && newer->atomic && newer->by.lane == write->by.lane;
+    if (!followed && !KnowsReader(sober, cta, a.warp, a.lane, *write)) return false;
+    newer = &*write;
   }
-  return any;
+  return newer != nullptr;
 }
 
 // Whether the write `a`, which covers `e`, leaves somebody who may be in a race with `e` alone.

@@ -6,7 +6,8 @@
 // through World::checker, which is null unless something is checked.
 //   checker.cpp   agents, launches, operations of streams, hosts
 //   access.cpp    accesses against the shadow: races
-//   strong.cpp    strong loads and stores: values, releases, acquires; fences
+//   strong.cpp    strong loads and stores: values
+//   release.cpp   what they say and who hears it: releases, acquires, fences
 //   meet.cpp      barriers of warps, CTAs and clusters, mbarriers, asynchronous copies
 //   host.cpp      accesses of hosts
 //   report.cpp    findings and their remedies

@@ -1,13 +1,9 @@
-// Strong operations: what a load may return, what it learns from the write it reads, what a write
-// says, and fences. See history.h.
+// Strong loads and stores: what a load may return, and from which write it learns (release.cpp says
+// what). See history.h.
 //
-// A release is what the thread knew at its release, at its last fence of each scope, and what the
-// write says that it follows on (a read-modify-write goes on with the sequence it has read from).
-// An acquire learns it if both scopes have the other's thread; a relaxed load keeps it until a
-// fence follows. Which write a load reads from is known, because the value is taken from the
-// history: the newest that has arrived by then, or under a schedule an older one. Not permitted are
-// values older than a write that the thread knows of, or than one that it or somebody it knows has
-// read.
+// Which write a load reads from is known, because the value is taken from the history: the newest
+// that has arrived by then, or under a schedule an older one. Not permitted are values older than a
+// write that the thread knows of, or than one that it or somebody it knows has read.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -21,7 +17,7 @@ void RememberStrong(Checker& checker, CtaClocks& cta, WarpClocks& warp, const Ac
 
 namespace {
 
-constexpr std::size_t kMaxParts = 24, kMaxPending = 64, kMaxHints = 12;
+constexpr std::size_t kMaxHints = 12;
 constexpr std::size_t kMostRecords = std::size_t{1} << 20;
 
 bool Acquires(const MemoryOp& op) {
@@ -34,51 +30,11 @@ bool Releases(const MemoryOp& op) {
 
 }  // namespace
 
-// Releases of one scope by one CTA become one, and those of one device if they get many.
-void Checker::Merge(Message& message, const Part& part) const {
-  const auto join = [&](Part& known) {
-    known.clock = Join(known.clock, part.clock, places_);
-    known.seen = Join(known.seen, part.seen, places_);
-    known.proxied = Join(known.proxied, part.proxied, places_);
-    if (known.from.cta != part.from.cta) known.from.cta = 0;
-    if (known.from.cluster != part.from.cluster) known.from.cluster = 0;
-  };
-  // At these scopes it does not matter which CTA of the device it was.
-  const bool wide = part.scope >= Scope::kGpu;
-  for (Part& known : message) {
-    if (known.scope != part.scope || known.from.device != part.from.device) continue;
-    if (wide || known.from.cta == part.from.cta) return join(known);
-  }
-  if (wide || message.size() < kMaxParts) {
-    message.push_back(part);
-    return;
-  }
-  for (Part& known : message) {
-    if (known.scope == part.scope && known.from.device == part.from.device) return join(known);
-  }
-}
-
 std::uint64_t Checker::Random() {
   std::uint64_t x = seed_ * 0x9e3779b97f4a7c15u + ++draws_ * 0xbf58476d1ce4e5b9u;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
   x = (x ^ x >> 27) * 0x94d049bb133111ebu;
   return x ^ x >> 31;
-}
-
-ClockRef Checker::Full(const Group& group, std::uint16_t warp, std::uint32_t lanes,
-                       Tick tick) const {
-  Known own = group.own;
-  own.Add(warp, lanes, tick);
-  return With(group.others, own);
-}
-
-void Checker::Learn(CtaClocks& cta, Group& group, const Part& part) {
-  if (part.clock != nullptr && part.clock != group.others) {
-    if (const Known* own = part.clock->Of(cta.agent)) group.own.Join(*own);
-    group.others = Join(group.others, Without(part.clock, cta.agent), places_);
-  }
-  group.seen = Join(group.seen, part.seen, places_);
-  group.proxied = Join(group.proxied, part.proxied, places_);
 }
 
 bool Checker::Knows(const Group& group, const CtaClocks& cta, std::uint16_t warp, int lane,
@@ -110,81 +66,6 @@ bool Checker::KnowsReader(const Group& group, const CtaClocks& cta, std::uint16_
         });
         return known;
       });
-}
-
-// What a strong write of a lane says.
-Message Checker::Say(const CtaClocks& cta, const Path& path, int lane, const Group& group,
-                     bool releases, Scope scope) const {
-  Message message;
-  const auto warp = static_cast<std::uint16_t>(path.warp->id);
-  if (releases) {
-    message.push_back(
-        {scope, cta.position, Full(group, warp, 1u << lane, cta.tick), group.seen, group.proxied});
-  }
-  const WarpClocks& clocks = cta.warps[path.warp->id];
-  if (clocks.lanes == nullptr) return message;
-  for (const auto& fence : (*clocks.lanes)[static_cast<std::size_t>(lane)].fences) {
-    if (releases && fence->scope <= scope) continue;
-    message.push_back({fence->scope, cta.position, Full(fence->knew, warp, 1u << lane, fence->tick),
-                       fence->knew.seen, fence->knew.proxied});
-  }
-  return message;
-}
-
-// A lane has got what a release says. True: it has acquired some of it; the rest waits for a fence.
-bool Checker::Hear(CtaClocks& cta, WarpClocks& warp, int lane, const Message& message,
-                   bool acquires, Scope scope, std::uint32_t object, std::uint64_t offset) {
-  const std::uint32_t bit = 1u << lane;
-  bool learned = false;
-  for (const Part& part : message) {
-    const Scope between = cta.position.Common(part.from);
-    if (part.scope < between) continue;
-    if (acquires && scope >= between) {
-      learned = true;
-      Group& group = GroupOf(warp, lane);
-      if (group.lanes == bit) {
-        Learn(cta, group, part);
-        continue;
-      }
-      // Whoever shares the group has not read it.
-      Group own = group;
-      own.lanes = bit;
-      Learn(cta, own, part);
-      if (own.others == group.others && own.seen == group.seen && own.proxied == group.proxied &&
-          group.own.Covers(own.own)) {
-        continue;  // nothing new
-      }
-      group.lanes &= ~bit;
-      warp.groups.push_back(std::move(own));
-      continue;
-    }
-    std::vector<Pending>& pending = StateOf(warp, lane).pending;
-    const auto same = std::find_if(pending.begin(), pending.end(), [&](const Pending& old) {
-      return old.object == object && old.offset == offset && old.part.scope == part.scope &&
-             old.part.from.device == part.from.device && old.part.from.cta == part.from.cta;
-    });
-    if (same != pending.end()) {
-      same->part.clock = Join(same->part.clock, part.clock, places_);
-      same->part.seen = Join(same->part.seen, part.seen, places_);
-      same->part.proxied = Join(same->part.proxied, part.proxied, places_);
-    } else {
-      if (pending.size() >= kMaxPending) {
-        // Too many flags to tell apart: one more joins another of its kind.
-        const auto alike = std::find_if(pending.begin(), pending.end(), [&](const Pending& old) {
-          return old.part.scope == part.scope && old.part.from.device == part.from.device;
-        });
-        if (alike != pending.end()) {
-          alike->part.clock = Join(alike->part.clock, part.clock, places_);
-          alike->part.seen = Join(alike->part.seen, part.seen, places_);
-          alike->part.proxied = Join(alike->part.proxied, part.proxied, places_);
-          continue;
-        }
-        pending.erase(pending.begin());
-      }
-      pending.push_back({part, object, offset});
-    }
-  }
-  return learned;
 }
 
 // A lane has read from `write`.
@@ -453,78 +334,6 @@ void Checker::Close(const Object& object, std::uint32_t lanes, const std::uint64
     Line* line = object.shadow != nullptr ? object.shadow->Find(number) : nullptr;
     if (line != nullptr && line->history != nullptr) line->history->Close(visible);
   });
-}
-
-void Checker::Fence(const Path& path, const MemoryOp& op, std::uint32_t mask) {
-  CtaClocks& cta = *path.warp->cta->clocks;
-  WarpClocks& warp = Of(path);
-  const auto number = static_cast<std::uint16_t>(path.warp->id);
-  if (op.proxy) {
-    Separate(warp, mask);
-    for (Group& group : warp.groups) {
-      if ((group.lanes & mask) == 0) continue;
-      const ClockRef all = Full(group, number, group.lanes, cta.tick);
-      const bool global = op.space == ptx::Space::kNone || op.space == ptx::Space::kGlobal;
-      const bool shared = op.space == ptx::Space::kNone || op.space == ptx::Space::kShared;
-      const Proxied passed{global ? all : nullptr, shared ? all : nullptr};
-      group.proxied = Join(group.proxied, passed, places_);
-    }
-    ++cta.tick;
-    return;
-  }
-  // It acquires what its thread has read before.
-  const auto covers = [&](const Part& part) { return op.scope >= cta.position.Common(part.from); };
-  if (warp.lanes != nullptr && op.order != Order::kRelease) {
-    ForLanes(mask, [&](int l) {
-      std::vector<Pending>& pending = StateOf(warp, l).pending;
-      bool any = false;
-      for (const Pending& old : pending) any |= covers(old.part);
-      if (!any) return;
-      Separate(warp, 1u << l);
-      Group& group = GroupOf(warp, l);
-      for (const Pending& old : pending) {
-        if (covers(old.part)) Learn(cta, group, old.part);
-      }
-      std::erase_if(pending, [&](const Pending& old) { return covers(old.part); });
-    });
-    for (Hint& hint : cta.hints) hint.acquired |= op.scope >= hint.need;
-  }
-  if (op.order == Order::kSc && seed_ != 0) {
-    // The order in which they are executed is the order of fence.sc.
-    Separate(warp, mask);
-    for (Group& group : warp.groups) {
-      if ((group.lanes & mask) == 0) continue;
-      // One by CTA, cluster, device and system: those whose scopes have each other meet in one.
-      const std::uint64_t places[] = {std::uint64_t{1} << 62 | cta.agent,
-                                      std::uint64_t{1} << 61 | cta.position.cluster,
-                                      static_cast<std::uint64_t>(cta.position.device) + 1, 0};
-      ClockRef all;
-      const ClockRef mine = Join(Full(group, number, group.lanes, cta.tick), group.seen, places_);
-      for (int level = 0; level <= static_cast<int>(op.scope); ++level) {
-        if (level == static_cast<int>(Scope::kCluster) && cta.position.cluster == 0) continue;
-        ClockRef& met = fence_sc_[places[level]];
-        all = Join(all, met, places_);
-        met = Join(met, mine, places_);
-      }
-      group.seen = Join(group.seen, all, places_);
-    }
-  }
-  if (op.order != Order::kAcquire) {
-    for (const Group& group : warp.groups) {
-      const std::uint32_t lanes = group.lanes & mask;
-      if (lanes == 0) continue;
-      auto snapshot = std::make_shared<Snapshot>();
-      snapshot->scope = op.scope;
-      snapshot->tick = cta.tick;
-      snapshot->knew = group;
-      ForLanes(lanes, [&](int l) {
-        auto& fences = StateOf(warp, l).fences;
-        std::erase_if(fences, [&](const auto& old) { return old->scope <= op.scope; });
-        fences.push_back(snapshot);
-      });
-    }
-  }
-  ++cta.tick;
 }
 
 }  // namespace allranks::node::check
