@@ -107,6 +107,13 @@ struct CtaClocks {
   std::vector<WarpClocks> warps;
   std::map<std::uint32_t, Group> arrived;  // bar.arrive, by barrier
   std::map<std::uint32_t, MbarrierClocks> mbarriers;
+  // By warp: the last bulk copy out of the CTA's shared memory that a bulk group completes.
+  struct Source {
+    Tick tick = 0;
+    int lane = 0;
+    std::uint32_t pc = 0;
+  };
+  std::map<std::uint32_t, Source> sources;
   std::map<std::pair<Agent, std::uint32_t>, std::uint16_t> copies;  // by mbarrier they complete on
   std::vector<Hint> hints;                                          // the last few
 };
@@ -268,6 +275,7 @@ class Checker {
   // Lanes of `e` that have bytes in common with `a` and that the group is not ordered after.
   std::uint32_t Unordered(const Entry& e, const Entry& a, const Group& group,
                           const CtaClocks& cta) const;
+  void ReportSource(const Path& path, const CtaClocks::Source& source);
   void CopyTouches(const Path& path, int lane, const Completion& by, Object& object,
                    std::uint64_t offset, std::uint64_t size, bool write, std::uint32_t reduces);
   std::uint16_t CopyWarp(CtaClocks& cta, const Path& path, const Completion& by, bool write);

@@ -80,6 +80,14 @@ void Checker::JoinCluster(Cta& cta, std::uint64_t number) {
 
 void Checker::Exit(const Path& path, std::uint32_t lanes) {
   LaunchClocks& launch = *path.warp->cta->launch->clocks;
+  // Shared memory ends with its block: who has begun a copy out of it waits until it has been read.
+  const CtaClocks& cta = *path.warp->cta->clocks;
+  if (const auto it = cta.sources.find(path.warp->id);
+      it != cta.sources.end() && (lanes >> it->second.lane & 1) != 0) {
+    const auto warp = static_cast<std::uint16_t>(kBulkReads + path.warp->id);
+    if (GroupOf(Of(path), it->second.lane).own.Lanes(warp, 1, it->second.tick) == 0)
+      ReportSource(path, it->second);
+  }
   for (const Group& group : Of(path).groups) {
     if ((group.lanes & lanes) != 0) launch.end = Join(launch.end, group.others, places_);
   }
@@ -281,6 +289,8 @@ void Checker::CopyTouches(const Path& path, int lane, const Completion& by, Obje
     if (group.others != nullptr) chains->chains = group.others->chains;
     passed.others = Join(chains, proxied, places_);
   }
+  if (by.by == Completion::By::kBulkGroup && !write && object.kind == Object::Kind::kShared)
+    cta.sources[path.warp->id] = {cta.tick, lane, path.pc};
   Shadow& shadow = ShadowOf(object);
   for (std::uint64_t at = offset; at < offset + size;) {
     Entry entry;

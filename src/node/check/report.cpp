@@ -288,6 +288,23 @@ void Checker::Explain(Finding& finding, const Entry& earlier, const Entry& later
       reads_first ? " acknowledge its reads: let it" : "", ScopeName(need), ScopeName(need));
 }
 
+void Checker::ReportSource(const Path& path, const CtaClocks::Source& source) {
+  const Launch& launch = *path.warp->cta->launch;
+  const SeenKey key = {reinterpret_cast<std::uintptr_t>(launch.code.get()), source.pc, 0, 0, 3};
+  if (Again(key, Finding::Kind::kRace)) return;
+  seen_.emplace(key, findings_.size());
+  Finding finding;
+  finding.kind = Finding::Kind::kRace;
+  FindingAccess& copy = finding.accesses.emplace_back(Show(path, source.lane, "bulk copy"));
+  Locate(*launch.code, source.pc, &copy);
+  copy.object = "shared memory";
+  finding.text = fmt::format(
+      "{} may still read shared memory when its thread has left, and the block with it", Who(copy));
+  finding.missing = "the thread that began the copy has not waited until its source was read";
+  finding.advice = "put cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 behind it";
+  Push(std::move(finding));
+}
+
 void Checker::ReportVector(const StrongWrite& write, const Path& path, int lane,
                            const Object& object, std::uint64_t offset, std::uint32_t size) {
   const Launch& launch = *path.warp->cta->launch;
