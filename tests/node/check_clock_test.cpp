@@ -202,7 +202,7 @@ TEST(FoldTest, RacesFindRoomBehindPortability) {
   }
   more.emplace_back().accesses.emplace_back();
   Fold(std::move(more), &all);
-  EXPECT_LT(all.size(), 200u);
+  EXPECT_LT(all.size(), 400u);  // not all of them
   EXPECT_EQ(CountedOf(all), 1u);
 }
 
