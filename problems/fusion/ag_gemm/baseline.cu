@@ -30,8 +30,8 @@ __global__ void Gather(Args args) {
       to[n] = from[n];
     }
   }
-  __threadfence_system();
   __syncthreads();
+  __threadfence_system();
   // The next kernel starts when all blocks have seen all shares.
   for (int peer = threadIdx.x; peer < args.world; peer += blockDim.x) {
     Board* theirs = reinterpret_cast<Board*>(args.scratch_peers[peer]);
