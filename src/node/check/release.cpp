@@ -15,14 +15,19 @@ namespace {
 
 constexpr std::size_t kMaxParts = 24, kMaxPending = 64;
 
+// `into` says what `part` says, too.
+void Absorb(Part& into, const Part& part, const Places& places) {
+  into.clock = Join(into.clock, part.clock, places);
+  into.seen = Join(into.seen, part.seen, places);
+  into.proxied = Join(into.proxied, part.proxied, places);
+}
+
 }  // namespace
 
 // Releases of one scope by one CTA become one, and those of one device if they get many.
 void Checker::Merge(Message& message, const Part& part) const {
   const auto join = [&](Part& known) {
-    known.clock = Join(known.clock, part.clock, places_);
-    known.seen = Join(known.seen, part.seen, places_);
-    known.proxied = Join(known.proxied, part.proxied, places_);
+    Absorb(known, part, places_);
     if (known.from.cta != part.from.cta) known.from.cta = 0;
     if (known.from.cluster != part.from.cluster) known.from.cluster = 0;
   };
@@ -109,9 +114,7 @@ bool Checker::Hear(CtaClocks& cta, WarpClocks& warp, int lane, const Message& me
              old.part.from.device == part.from.device && old.part.from.cta == part.from.cta;
     });
     if (same != pending.end()) {
-      same->part.clock = Join(same->part.clock, part.clock, places_);
-      same->part.seen = Join(same->part.seen, part.seen, places_);
-      same->part.proxied = Join(same->part.proxied, part.proxied, places_);
+      Absorb(same->part, part, places_);
     } else {
       if (pending.size() >= kMaxPending) {
         // Too many flags to tell apart: one more joins another of its kind.
@@ -119,9 +122,7 @@ bool Checker::Hear(CtaClocks& cta, WarpClocks& warp, int lane, const Message& me
           return old.part.scope == part.scope && old.part.from.device == part.from.device;
         });
         if (alike != pending.end()) {
-          alike->part.clock = Join(alike->part.clock, part.clock, places_);
-          alike->part.seen = Join(alike->part.seen, part.seen, places_);
-          alike->part.proxied = Join(alike->part.proxied, part.proxied, places_);
+          Absorb(alike->part, part, places_);
           continue;
         }
         pending.erase(pending.begin());
