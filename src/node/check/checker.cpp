@@ -222,12 +222,4 @@ void Checker::HostsMeet(bool idle) {
   agents_.resize(1);
 }
 
-std::uint64_t Checker::ShadowBytes() const {
-  std::uint64_t sum = 0;
-  for (const std::weak_ptr<Shadow>& weak : shadows_) {
-    if (const auto shadow = weak.lock()) sum += shadow->Bytes();
-  }
-  return sum;
-}
-
 }  // namespace allranks::node::check

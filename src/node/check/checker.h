@@ -58,7 +58,6 @@ struct Pending {
   Part part;
   std::uint32_t object = 0;
   std::uint64_t offset = 0;
-  bool acquired = false;
 };
 
 struct LaneState {
@@ -139,6 +138,10 @@ struct LaunchClocks {
   std::shared_ptr<const LaunchInfo> info;
 };
 
+// A thread of a running path at an instruction of its code, as findings show it.
+FindingAccess ShowThread(World& world, const Path& path, int lane, std::uint32_t pc,
+                         const char* what);
+
 class Checker {
  public:
   explicit Checker(World& world);
@@ -148,7 +151,6 @@ class Checker {
   bool Sometimes() { return seed_ != 0 && Random() % 4 == 0; }
   // How many strong loads got an older value than the newest.
   std::uint64_t chosen() const { return chosen_; }
-  std::uint64_t ShadowBytes() const;
   std::uint64_t accesses = 0, bytes = 0;
 
   // --- accesses of a warp (access.cpp, strong.cpp) ---
@@ -245,8 +247,6 @@ class Checker {
 
   // Findings of all kinds end here; equal ones are folded.
   void Add(Finding finding, const std::string& key);
-  // An access of a thread of a running path, as findings show it.
-  FindingAccess Show(const Path& path, int lane, const char* what) const;
 
  private:
   friend class AccessWalk;

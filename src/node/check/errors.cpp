@@ -1,5 +1,6 @@
 // Barriers, warp-wide operations, mbarriers and spins; see errors.h.
 #include "node/check/errors.h"
+#include "node/check/checker.h"
 
 #include <fmt/format.h>
 
@@ -74,22 +75,7 @@ std::int64_t WaitsFor(const Path& path) {
 }  // namespace
 
 FindingAccess Errors::Show(const Path& path, int lane, std::uint32_t pc, const char* what) const {
-  const Cta& cta = *path.warp->cta;
-  const Launch& launch = *cta.launch;
-  const SourceLine& line = launch.code->lines[pc];
-  FindingAccess access;
-  access.what = what;
-  access.form = launch.code->forms[pc];
-  access.rank = world_.ProcessOf(launch.process).rank;
-  access.device = launch.device->number;
-  access.kernel = launch.code->name;
-  access.block = cta.index;
-  access.thread = path.warp->id * kLanes + static_cast<std::uint32_t>(lane);
-  access.file = line.file;
-  access.line = line.line;
-  access.inlined_at = line.inlined_at;
-  access.time = path.clock;
-  return access;
+  return ShowThread(world_, path, lane, pc, what);
 }
 
 FindingAccess Errors::Show(const Path& path, const char* what) const {

@@ -80,13 +80,4 @@ void History::Yielded(Agent agent, std::uint16_t warp) {
                 [&](const Stale& stale) { return stale.agent == agent && stale.warp == warp; });
 }
 
-std::uint64_t History::Bytes() const {
-  std::uint64_t bytes = sizeof(History) + writes_.capacity() * sizeof(StrongWrite);
-  for (const StrongWrite& write : writes_) {
-    bytes += (write.message.capacity() + write.own.capacity()) * sizeof(Part) +
-             write.readers.capacity() * sizeof(StrongWrite::Reader);
-  }
-  return bytes;
-}
-
 }  // namespace allranks::node::check

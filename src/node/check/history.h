@@ -99,7 +99,6 @@ class History {
   // A warp gets something older than the newest only so many times in a row.
   bool Stubborn(Agent agent, std::uint16_t warp);
   void Yielded(Agent agent, std::uint16_t warp);
-  std::uint64_t Bytes() const;
 
  private:
   struct Stale {

@@ -85,18 +85,19 @@ void Checker::Add(Finding finding, const std::string& key) {
   Push(std::move(finding));
 }
 
-FindingAccess Checker::Show(const Path& path, int lane, const char* what) const {
+FindingAccess ShowThread(World& world, const Path& path, int lane, std::uint32_t pc,
+                         const char* what) {
   const Cta& cta = *path.warp->cta;
   const Launch& launch = *cta.launch;
   FindingAccess access;
   access.what = what;
-  access.rank = world_.ProcessOf(launch.process).rank;
+  access.rank = world.ProcessOf(launch.process).rank;
   access.device = launch.device->number;
   access.kernel = launch.code->name;
   access.block = cta.index;
   access.thread = path.warp->id * kLanes + static_cast<std::uint32_t>(lane);
   access.time = path.clock;
-  Locate(*launch.code, path.pc, &access);
+  Locate(*launch.code, pc, &access);
   return access;
 }
 
@@ -295,8 +296,8 @@ void Checker::ReportSource(const Path& path, const CtaClocks::Source& source) {
   seen_.emplace(key, findings_.size());
   Finding finding;
   finding.kind = Finding::Kind::kRace;
-  FindingAccess& copy = finding.accesses.emplace_back(Show(path, source.lane, "bulk copy"));
-  Locate(*launch.code, source.pc, &copy);
+  FindingAccess& copy =
+      finding.accesses.emplace_back(ShowThread(world_, path, source.lane, source.pc, "bulk copy"));
   copy.object = "shared memory";
   finding.text = fmt::format(
       "{} may still read shared memory when its thread has left, and the block with it", Who(copy));
@@ -316,7 +317,8 @@ void Checker::ReportVector(const StrongWrite& write, const Path& path, int lane,
   seen_.emplace(key, findings_.size());
   Finding finding;
   finding.kind = Finding::Kind::kPortability;
-  FindingAccess& second = finding.accesses.emplace_back(Show(path, lane, "load"));
+  FindingAccess& second =
+      finding.accesses.emplace_back(ShowThread(world_, path, lane, path.pc, "load"));
   second.object = object.name;
   second.offset = offset;
   second.bytes = size;

@@ -53,20 +53,4 @@ void Shadow::Forget(std::uint64_t offset, std::uint64_t size) {
   }
 }
 
-std::uint64_t Shadow::Bytes() const {
-  std::uint64_t bytes = pages_.size() * sizeof(pages_[0]);
-  for (const auto& page : pages_) {
-    if (page == nullptr) continue;
-    bytes += sizeof(Page);
-    for (const Line& line : *page) {
-      if (line.more != nullptr) {
-        bytes += sizeof(Line::More) +
-                 (line.more->writes.capacity() + line.more->reads.capacity()) * sizeof(Entry);
-      }
-      if (line.history != nullptr) bytes += line.history->Bytes();
-    }
-  }
-  return bytes;
-}
-
 }  // namespace allranks::node::check

@@ -151,7 +151,6 @@ class Shadow {
     if (page >= pages_.size()) pages_.resize(page + 1);
     if (pages_[page] == nullptr) {
       pages_[page] = std::make_unique<Page>();
-      ++made_;
     }
     return (*pages_[page])[line % kPageLines];
   }
@@ -164,13 +163,11 @@ class Shadow {
   void Clear() { pages_.clear(); }
   // Forgets what is known of these bytes' lines.
   void Forget(std::uint64_t offset, std::uint64_t size);
-  std::uint64_t Bytes() const;
 
  private:
   static constexpr std::uint64_t kPageLines = 32;
   using Page = std::array<Line, kPageLines>;
   std::vector<std::unique_ptr<Page>> pages_;
-  std::uint64_t made_ = 0;
 };
 
 }  // namespace allranks::node::check
