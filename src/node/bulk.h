@@ -16,6 +16,10 @@
 
 namespace allranks::node {
 
+namespace check {
+class Clock;
+}
+
 struct Transfer {
   World* world = nullptr;
   std::uint32_t pc = 0;  // of the instruction, for faults

@@ -1,6 +1,6 @@
 // Calls and returns of device functions, and griddepcontrol.
 //
-// A call gives the path a new frame on its warp's stacks (world.h) and makes a join behind itself,
+// A call gives the path a new frame on its warp's stacks (warp.h) and makes a join behind itself,
 // at which all lanes that took part meet when they have returned. Arguments and results are bytes
 // of local memory: the caller's `.param` variables, copied into and out of the callee's frame.
 #include <algorithm>

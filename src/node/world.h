@@ -1,17 +1,12 @@
-// The state of the machine room while it runs: devices, SMs, CTAs, warps and their paths, and the
-// queues of what happens next. Plain data with a few rules; engine.h executes paths, wait.h parks
-// and wakes them, machine_impl.h starts and ends work.
-//
-// A warp is a list of *paths*: a path is a set of lanes at one pc with one clock. Lanes part at a
-// divergent branch and meet again at its reconvergence point (a Join). A path that blocks does not
-// hold back the lanes that wait for it at a Join (independent thread scheduling).
+// The machine room while it runs: owner of devices (device.h), launches and CTAs (launch.h), warps
+// and their paths (warp.h), with the rules that act on them and the queues of what happens next.
+// engine.h executes paths, wait.h parks and wakes them, machine_impl.h starts and ends work.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <span>
@@ -19,237 +14,27 @@
 #include <vector>
 
 #include "node/code.h"
+#include "node/device.h"
 #include "node/fabric.h"
+#include "node/launch.h"
 #include "node/machine.h"
 #include "node/memory.h"
-#include "node/path_queue.h"
 #include "node/profile.h"
-#include "node/servers.h"
 #include "node/time.h"
+#include "node/warp.h"
 
 namespace allranks::node {
 
 // Of the checker (node/check): null unless something is checked.
 namespace check {
 class Checker;
-class Clock;
 class Errors;
-struct ClusterClocks;
-struct CtaClocks;
-struct LaunchClocks;
 }  // namespace check
 
-struct Cta;
-struct Warp;
-struct Launch;
-struct Device;
-struct SpinState;  // wait.h
 class DeviceHeap;  // device_heap.h
 
 // What nobody has written. Never zero: reading it should not look like a plausible value.
 inline constexpr int kPoison = 0xCB;
-
-// Where a function's registers, predicates and local memory begin on the warp's stacks. Lanes of a
-// warp may stand at different depths: each uses only its own column of the stacks.
-struct Frame {
-  std::uint32_t slots = 0, predicates = 0, local = 0;
-  std::uint32_t function = 0;  // index into Code::functions
-  std::uint32_t depth = 0;
-  std::int32_t call = -1;  // index into Warp::joins of the call that made it; -1: the entry's
-};
-
-struct Path {
-  enum class State : std::uint8_t {
-    kQueued,  // has an event in its device's queue
-    kRunning,
-    kParked,    // spinning; woken by a write or a timer
-    kBarrier,   // waits in bar.sync, an mbarrier, a cluster barrier, griddepcontrol.wait
-    kWarpSync,  // waits for other lanes of its warp
-    kGone,
-  };
-  Warp* warp = nullptr;
-  std::uint32_t mask = 0;
-  std::uint32_t pc = 0;
-  Time clock = 0;
-  Time quantum_end = 0;
-  std::int32_t join = -1;  // index into Warp::joins
-  Frame frame;
-  State state = State::kQueued;
-  std::uint32_t back_edges = 0;  // taken since the last yield to lanes waiting at a join
-  std::uint64_t ticket = 0;      // number of its live event; older ones in the queue are void
-  std::vector<std::unique_ptr<SpinState>> spins;  // loops being watched, outermost first
-  SpinState* parked = nullptr;                    // the one it is parked in
-  Time release_goal = 0;  // of a release that waits for its turn: when stores have arrived
-  Time wait_until = 0;    // of an mbarrier.try_wait under way: when it gives up
-  bool overdue = false;   // lanes at its joins no longer wait for it
-  bool ordered = false;   // stands at an operation that must wait for its turn among all devices
-};
-
-// A place where lanes meet again: behind a branch that parted them, or behind a call.
-struct Join {
-  std::uint32_t pc = 0;
-  std::uint32_t expected = 0, arrived = 0;
-  std::int32_t outer = -1;
-  Time latest = 0;
-  bool used = false;
-  Frame frame;  // of the function that `pc` is in
-};
-
-// Asynchronous copies of one thread: when its groups are complete, oldest first. Groups that are
-// over are dropped, the `open` one is not committed yet.
-struct ThreadCopies {
-  struct Group {
-    Time read = 0;  // sources have been read
-    Time done = 0;
-  };
-  std::vector<Time> groups;  // cp.async
-  Time open = 0, all = 0;    // all: of every cp.async so far
-  std::vector<Group> bulk_groups;
-  Group bulk_open;
-};
-
-// Register files of one size. A warp takes one when it first runs and gives it back when its last
-// lane has ended: a warp that runs to its end in one turn finds its registers in the cache, however
-// many warps are resident.
-struct RegisterPool {
-  struct alignas(64) Line {
-    std::byte bytes[64];
-  };
-  using File = std::unique_ptr<Line[]>;
-  std::size_t lines = 0;  // of one file
-  std::vector<File> spare;
-};
-
-struct Warp {
-  Cta* cta = nullptr;
-  std::uint32_t id = 0;
-  std::uint32_t live = 0;  // lanes that have not exited
-  RegisterPool::File file;
-  std::byte* registers = nullptr;  // null: it has not run yet, or is over
-  std::uint32_t* predicates = nullptr;
-  Time* ready = nullptr;     // per slot: when its value is there
-  Time pending_until = 0;    // the latest of them
-  std::vector<Path*> paths;  // alive; owned by the World's pool
-  std::vector<Join> joins;
-  std::vector<std::byte> local;  // [lane][local_bytes]
-  std::uint32_t local_bytes = 0;
-  std::uint64_t grown_local = 0;                 // bytes of `local` that calls have added
-  std::uint32_t slots = 0, predicate_count = 0;  // what the stacks have room for
-  std::vector<std::byte> stack;       // registers, once a call has outgrown the CTA's store
-  std::vector<ThreadCopies> copies;   // by lane, made on first use
-  std::uint32_t cluster_arrived = 0;  // lanes that have arrived at the cluster barrier's phase
-};
-
-struct NamedBarrier {
-  std::uint32_t warps = 0;              // that have arrived with all their threads
-  std::uint32_t expected = 0;           // threads, as given; 0 = all of the CTA
-  std::uint32_t votes = 0, voters = 0;  // bar.red
-  std::uint32_t came = 0;               // bits of those warps
-  Time latest = 0;
-  std::vector<std::uint32_t> partial;  // by warp: lanes that wait for others of their warp
-  std::vector<Path*> waiting;
-
-  bool Used() const { return warps != 0 || !waiting.empty(); }
-};
-
-// What is known of an mbarrier beside its bytes in shared memory (mbarrier.h).
-struct MbarrierNote {
-  Time completed = 0;          // when the end of the last phase can be seen
-  std::uint32_t phases = 0;    // that have ended
-  std::vector<Path*> waiting;  // in try_wait
-};
-
-// CTAs that are resident together on one GPC (cluster.cpp).
-struct Cluster {
-  Dim3 index;
-  std::vector<Cta*> ctas;  // by rank; nullptr: over
-  Time latest = 0;         // arrival at the barrier's present phase
-  std::vector<Path*> waiting;
-  std::shared_ptr<check::ClusterClocks> clocks;
-};
-
-struct Cta {
-  Launch* launch = nullptr;
-  Dim3 index;
-  std::uint64_t number = 0;  // machine-wide, never reused
-  int sm = 0;
-  std::uint32_t live_threads = 0;
-  std::vector<Warp> warps;
-  std::vector<std::byte> shared;
-  Object shared_object;                // the same bytes, for those who wait for them
-  std::vector<NamedBarrier> barriers;  // 16, made on first use
-  Time store_arrival = 0;              // when the CTA's last store is known to have arrived
-  Time end = 0;                        // latest exit of a lane
-  bool triggered = false;              // griddepcontrol.launch_dependents, or over
-  std::map<std::uint32_t, MbarrierNote> mbarriers;  // by offset in shared memory, since their init
-  std::shared_ptr<Cluster> cluster;                 // of more than one CTA, else made on first use
-  std::uint32_t rank = 0;                           // in the cluster
-  std::shared_ptr<check::CtaClocks> clocks;
-};
-
-// One kernel launch on its way.
-struct Launch {
-  std::uint64_t number = 0;
-  OpId op = 0;
-  ProcessId process = 0;
-  Device* device = nullptr;
-  std::shared_ptr<const Code> code;
-  LaunchRequest request;
-  Bank constants;  // with parameters and addresses in place
-  std::vector<std::byte> params;
-  std::uint64_t next_cta = 0, total_ctas = 0, live_ctas = 0;
-  std::uint32_t warps_per_cta = 0, registers_per_cta = 0, shared_per_cta = 0;
-  Address workspace = 0;   // cooperative groups' grid workspace
-  std::size_t record = 0;  // index into Stats::kernels
-  std::vector<Cta*> ctas;  // resident; owned by the World's pool
-  RegisterPool* registers = nullptr;
-  Time end = 0;
-  std::uint64_t instructions = 0;  // thread instructions, against fuel
-  // Programmatic dependent launch: griddepcontrol.wait holds paths until the launch that this one
-  // depends on is over; its own dependents may start when every CTA has triggered or ended.
-  int priority = 0;  // lower numbers first
-  bool primary_over = true;
-  std::uint64_t triggered_ctas = 0;
-  std::vector<Path*> grid_waiters;
-  std::shared_ptr<check::LaunchClocks> clocks;
-};
-
-struct Sm {
-  std::int32_t threads = 0, warps = 0, ctas = 0, registers = 0, shared = 0;  // free
-  Server issue;
-  Server port;    // to the L2 and beyond: bytes
-  Server tensor;  // tensor cores: cycles of a quarter of the SM
-};
-
-struct Device {
-  int number = 0;  // machine-wide
-  int host = 0;
-  std::vector<Sm> sms;
-  int next_sm = 0, next_gpc = 0;
-  std::list<Launch> launches;  // started and not finished, oldest first
-  PathQueue queue;
-  Server l2, hbm;
-  std::uint64_t l2_filled = 0;  // lines that have come into the L2
-  std::vector<Time> engines;    // copy engines: when each is free
-  std::vector<Time> atomics;    // units at the L2, by address: when each is free; made on first use
-  std::uint64_t allocated = 0;
-};
-
-// What the machine room knows of a process.
-struct Process {
-  ProcessId id = 0;
-  int rank = 0, host = 0;
-  bool alive = false;
-  std::vector<int> visible;   // machine-wide numbers of its devices, in its own order
-  std::vector<int> ordinals;  // the other way round, -1 for those it does not see
-  AddressTable table;
-  Arena pinned;
-  std::vector<Arena> device_arenas;  // per visible device
-  std::vector<DeviceSet> peers;      // per visible device: the visible ones it may use
-  std::vector<Status> sticky;        // per visible device
-};
-
-class Engine;
 
 // What an access reaches: bytes in whole sectors, lines, and how many of the lines were not in the
 // home's L2.
@@ -288,8 +73,8 @@ struct Costs {
   Time quantum;
 };
 
-// Owner of all state above. Single-threaded. The order of everything that happens is by
-// (time, ticket): see QueuedPath.
+// Owner of all state. Single-threaded. The order of everything that happens is by (time, ticket):
+// see QueuedPath.
 class World {
  public:
   World(const Profile& profile, int devices, std::uint64_t memory_limit);
@@ -530,15 +315,6 @@ class World {
   std::uint64_t cta_numbers_ = 0;
   std::uint64_t stack_bytes_ = 0;  // of all warps' outgrown stacks
 };
-
-// The registers of a path's function.
-inline std::byte* RegistersOf(const Path& path) {
-  return path.warp->registers + std::size_t{path.frame.slots} * kSlotBytes;
-}
-inline std::uint32_t* PredicatesOf(const Path& path) {
-  return path.warp->predicates + path.frame.predicates;
-}
-inline Time* ReadyOf(const Path& path) { return path.warp->ready + path.frame.slots; }
 
 // Executes paths. Implemented twice: with the checker and without (engine.cpp).
 class Engine {
