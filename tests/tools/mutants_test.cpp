@@ -1,12 +1,17 @@
-// tools/mutants: which bugs are sown where, and that nothing outside of the region is touched.
+// tools/mutants: which bugs are sown where, that nothing outside of the region is touched, that
+// those written by hand still fit their originals, which kept verdicts count, and what the table
+// says.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include "mutants/corpus.h"
 #include "mutants/seed.h"
+#include "mutants/store.h"
+#include "mutants/table.h"
 
 namespace allranks::mutants {
 namespace {
@@ -125,6 +130,131 @@ TEST(EquivalentTest, EveryLineNeedsAReason) {
   EXPECT_FALSE(ReadEquivalent(file).has_value());
   std::ofstream(file) << "a\tx\na\ty\n";
   EXPECT_FALSE(ReadEquivalent(file).has_value());
+}
+
+namespace fs = std::filesystem;
+
+fs::path EmptyFolder(const std::string& name) {
+  const fs::path folder = fs::path(testing::TempDir()) / name;
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  return folder;
+}
+
+// Whoever changes a solution or a program carries the bugs of it along.
+TEST(ByHandTest, EveryBugStillFitsItsOriginal) {
+  const fs::path source = ALLRANKS_SOURCE_DIR;
+  const fs::path blind = source / "tests/mutants/blind";
+  const auto all = ReadByHand(blind, source / "problems", source / "tests/programs");
+  ASSERT_TRUE(all.has_value()) << all.error().message;
+  std::size_t files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(blind))
+    files += entry.path().extension() == ".patch" || entry.path().extension() == ".cu";
+  EXPECT_EQ(all->size(), files);
+  for (const Mutant& mutant : *all) {
+    EXPECT_FALSE(mutant.expected.empty()) << mutant.id;
+    EXPECT_EQ(IsProgram(mutant), !mutant.arguments.empty()) << mutant.id;
+    const auto original = OriginalOf(mutant);
+    ASSERT_TRUE(original.has_value()) << mutant.id;
+    EXPECT_NE(original->text, mutant.text) << mutant.id;
+  }
+}
+
+TEST(ByHandTest, AStalePatchIsNamed) {
+  const fs::path folder = EmptyFolder("stale");
+  for (const char* name : {"blind/programs", "problems", "programs/p2p"})
+    fs::create_directories(folder / name);
+  std::ofstream(folder / "programs/p2p/a.cu") << "int a;\nint b;\n";
+  const auto patch = [&](const std::string& name, const std::string& line) {
+    std::ofstream(folder / "blind/programs" / name)
+        << "// expect: race|deadlock\n// run: 2 threads\n--- a/p2p/a.cu\n+++ b/p2p/a.cu\n"
+        << "@@ -1,2 +1,2 @@\n-" << line << "\n+int c;\n int b;\n";
+  };
+  const auto read = [&] {
+    return ReadByHand(folder / "blind", folder / "problems", folder / "programs");
+  };
+  patch("fits.patch", "int a;");
+  const auto good = read();
+  ASSERT_TRUE(good.has_value()) << good.error().message;
+  ASSERT_EQ(good->size(), 1u);
+  EXPECT_EQ(good->at(0).text, "int c;\nint b;\n");
+  EXPECT_EQ(good->at(0).arguments, (std::vector<std::string>{"2", "threads"}));
+  EXPECT_EQ(good->at(0).expected, (std::vector<std::string>{"race", "deadlock"}));
+  patch("stale.patch", "int x;");
+  patch("stale_too.patch", "int y;");
+  const auto bad = read();
+  ASSERT_FALSE(bad.has_value());
+  EXPECT_NE(bad.error().message.find("programs/stale.patch"), std::string::npos);
+  EXPECT_NE(bad.error().message.find("programs/stale_too.patch"), std::string::npos);
+  EXPECT_EQ(bad.error().message.find("fits"), std::string::npos);
+}
+
+TEST(StoreTest, AnotherBuildOrSourceIsJudgedAgainUnlessVerdictsAreReused) {
+  const fs::path folder = EmptyFolder("store"), command = folder / "bin/allranks";
+  fs::create_directories(command.parent_path());
+  Mutant mutant{"programs/a.patch", kPrograms, kByHand, "text", "a.cu", {"2"}, {}};
+  const auto open = [&](const char* bytes, bool outputs, bool all) {
+    std::ofstream(command) << bytes;
+    return std::make_unique<Store>(folder / "kept", command, outputs, all);
+  };
+  const auto first = open("one", false, false);
+  EXPECT_EQ(first->Find(mutant, Kind::kChecked).word, "");
+  first->Keep(mutant, Kind::kChecked, R"({"verdict": "race"})");
+  first->Keep(mutant, Kind::kOutputs, R"({"verdict": "pass"})");
+  EXPECT_EQ(open("one", false, false)->Find(mutant, Kind::kChecked).word, "race");
+  EXPECT_FALSE(open("one", true, true)->Find(mutant, Kind::kChecked).other_build);
+  EXPECT_EQ(first->Find(mutant, Kind::kOriginal).word, "");
+
+  EXPECT_EQ(open("two", false, false)->Find(mutant, Kind::kOutputs).word, "");
+  EXPECT_EQ(open("two", true, false)->Find(mutant, Kind::kOutputs).word, "pass");
+  EXPECT_EQ(open("two", true, false)->Find(mutant, Kind::kChecked).word, "");
+  EXPECT_EQ(open("two", false, true)->Find(mutant, Kind::kChecked).word, "race");
+  EXPECT_TRUE(open("two", false, true)->Find(mutant, Kind::kChecked).other_build);
+
+  mutant.arguments = {"3"};
+  EXPECT_EQ(open("one", true, true)->Find(mutant, Kind::kChecked).word, "");
+  mutant.arguments = {"2"};
+  mutant.text = "other";
+  EXPECT_EQ(open("one", true, true)->Find(mutant, Kind::kChecked).word, "");
+}
+
+Case Judged(const std::string& op, const std::string& outputs, const std::string& checked) {
+  Case one;
+  one.mutant.id = op + "/" + outputs + "/" + checked;
+  one.mutant.op = op;
+  one.outputs.word = outputs;
+  one.checked.word = checked;
+  return one;
+}
+
+TEST(TableTest, CountsWhatIsCaughtAndSaysWhatIsNot) {
+  std::vector<Case> cases = {Judged("relax", "pass", "race"),
+                             Judged("relax", "pass", "pass"),
+                             Judged("relax", "wrong_result", "race"),
+                             Judged("relax", "pass", ""),
+                             Judged("relax", "compile_error", "compile_error"),
+                             Judged(kByHand, "none", "deadlock")};
+  cases.push_back(Judged("relax", "pass", "pass"));
+  cases.back().equivalent = "nobody reads it";
+  const std::string table = Table(cases, {3, {"a.cu"}}, "abc", "2026-01-02");
+  const auto has = [&](const std::string& text) { return table.find(text) != std::string::npos; };
+  EXPECT_TRUE(has("| `relax` | 5 | 1 | 1 (25.0 %) | 2 (50.0 %) |")) << table;
+  EXPECT_TRUE(has("| **all by hand** | 1 | 0 | 0 (0.0 %) | 1 (100.0 %) |")) << table;
+  EXPECT_TRUE(has("counted as not caught: 1 by outputs alone, 1 with the checker.")) << table;
+  EXPECT_TRUE(has("Of 3 originals these do not pass under the same checker: `a.cu`.")) << table;
+  EXPECT_TRUE(has("These survive the checker:\n`relax/pass/pass`.")) << table;
+  EXPECT_FALSE(has("earlier build")) << table;
+  cases[0].checked.other_build = true;
+  EXPECT_NE(Table(cases, {}, "abc", "2026-01-02").find("earlier build: 0 by outputs alone, 1 with"),
+            std::string::npos);
+}
+
+TEST(TableTest, NothingLeftOutNothingSaid) {
+  const std::string table = Table({Judged("relax", "pass", "race")}, {1, {}}, "abc", "2026-01-02");
+  EXPECT_EQ(table.find("Not judged"), std::string::npos) << table;
+  EXPECT_EQ(table.find("not judged"), std::string::npos) << table;
+  EXPECT_NE(table.find("None survives the checker."), std::string::npos) << table;
+  EXPECT_NE(table.find("All 1 originals pass"), std::string::npos) << table;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 #include "mutants/seed.h"
 #include "problem/source.h"
@@ -34,6 +35,53 @@ std::vector<fs::path> Sources(const fs::path& problems) {
   return found;
 }
 
+// The words behind `// KEY: ` among the comments at the top, which stand in front of a patch.
+std::vector<std::string> Header(const std::string& text, const std::string& key, char between) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line) && line.starts_with("//");) {
+    if (!line.starts_with("// " + key + ": ")) continue;
+    std::istringstream rest(line.substr(key.size() + 5));
+    std::vector<std::string> words;
+    for (std::string word; std::getline(rest, word, between);)
+      if (!word.empty()) words.push_back(word);
+    return words;
+  }
+  return {};
+}
+
+// One of those by hand, applied to what it changes.
+Result<Mutant> ReadOne(const fs::path& path, const std::string& slug, const fs::path& home) {
+  const Result<std::string> text = Read(path);
+  if (!text) return Fail(text.error());
+  Mutant mutant{slug + "/" + path.filename().string(),
+                slug,
+                kByHand,
+                *text,
+                home / "reference.cu",
+                Header(*text, "run", ' '),
+                Header(*text, "expect", '|')};
+  if (path.extension() == ".patch") {
+    const std::size_t head = text->find("--- a/");
+    if (head == std::string::npos) return Fail("it names no file");
+    mutant.original = home / text->substr(head + 6, text->find('\n', head) - head - 6);
+    const Result<std::string> source = Read(mutant.original);
+    if (!source) return Fail(source.error());
+    Result<std::string> patched = problem::ApplyPatch(*source, text->substr(head));
+    if (!patched) return Fail(patched.error());
+    mutant.text = std::move(*patched);
+  } else if (IsProgram(mutant)) {
+    return Fail("a program is changed by a patch");
+  } else {
+    const Result<std::string> whole = Read(home / "template.cu");
+    if (!whole) return Fail(whole.error());
+    const Result<problem::Region> region = problem::SplitTemplate(*whole);
+    if (!region) return Fail(region.error());
+    const Result<std::string> assembled = problem::Assemble(*region, *text);
+    if (!assembled) return Fail(assembled.error());
+  }
+  return mutant;
+}
+
 }  // namespace
 
 Result<std::vector<Mutant>> SeedProblems(const fs::path& problems) {
@@ -43,8 +91,13 @@ Result<std::vector<Mutant>> SeedProblems(const fs::path& problems) {
     if (!source) return Fail(source.error());
     const fs::path name = path.lexically_relative(problems);
     for (Seeded& seeded : Seed(*source)) {
-      Mutant mutant{fmt::format("{}:{}:{}", name.string(), seeded.place, seeded.op), "", seeded.op,
-                    std::move(seeded.text), path};
+      Mutant mutant{fmt::format("{}:{}:{}", name.string(), seeded.place, seeded.op),
+                    "",
+                    seeded.op,
+                    std::move(seeded.text),
+                    path,
+                    {},
+                    {}};
       mutant.problem = HomeOf(mutant).filename().string();
       all.push_back(std::move(mutant));
     }
@@ -52,8 +105,9 @@ Result<std::vector<Mutant>> SeedProblems(const fs::path& problems) {
   return all;
 }
 
-Result<std::vector<Mutant>> ReadByHand(const fs::path& folder, const fs::path& problems) {
-  std::map<std::string, fs::path> homes;  // by slug
+Result<std::vector<Mutant>> ReadByHand(const fs::path& folder, const fs::path& problems,
+                                       const fs::path& programs) {
+  std::map<std::string, fs::path> homes = {{kPrograms, programs}};  // by slug
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(problems)) {
     if (entry.path().filename() == "problem.toml")
       homes[entry.path().parent_path().filename().string()] = entry.path().parent_path();
@@ -67,25 +121,28 @@ Result<std::vector<Mutant>> ReadByHand(const fs::path& folder, const fs::path& p
   std::sort(files.begin(), files.end());
 
   std::vector<Mutant> all;
+  std::string faults;
   for (const fs::path& path : files) {
-    const Result<std::string> text = Read(path);
-    if (!text) return Fail(text.error());
     const std::string slug = path.parent_path().filename().string();
-    Mutant mutant{path.lexically_relative(folder).string(), slug, "by_hand", *text,
-                  homes[slug] / "reference.cu"};
-    if (path.extension() == ".patch") {
-      const std::size_t head = text->find("--- a/");
-      if (head == std::string::npos) return Fail("{}: it names no file", path.string());
-      mutant.original = homes[slug] / text->substr(head + 6, text->find('\n', head) - head - 6);
-      const Result<std::string> source = Read(mutant.original);
-      if (!source) return Fail("{}: {}", path.string(), source.error().message);
-      Result<std::string> patched = problem::ApplyPatch(*source, text->substr(head));
-      if (!patched) return Fail("{}: {}", path.string(), patched.error().message);
-      mutant.text = std::move(*patched);
+    Result<Mutant> mutant = ReadOne(path, slug, homes[slug]);
+    if (mutant) {
+      all.push_back(std::move(*mutant));
+    } else {
+      faults += fmt::format("{}{}: {}", faults.empty() ? "" : "\n",
+                            path.lexically_relative(folder).string(), mutant.error().message);
     }
-    all.push_back(std::move(mutant));
   }
+  if (!faults.empty()) return Fail("{}", faults);
   return all;
+}
+
+Result<Mutant> OriginalOf(const Mutant& mutant) {
+  Result<std::string> text = Read(mutant.original);
+  if (!text) return Fail(text.error());
+  Mutant original = mutant;
+  original.id = mutant.original.string();
+  original.text = std::move(*text);
+  return original;
 }
 
 fs::path HomeOf(const Mutant& mutant) {

@@ -1,16 +1,14 @@
 #include "mutants/judging.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
 
-#include "base/check.h"
+#include "checking/run.h"
 #include "problem/problem.h"
 
 namespace allranks::mutants {
@@ -19,24 +17,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// FNV-1a: names of files, nothing that anybody attacks.
-std::uint64_t HashOf(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}
-
-Verdict Parse(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object()) return {"none", text.substr(0, 200)};
-  Verdict verdict;
-  verdict.word = json.value("verdict", "none");
-  verdict.text = json.value("text", "");
-  verdict.lenient = json.value("lenient", false);
-  return verdict;
-}
+constexpr int kSchedules = 5;         // of programs, beside 0
+constexpr int kJudgeSeconds = 3600;   // judges have limits of their own
+constexpr int kProgramSeconds = 300;  // nothing takes a tenth of it
 
 // The last visible case of the smallest world: small, and larger than the corner cases.
 std::string SmallCase(const Mutant& mutant) {
@@ -50,61 +33,103 @@ std::string SmallCase(const Mutant& mutant) {
   return best == nullptr ? "" : best->name;
 }
 
-void Run(const std::vector<std::string>& words, const fs::path& out) {
-  std::vector<char*> argv;
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  const pid_t pid = fork();
-  CHECK(pid >= 0);
-  if (pid == 0) {
-    const int file = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    dup2(file, STDOUT_FILENO);
-    execvp(argv[0], argv.data());
-    _exit(127);
+std::string Json(const std::string& verdict, const std::string& text) {
+  return nlohmann::json{{"verdict", verdict}, {"text", text}}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// As tests/programs/CMakeLists.txt compiles them.
+std::vector<std::string> Nvcc(const Mutant& mutant, const fs::path& source, const fs::path& out) {
+  const std::string programs = ALLRANKS_SOURCE_DIR "/tests/programs";
+  std::vector<std::string> words = {
+      ALLRANKS_NVCC,   "-cudart",
+      "shared",        "-lineinfo",
+      "-std=c++17",    "-gencode=arch=compute_90,code=[sm_90,compute_90]",
+      "-I" + programs, "-I" + mutant.original.parent_path().string()};
+  std::istringstream lines(mutant.text);
+  for (std::string line; std::getline(lines, line) && line.starts_with("//");) {
+    if (!line.starts_with("// nvcc: ")) continue;
+    std::istringstream flags(line.substr(9));
+    for (std::string flag; flags >> flag;) words.push_back(flag);
   }
-  int status = 0;
-  waitpid(pid, &status, 0);
+  words.insert(words.end(), {"-o", out.string(), source.string()});
+  return words;
+}
+
+// The first finding that counts: its kind and what it says.
+std::string Found(const fs::path& file) {
+  const auto json = nlohmann::json::parse(checking::ReadText(file), nullptr, false);
+  if (!json.is_object() || !json.contains("findings")) return "";
+  for (const auto& finding : json["findings"]) {
+    const std::string kind = finding.value("kind", "");
+    if (kind == "portability" || kind == "leak") continue;
+    return Json(kind, finding.value("text", ""));
+  }
+  return "";
 }
 
 }  // namespace
 
-Judge::Judge(fs::path folder, std::string command, std::vector<std::string> options)
-    : folder_(std::move(folder)), command_(std::move(command)), options_(std::move(options)) {
-  fs::create_directories(folder_);
-}
-
-fs::path Judge::PathOf(const Mutant& mutant) const {
-  return folder_ / fmt::format("{:016x}.json", HashOf(mutant.problem + "\n" + mutant.text));
-}
-
-Verdict Judge::Kept(const Mutant& mutant) const {
-  const fs::path path = PathOf(mutant);
-  return fs::exists(path) ? Parse(path) : Verdict{};
-}
-
-Verdict Judge::Of(const Mutant& mutant, bool deep) const {
-  if (Verdict kept = Kept(mutant); !kept.word.empty()) return kept;
-  const auto begin = std::chrono::steady_clock::now();
-  const fs::path path = PathOf(mutant);
-  const fs::path source = fs::path(path).replace_extension(".cu");
-  const fs::path out = fs::path(path).replace_extension(".out");
+std::string Judge::Candidate(const Mutant& mutant, Kind kind, const fs::path& folder) const {
+  const fs::path source = folder / "candidate.cu";
   std::ofstream(source, std::ios::binary) << mutant.text;
-  const std::string first = SmallCase(mutant);
-  std::vector<std::vector<std::string>> stages = {{"--visible"}, {}};
-  if (!first.empty()) stages.insert(stages.begin(), {"--case", first});
-  Verdict verdict;
-  for (const std::vector<std::string>& cases : stages) {
-    std::vector<std::string> words = {command_,        "judge",  mutant.problem, "--solution",
-                                      source.string(), "--seed", "mutants",      "--json"};
-    words.insert(words.end(), options_.begin(), options_.end());
-    words.insert(words.end(), cases.begin(), cases.end());
-    Run(words, out);
-    verdict = Parse(out);
-    if (verdict.word != "pass" || !deep) break;
+  std::vector<std::string> words = {command_,     "judge",         HomeOf(mutant).string(),
+                                    "--solution", source.string(), "--seed",
+                                    "mutants",    "--json"};
+  if (kind == Kind::kOutputs) words.push_back("--no-check");
+  if (const std::string first = SmallCase(mutant); !first.empty()) {
+    std::vector<std::string> small = words;
+    small.insert(small.end(), {"--case", first});
+    const std::string json = checking::Run(small, folder, kJudgeSeconds).out;
+    if (kind == Kind::kOriginal || ParseVerdict(json).word != "pass") return json;
   }
-  fs::remove(source);
+  return checking::Run(words, folder, kJudgeSeconds).out;
+}
+
+std::string Judge::Program(const Mutant& mutant, Kind kind, const fs::path& folder) const {
+  const fs::path binary = store_->PathOf(mutant, "programs");
+  if (!fs::exists(binary)) {
+    const fs::path source = folder / mutant.original.filename(), made = folder / "program";
+    std::ofstream(source, std::ios::binary) << mutant.text;
+    const checking::Outcome built =
+        checking::Run(Nvcc(mutant, source, made), folder, kProgramSeconds);
+    if (built.late) return "";
+    if (built.code != 0) return Json("compile_error", built.err.substr(0, 1000));
+    fs::rename(made, binary);
+  }
+  const fs::path findings = folder / "findings";
+  for (int schedule = 0; schedule <= (kind == Kind::kOutputs ? 0 : kSchedules); ++schedule) {
+    std::vector<std::string> words = {command_, "exec"};
+    if (kind != Kind::kOutputs)
+      words.insert(words.end(), {"--check", "--schedule", std::to_string(schedule), "--findings",
+                                 findings.string()});
+    words.insert(words.end(), {"--", binary.string()});
+    words.insert(words.end(), mutant.arguments.begin(), mutant.arguments.end());
+    fs::remove(findings);
+    const checking::Outcome ran = checking::Run(words, folder, kProgramSeconds);
+    const std::string found = Found(findings);
+    const std::string where = fmt::format("schedule {}: {}", schedule, FirstLine(ran.err));
+    if (ran.late || ran.code == 126) return "";
+    if (ran.code == 70) return Json("internal_error", where);
+    if (!found.empty()) return found;
+    if (ran.code == 86) return Json("deadlock", where);
+    if (ran.code != 0) return Json("wrong_result", where);
+  }
+  return Json("pass", "");
+}
+
+Verdict Judge::Of(const Mutant& mutant, Kind kind) const {
+  if (Verdict kept = store_->Find(mutant, kind); !kept.word.empty()) return kept;
+  const auto begin = std::chrono::steady_clock::now();
+  const fs::path folder = store_->Scratch();
+  const std::string json =
+      IsProgram(mutant) ? Program(mutant, kind, folder) : Candidate(mutant, kind, folder);
+  fs::remove_all(folder);
+  Verdict verdict = ParseVerdict(json);
   // A judge that failed is asked again the next time.
-  if (verdict.word != "none" && verdict.word != "internal_error") fs::rename(out, path);
+  if (verdict.word != "none" && verdict.word != "internal_error") store_->Keep(mutant, kind, json);
   verdict.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return verdict;
 }

@@ -1,39 +1,29 @@
-// Judges mutants by the `allranks` command, as a user would, one after the other, and keeps what
-// was said in a folder by the hash of the source: a second run judges only what is new. Most are
-// caught in one small case; only who passes that is judged in the visible ones, and in all.
+// Judges mutants by the `allranks` command, as a user would. Candidates: most are caught in one
+// small case; only who passes that is judged in all. Programs judge themselves: they are compiled
+// as tests/programs are and run by `exec`, with the checker under a few schedules.
 #pragma once
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
-#include "mutants/corpus.h"
+#include "mutants/store.h"
 
 namespace allranks::mutants {
 
-struct Verdict {
-  std::string word;  // as in the judge's JSON; "none": the judge said nothing
-  std::string text;
-  bool lenient = false;  // outputs matched
-  double seconds = 0;    // 0: kept from an earlier run
-};
-
 class Judge {
  public:
-  // Results of judging with other `options` or by another command lie in other folders.
-  Judge(std::filesystem::path folder, std::string command, std::vector<std::string> options);
+  Judge(Store* store, std::string command) : store_(store), command_(std::move(command)) {}
 
-  // `deep`: who passes in one small case is judged in the others, too.
-  Verdict Of(const Mutant& mutant, bool deep = true) const;
-  // What is already there; no word: nothing is.
-  Verdict Kept(const Mutant& mutant) const;
+  // Kept, or judged now and kept. kOriginal: with the checker, a candidate in one small case only.
+  // May be called by several threads.
+  Verdict Of(const Mutant& mutant, Kind kind) const;
 
  private:
-  std::filesystem::path PathOf(const Mutant& mutant) const;
+  std::string Candidate(const Mutant& mutant, Kind kind, const std::filesystem::path& folder) const;
+  std::string Program(const Mutant& mutant, Kind kind, const std::filesystem::path& folder) const;
 
-  std::filesystem::path folder_;
+  Store* store_;
   std::string command_;
-  std::vector<std::string> options_;
 };
 
 }  // namespace allranks::mutants

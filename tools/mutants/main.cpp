@@ -1,166 +1,150 @@
-// `mutants`: sows bugs into references and alternates and judges each of them twice, with the
-// checker and by outputs alone. What the first finds and the second does not is the checker's
-// worth: --write puts that into docs/checker.md.
+// `mutants`: sows bugs into references and alternates, takes those written by hand, and judges each
+// of them twice, with the checker and by outputs alone. What the first finds and the second does
+// not is the checker's worth: --write puts that into docs/checker.md.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <ctime>
-#include <fstream>
+#include <functional>
 #include <iostream>
-#include <iterator>
+#include <mutex>
 #include <set>
+#include <thread>
 
+#include "checking/run.h"
 #include "mutants/corpus.h"
 #include "mutants/judging.h"
 #include "mutants/same.h"
+#include "mutants/store.h"
+#include "mutants/table.h"
 
 namespace allranks::mutants {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kBegin[] = "<!-- mutants: written by `mutants --write` -->\n";
-constexpr char kEnd[] = "<!-- mutants: end -->\n";
 constexpr double kGoal = 0.99;
+constexpr char kFooter[] =
+    "Every verdict is kept in --folder as soon as it is there, by the build that gave it, the "
+    "source\n"
+    "and the files of its problem: a run that was cut goes on where it was, and what has changed "
+    "is\n"
+    "judged again. A build is the allranks command's bytes and those of the libraries beside it. "
+    "A\n"
+    "new build judges everything again, unless --reuse says that the verdicts of others count:\n"
+    "`outputs` those by outputs alone, `all` those with the checker, too. The table says how many\n"
+    "were reused and what was not judged.\n\n"
+    "A judgement with the checker compares the same outputs of the same runs. With --once it is "
+    "not\n"
+    "made for what outputs alone have caught, which counts as caught.\n\n"
+    "The whole: mutants --outputs --checked --by-hand --write -j 2\n\n"
+    "Exit codes: 0; 1 if less than 99 % are caught, an original is found fault with, or a judge "
+    "fails.";
 const fs::path kSource = ALLRANKS_SOURCE_DIR;
 
 struct Options {
   std::vector<std::string> only;
-  std::string folder = ALLRANKS_MUTANTS_FOLDER, command = ALLRANKS_COMMAND;
+  std::string folder = ALLRANKS_MUTANTS_FOLDER, command = ALLRANKS_COMMAND, reuse;
   std::size_t every = 1, first = 0, at_least = 0;
+  int jobs = 1;
   bool list = false, show = false, outputs = false, checked = false, by_hand = false, write = false,
-       fresh = false;
+       once = false, fresh = false;
 };
 
-// One mutant and what became of it.
-struct Case {
-  Mutant mutant;
-  std::string equivalent;  // why it does the same as its original; empty: it does not
-  Verdict outputs, checked;
-};
-
-struct Row {
-  int written = 0, equivalent = 0, outputs = 0, checked = 0, missing = 0;
-  int real() const { return written - equivalent; }
-};
-
-bool Caught(const Verdict& verdict) { return !verdict.word.empty() && verdict.word != "pass"; }
-
-bool Compiles(const Case& one) {
-  return one.outputs.word != "compile_error" && one.checked.word != "compile_error";
+// Calls `work` with 0 to `count` - 1, in that order, by several threads.
+void Spread(int jobs, std::size_t count, const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < jobs; ++i)
+    threads.emplace_back([&] {
+      for (std::size_t at = next++; at < count; at = next++) work(at);
+    });
 }
 
-Row Sum(const std::vector<Case>& cases, const std::string& op, bool by_hand) {
-  Row row;
-  for (const Case& one : cases) {
-    if ((one.mutant.op == "by_hand") != by_hand) continue;
-    if ((!op.empty() && one.mutant.op != op) || !Compiles(one)) continue;
-    ++row.written;
-    if (!one.equivalent.empty()) {
-      ++row.equivalent;
-      continue;
-    }
-    row.outputs += Caught(one.outputs);
-    row.checked += Caught(one.checked);
-    row.missing += one.outputs.word.empty() || one.checked.word.empty();
-  }
-  return row;
-}
-
-std::string Share(int part, int whole) {
-  return fmt::format("{} ({:.1f} %)", part, whole == 0 ? 100.0 : 100.0 * part / whole);
-}
-
-std::string Line(const std::string& name, const Row& row) {
-  return fmt::format("| {} | {} | {} | {} | {} |\n", name, row.written, row.equivalent,
-                     Share(row.outputs, row.real()), Share(row.checked, row.real()));
-}
-
-std::string Table(const std::vector<Case>& cases) {
-  std::vector<std::string> ops;
-  for (const Case& one : cases) {
-    if (one.mutant.op != "by_hand" && std::find(ops.begin(), ops.end(), one.mutant.op) == ops.end())
-      ops.push_back(one.mutant.op);
-  }
-  std::sort(ops.begin(), ops.end());
-  char date[16];
-  const std::time_t now = std::time(nullptr);
-  std::strftime(date, sizeof date, "%F", std::gmtime(&now));
-  std::string text = fmt::format(
-      "Made on {} by `build/release/tools/mutants --outputs --checked --by-hand --write`. Shares "
-      "are of those that are not equivalent.\n\n"
-      "| operator | written | equivalent | caught by outputs alone | caught with the checker |\n"
-      "|---|---:|---:|---:|---:|\n",
-      date);
-  for (const std::string& op : ops) text += Line("`" + op + "`", Sum(cases, op, false));
-  text += Line("**all operators**", Sum(cases, "", false));
-  text += Line("**written by hand**", Sum(cases, "", true));
-  return text;
-}
-
-bool Write(const std::vector<Case>& cases) {
-  const fs::path doc = kSource / "docs/checker.md";
-  std::ifstream in(doc, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  const std::size_t begin = text.find(kBegin), end = text.find(kEnd);
-  if (begin == std::string::npos || end == std::string::npos) {
-    std::cerr << "docs/checker.md has no place for the table\n";
-    return false;
-  }
-  text.replace(begin, end - begin, kBegin + Table(cases));
-  std::ofstream(doc, std::ios::binary) << text;
-  return true;
-}
-
-void JudgeAll(const Options& options, std::vector<Case>* cases) {
-  const Judge outputs(fs::path(options.folder) / "outputs", options.command, {"--no-check"});
-  const Judge checked(fs::path(options.folder) / "checked", options.command, {});
+void JudgeAll(const Options& options, Store* store, std::vector<Case>* cases) {
+  const Judge judge(store, options.command);
+  // Those by hand first; last those that must pass, which takes a whole judgement.
+  std::vector<Case*> order;
+  for (Case& one : *cases) order.push_back(&one);
+  std::stable_sort(order.begin(), order.end(), [](const Case* a, const Case* b) {
+    const auto rank = [](const Case& one) {
+      return !one.equivalent.empty() ? 2 : IsByHand(one.mutant) ? 0 : 1;
+    };
+    return rank(*a) < rank(*b);
+  });
+  std::mutex mutex;
   std::size_t done = 0;
-  for (Case& one : *cases) {
+  Spread(options.jobs, order.size(), [&](std::size_t at) {
+    Case& one = *order[at];
+    const auto verdict = [&](bool wanted, Kind kind) {
+      return wanted ? judge.Of(one.mutant, kind) : store->Find(one.mutant, kind);
+    };
+    one.outputs = verdict(options.outputs, Kind::kOutputs);
+    const bool again = Compiles(one) && !(options.once && Caught(one.outputs));
+    one.checked = verdict(options.checked && again, Kind::kChecked);
+    if (!again && one.checked.word.empty()) {
+      one.checked.word = one.outputs.word;
+      one.checked.by_outputs = true;
+    }
+    const std::scoped_lock lock(mutex);
     ++done;
-    one.outputs = options.outputs ? outputs.Of(one.mutant) : outputs.Kept(one.mutant);
-    one.checked = options.checked ? checked.Of(one.mutant) : checked.Kept(one.mutant);
-    if (one.outputs.seconds + one.checked.seconds == 0) continue;
-    std::cerr << fmt::format("{}/{} {}: {}, by outputs {}\n", done, cases->size(), one.mutant.id,
-                             one.checked.word, one.outputs.word);
-  }
+    if (one.outputs.seconds + one.checked.seconds == 0) return;
+    std::cerr << fmt::format("{}/{} {}: {} ({:.1f} s), by outputs {} ({:.1f} s)\n", done,
+                             cases->size(), one.mutant.id, one.checked.word, one.checked.seconds,
+                             one.outputs.word, one.outputs.seconds);
+  });
 }
 
-// Who finds fault with an original catches its mutants for nothing. The number of such originals;
-// `problems check` judges them in all cases.
-int FaultyOriginals(const Options& options, const std::vector<Case>& cases) {
-  const Judge judge(fs::path(options.folder) / "originals", options.command, {});
-  std::set<fs::path> seen;
-  int faults = 0;
+// Who finds fault with an original catches its mutants for nothing. `problems check` judges
+// originals in all cases.
+Originals JudgeOriginals(const Options& options, Store* store, const std::vector<Case>& cases) {
+  std::vector<Mutant> all;
+  std::set<std::pair<fs::path, std::vector<std::string>>> seen;
   for (const Case& one : cases) {
-    if (!seen.insert(one.mutant.original).second) continue;
-    Mutant original = one.mutant;
-    std::ifstream in(original.original, std::ios::binary);
-    original.text.assign(std::istreambuf_iterator<char>(in), {});
-    const Verdict verdict = judge.Of(original, false);
-    if (verdict.word == "pass") continue;
-    std::cout << fmt::format("FAULT: {} itself gets {}: {}\n", original.original.string(),
-                             verdict.word, verdict.text);
-    ++faults;
+    if (!seen.emplace(one.mutant.original, one.mutant.arguments).second) continue;
+    if (Result<Mutant> original = OriginalOf(one.mutant)) all.push_back(std::move(*original));
   }
-  return faults;
+  const Judge judge(store, options.command);
+  Originals originals;
+  std::mutex mutex;
+  Spread(options.jobs, all.size(), [&](std::size_t at) {
+    const Verdict verdict = judge.Of(all[at], Kind::kOriginal);
+    const std::scoped_lock lock(mutex);
+    ++originals.seen;
+    if (verdict.word == "pass") return;
+    const std::string name = all[at].original.lexically_relative(kSource).string();
+    originals.faulty.push_back(name);
+    std::cout << fmt::format("FAULT: {} itself gets {}: {}\n", name, verdict.word, verdict.text);
+  });
+  std::sort(originals.faulty.begin(), originals.faulty.end());
+  return originals;
 }
 
 // Survivors get a last chance to be the same program.
-void FindSame(std::vector<Case>* cases) {
-  for (Case& one : *cases) {
-    if (!one.equivalent.empty() || one.checked.word != "pass") continue;
-    const Result<bool> same = SamePtx(one.mutant);
-    if (same && *same) one.equivalent = "the same PTX";
-  }
+void FindSame(const Options& options, Store* store, std::vector<Case>* cases) {
+  Spread(options.jobs, cases->size(), [&](std::size_t at) {
+    Case& one = (*cases)[at];
+    if (!Survives(one) || IsProgram(one.mutant)) return;
+    const fs::path kept = store->PathOf(one.mutant, "same");
+    std::string word = checking::ReadText(kept);
+    if (word.empty()) {
+      const Result<bool> same = SamePtx(one.mutant);
+      if (!same) return;
+      word = *same ? "same" : "other";
+      std::ofstream(kept) << word;
+    }
+    if (word == "same") one.equivalent = "the same PTX";
+  });
 }
 
-// 0: at least kGoal of them are caught.
+// Faults: words of judges that should not be, and shares below the goal.
 int Report(const std::vector<Case>& cases) {
   int faults = 0;
   for (const Case& one : cases) {
-    if (one.checked.word == "pass" && one.equivalent.empty()) {
+    const auto& expected = one.mutant.expected;
+    if (Survives(one)) {
       std::cout << fmt::format("survives: {}\n", one.mutant.id);
     } else if (Caught(one.checked) && !one.equivalent.empty() && Compiles(one)) {
       std::cout << fmt::format("FAULT: {} is said to be equivalent, but gets {}: {}\n",
@@ -170,24 +154,30 @@ int Report(const std::vector<Case>& cases) {
       std::cout << fmt::format("FAULT: {}: {} {}\n", one.mutant.id, one.checked.word,
                                one.checked.text);
       ++faults;
+    } else if (Caught(one.checked) && !expected.empty() &&
+               std::find(expected.begin(), expected.end(), one.checked.word) == expected.end()) {
+      std::cout << fmt::format("{} gets {}, its author expects {}\n", one.mutant.id,
+                               one.checked.word, fmt::join(expected, " or "));
     }
   }
   for (const bool by_hand : {false, true}) {
-    const Row row = Sum(cases, "", by_hand);
+    const Row row = Sum(cases, [&](const Mutant& one) { return IsByHand(one) == by_hand; });
     std::cout << fmt::format(
-        "{}: {} written, {} equivalent, {} caught by outputs alone, {} with the checker, {} not "
-        "judged\n",
+        "{}: {} written, {} equivalent, {} caught by outputs alone, {} with the checker, {} and {} "
+        "not judged\n",
         by_hand ? "by hand" : "operators", row.written, row.equivalent,
-        Share(row.outputs, row.real()), Share(row.checked, row.real()), row.missing);
+        Share(row.outputs, row.real()), Share(row.checked, row.real()), row.no_outputs,
+        row.no_checked);
     if (row.checked < kGoal * row.real()) ++faults;
   }
-  return faults == 0 ? 0 : 1;
+  return faults;
 }
 
 Result<std::vector<Case>> Collect(const Options& options) {
   auto mutants = SeedProblems(kSource / "problems");
   if (!mutants) return Fail(mutants.error());
-  auto patches = ReadByHand(kSource / "tests/mutants/blind", kSource / "problems");
+  auto patches =
+      ReadByHand(kSource / "tests/mutants/blind", kSource / "problems", kSource / "tests/programs");
   if (!patches) return Fail(patches.error());
   const auto reasons = ReadEquivalent(kSource / "tests/mutants/equivalent.tsv");
   if (!reasons) return Fail(reasons.error());
@@ -222,6 +212,13 @@ Result<std::vector<Case>> Collect(const Options& options) {
   return all;
 }
 
+std::string Today() {
+  char date[16];
+  const std::time_t now = std::time(nullptr);
+  std::strftime(date, sizeof date, "%F", std::gmtime(&now));
+  return date;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Sows bugs into references and alternates, and counts which ones are caught");
   Options options;
@@ -231,13 +228,18 @@ int Main(int argc, char** argv) {
   app.add_option("--at-least", options.at_least, "fail if fewer are sown");
   app.add_flag("--checked", options.checked, "judge with the checker");
   app.add_flag("--outputs", options.outputs, "judge by outputs alone");
+  app.add_flag("--once", options.once, "what outputs alone catch is not judged again (see below)");
   app.add_flag("--by-hand", options.by_hand, "those of tests/mutants/blind, too");
+  app.add_option("-j", options.jobs, "judgements at a time")->check(CLI::Range(1, 64));
   app.add_option("--folder", options.folder, "where verdicts are kept from run to run");
+  app.add_option("--reuse", options.reuse, "verdicts of other builds count, too (see below)")
+      ->check(CLI::IsMember({"outputs", "all"}));
   app.add_option("--command", options.command, "the allranks command to judge with");
   app.add_option("--every", options.every, "only every N-th")->check(CLI::PositiveNumber);
   app.add_option("--first", options.first, "of these, the first one's place, from 0");
   app.add_flag("--fresh", options.fresh, "forget what is kept there first");
   app.add_flag("--write", options.write, "write the table of docs/checker.md");
+  app.footer(kFooter);
   CLI11_PARSE(app, argc, argv);
   auto cases = Collect(options);
   if (!cases) {
@@ -253,11 +255,20 @@ int Main(int argc, char** argv) {
     return 0;
   }
   if (options.fresh) fs::remove_all(options.folder);
-  JudgeAll(options, &*cases);
-  FindSame(&*cases);
-  if (options.write && !Write(*cases)) return 1;
-  const int faulty = options.checked ? FaultyOriginals(options, *cases) : 0;
-  return Report(*cases) == 0 && faulty == 0 ? 0 : 1;
+  Store store(fs::absolute(options.folder), options.command, !options.reuse.empty(),
+              options.reuse == "all");
+  JudgeAll(options, &store, &*cases);
+  FindSame(options, &store, &*cases);
+  Originals originals;
+  if (options.checked) originals = JudgeOriginals(options, &store, *cases);
+  if (options.write) {
+    const std::string table = Table(*cases, originals, store.build(), Today());
+    if (const Result<void> written = WriteTable(kSource / "docs/checker.md", table); !written) {
+      std::cerr << written.error().message << "\n";
+      return 1;
+    }
+  }
+  return Report(*cases) == 0 && originals.faulty.empty() ? 0 : 1;
 }
 
 }  // namespace

@@ -34,8 +34,15 @@ std::string TextOf(const std::vector<std::string>& lines) {
   return text;
 }
 
+// Each is compiled once: that costs far more than to search a line for it.
+const std::regex& Compiled(const std::string& pattern) {
+  thread_local std::map<std::string, std::regex> all;
+  const auto found = all.find(pattern);
+  return found != all.end() ? found->second : all.emplace(pattern, pattern).first->second;
+}
+
 bool Has(const std::string& text, const char* pattern) {
-  return std::regex_search(text, std::regex(pattern));
+  return std::regex_search(text, Compiled(pattern));
 }
 
 struct Function {
@@ -157,7 +164,7 @@ void Sower::FindFunctions() {
     Function function;
     function.name = match[3];
     if (function.name == "__launch_bounds__") {
-      if (!std::regex_search(split_[i].code, match, std::regex("^( {0,2}).*\\) (\\w+)\\(Args")))
+      if (!std::regex_search(split_[i].code, match, Compiled("^( {0,2}).*\\) (\\w+)\\(Args")))
         continue;
       function.name = match[2];
     }
@@ -192,7 +199,7 @@ void Sower::RewriteLines() {
     for (const Rewrite& rewrite : kRewrites) {
       if (!Has(code, rewrite.where)) continue;
       if (*rewrite.without != '\0' && Has(code, rewrite.without)) continue;
-      const std::regex match(rewrite.match);
+      const std::regex& match = Compiled(rewrite.match);
       for (std::sregex_iterator it(code.begin(), code.end(), match), none; it != none; ++it) {
         const auto at = static_cast<std::size_t>(it->position());
         std::vector<std::string> lines = lines_;
@@ -263,7 +270,7 @@ void Sower::RewriteWaits() {
     std::string variable;
     for (std::size_t k = block.first; k > begin_ && block.first - k < 8 && variable.empty(); --k) {
       if (std::regex_search(lines_[k], match,
-                            std::regex("if \\((threadIdx\\.x|lane|token) < (args\\.)?world\\)")))
+                            Compiled("if \\((threadIdx\\.x|lane|token) < (args\\.)?world\\)")))
         variable = match[1];
     }
     if (variable.empty() && code.find("[threadIdx.x]") != std::string::npos)
@@ -368,7 +375,7 @@ void Sower::Everywhere() {
     std::vector<std::string> lines = lines_;
     std::size_t first = 0;
     for (std::size_t i = begin_ + 1; i < end_; ++i) {
-      lines[i] = std::regex_replace(split_[i].code, std::regex(rewrite.match), rewrite.by) +
+      lines[i] = std::regex_replace(split_[i].code, Compiled(rewrite.match), rewrite.by) +
                  split_[i].comment;
       if (first == 0 && lines[i] != lines_[i]) first = i;
     }

@@ -1,0 +1,142 @@
+#include "mutants/store.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "checking/run.h"
+
+namespace allranks::mutants {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// FNV-1a: names of files, nothing that anybody attacks.
+class Hash {
+ public:
+  void Add(const std::string& text) {
+    for (const char c : text) value_ = (value_ ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  }
+  std::string Text() const { return fmt::format("{:016x}", value_); }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325u;
+};
+
+// The command and, in a build's folder, the libraries that it puts under programs.
+std::string BuildOf(const fs::path& command) {
+  Hash hash;
+  hash.Add(checking::ReadText(command));
+  std::vector<fs::path> libraries;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(command.parent_path() / "../shim", none))
+    libraries.push_back(entry.path());
+  std::sort(libraries.begin(), libraries.end());
+  for (const fs::path& library : libraries) hash.Add(checking::ReadText(library));
+  return hash.Text().substr(0, 12);
+}
+
+std::string ContextOf(const Mutant& mutant) {
+  std::vector<fs::path> files;
+  if (IsProgram(mutant)) {
+    for (const auto& entry :
+         fs::directory_iterator(fs::path(ALLRANKS_SOURCE_DIR) / "tests/programs"))
+      if (entry.path().extension() == ".h") files.push_back(entry.path());
+  } else {
+    for (const char* name : {"problem.toml", "template.cu", "oracle.cpp", "reference.lock"})
+      files.push_back(HomeOf(mutant) / name);
+    for (const auto& entry :
+         fs::recursive_directory_iterator(fs::path(ALLRANKS_SOURCE_DIR) / "include"))
+      if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  Hash hash;
+  for (const fs::path& file : files) hash.Add(checking::ReadText(file));
+  return hash.Text().substr(0, 8);
+}
+
+const char* NameOf(Kind kind) {
+  switch (kind) {
+    case Kind::kOutputs:
+      return "outputs";
+    case Kind::kChecked:
+      return "checked";
+    case Kind::kOriginal:
+      return "original";
+  }
+  return "";
+}
+
+}  // namespace
+
+Verdict ParseVerdict(const std::string& text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return {"none", text.substr(0, 200)};
+  return {json.value("verdict", "none"), json.value("text", "")};
+}
+
+Store::Store(fs::path folder, const fs::path& command, bool reuse_outputs, bool reuse_all)
+    : folder_(std::move(folder)),
+      build_(BuildOf(command)),
+      reuse_outputs_(reuse_outputs || reuse_all),
+      reuse_all_(reuse_all) {}
+
+fs::path Store::Tail(const Mutant& mutant) {
+  const std::scoped_lock lock(mutex_);
+  std::string& context = contexts_[mutant.problem];
+  if (context.empty()) context = ContextOf(mutant);
+  Hash hash;
+  hash.Add(mutant.problem + "\n" + mutant.text);
+  for (const std::string& word : mutant.arguments) hash.Add("\n" + word);
+  return fs::path(mutant.problem + "-" + context) / (hash.Text() + ".json");
+}
+
+fs::path Store::PathOf(const Mutant& mutant, const std::string& subject) {
+  const fs::path path = (folder_ / subject / Tail(mutant)).replace_extension();
+  fs::create_directories(path.parent_path());
+  return path;
+}
+
+Verdict Store::Find(const Mutant& mutant, Kind kind) {
+  const fs::path tail = fs::path(NameOf(kind)) / Tail(mutant);
+  fs::path best = folder_ / build_ / tail;
+  const bool mine = fs::exists(best);
+  if (!mine && (kind == Kind::kOutputs ? reuse_outputs_ : reuse_all_)) {
+    std::error_code none;
+    fs::file_time_type newest = fs::file_time_type::min();
+    for (const auto& build : fs::directory_iterator(folder_, none)) {
+      const fs::path path = build.path() / tail;
+      if (!fs::exists(path) || fs::last_write_time(path) <= newest) continue;
+      newest = fs::last_write_time(path);
+      best = path;
+    }
+  }
+  if (!fs::exists(best)) return {};
+  Verdict verdict = ParseVerdict(checking::ReadText(best));
+  verdict.other_build = !mine;
+  return verdict;
+}
+
+void Store::Keep(const Mutant& mutant, Kind kind, const std::string& json) {
+  const fs::path path = folder_ / build_ / NameOf(kind) / Tail(mutant);
+  fs::create_directories(path.parent_path());
+  const fs::path part = Scratch() / "verdict";
+  std::ofstream(part, std::ios::binary) << json;
+  fs::rename(part, path);  // at once: who is cut leaves no half of a verdict
+  fs::remove(part.parent_path());
+}
+
+fs::path Store::Scratch() {
+  const std::scoped_lock lock(mutex_);
+  const fs::path folder = folder_ / fmt::format("run.{}.{}", getpid(), scratches_++);
+  fs::create_directories(folder);
+  return folder;
+}
+
+}  // namespace allranks::mutants

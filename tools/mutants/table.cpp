@@ -1,0 +1,128 @@
+#include "mutants/table.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+#include <set>
+
+namespace allranks::mutants {
+
+namespace {
+
+constexpr char kBegin[] = "<!-- mutants: written by `mutants --write` -->\n";
+constexpr char kEnd[] = "<!-- mutants: end -->\n";
+
+std::string Line(const std::string& name, const Row& row) {
+  return fmt::format("| {} | {} | {} | {} | {} |\n", name, row.written, row.equivalent,
+                     Share(row.outputs, row.real()), Share(row.checked, row.real()));
+}
+
+std::string Names(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names)
+    text += fmt::format("{}`{}`", text.empty() ? "" : ",\n", name);
+  return text;
+}
+
+}  // namespace
+
+bool Caught(const Verdict& verdict) {
+  return !verdict.word.empty() && verdict.word != "pass" && verdict.word != "none" &&
+         verdict.word != "internal_error";
+}
+
+bool Compiles(const Case& one) {
+  return one.outputs.word != "compile_error" && one.checked.word != "compile_error";
+}
+
+bool Survives(const Case& one) { return one.checked.word == "pass" && one.equivalent.empty(); }
+
+bool IsByHand(const Mutant& mutant) { return mutant.op == kByHand; }
+
+Row Sum(const std::vector<Case>& cases, const std::function<bool(const Mutant&)>& wanted) {
+  Row row;
+  for (const Case& one : cases) {
+    if (!wanted(one.mutant) || !Compiles(one)) continue;
+    ++row.written;
+    if (!one.equivalent.empty()) {
+      ++row.equivalent;
+      continue;
+    }
+    row.outputs += Caught(one.outputs);
+    row.checked += Caught(one.checked);
+    row.no_outputs += !Caught(one.outputs) && one.outputs.word != "pass";
+    row.no_checked += !Caught(one.checked) && one.checked.word != "pass";
+  }
+  return row;
+}
+
+std::string Share(int part, int whole) {
+  return fmt::format("{} ({:.1f} %)", part, whole == 0 ? 100.0 : 100.0 * part / whole);
+}
+
+std::string Table(const std::vector<Case>& cases, const Originals& originals,
+                  const std::string& build, const std::string& date) {
+  std::set<std::string> ops;
+  std::vector<std::string> survivors;
+  int other_outputs = 0, other_checked = 0, by_outputs = 0;
+  for (const Case& one : cases) {
+    if (!Compiles(one)) continue;
+    if (!IsByHand(one.mutant)) ops.insert(one.mutant.op);
+    if (Survives(one)) survivors.push_back(one.mutant.id);
+    other_outputs += one.outputs.other_build;
+    other_checked += one.checked.other_build;
+    by_outputs += one.checked.by_outputs;
+  }
+  const Row all = Sum(cases, [](const Mutant&) { return true; });
+  std::string text = fmt::format(
+      "Made on {} by `build/release/tools/mutants --outputs --checked --by-hand --write` with "
+      "build\n"
+      "`{}` of `allranks`: {} mutants that compile. Shares are of those that are not equivalent.\n",
+      date, build, all.written);
+  if (all.no_outputs + all.no_checked != 0)
+    text += fmt::format(
+        "Not judged, and counted as not caught: {} by outputs alone, {} with the checker.\n",
+        all.no_outputs, all.no_checked);
+  if (other_outputs + other_checked != 0)
+    text += fmt::format("Judged by an earlier build: {} by outputs alone, {} with the checker.\n",
+                        other_outputs, other_checked);
+  if (by_outputs != 0)
+    text += fmt::format(
+        "{} that outputs alone catch were not judged again with the checker, which compares the "
+        "same\n"
+        "outputs of the same runs: they count as caught.\n",
+        by_outputs);
+  if (originals.seen != 0 && originals.faulty.empty())
+    text += fmt::format("All {} originals pass under the same checker.\n", originals.seen);
+  if (!originals.faulty.empty())
+    text += fmt::format("Of {} originals these do not pass under the same checker: {}.\n",
+                        originals.seen, Names(originals.faulty));
+  text +=
+      "\n| operator | written | equivalent | caught by outputs alone | caught with the checker |\n"
+      "|---|---:|---:|---:|---:|\n";
+  for (const std::string& op : ops)
+    text += Line("`" + op + "`", Sum(cases, [&](const Mutant& one) { return one.op == op; }));
+  text += Line("**all operators**", Sum(cases, std::not_fn(IsByHand)));
+  text += Line("by hand, of problems",
+               Sum(cases, [](const Mutant& one) { return IsByHand(one) && !IsProgram(one); }));
+  text += Line("by hand, of programs", Sum(cases, IsProgram));
+  text += Line("**all by hand**", Sum(cases, IsByHand));
+  text += survivors.empty() ? "\nNone survives the checker.\n"
+                            : fmt::format("\nThese survive the checker:\n{}.\n", Names(survivors));
+  return text;
+}
+
+Result<void> WriteTable(const std::filesystem::path& document, const std::string& table) {
+  std::ifstream in(document, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::size_t begin = text.find(kBegin), end = text.find(kEnd);
+  if (begin == std::string::npos || end == std::string::npos)
+    return Fail("{} has no place for the table", document.string());
+  text.replace(begin, end - begin, kBegin + table);
+  if (!(std::ofstream(document, std::ios::binary) << text))
+    return Fail("cannot write {}", document.string());
+  return {};
+}
+
+}  // namespace allranks::mutants
