@@ -1,3 +1,4 @@
+// See corpus.h.
 #include "mutants/corpus.h"
 
 #include <fmt/format.h>

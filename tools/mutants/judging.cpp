@@ -1,3 +1,4 @@
+// See judging.h.
 #include "mutants/judging.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// See same.h.
 #include "mutants/same.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// See store.h.
 #include "mutants/store.h"
 
 #include <fmt/format.h>

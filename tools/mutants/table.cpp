@@ -1,3 +1,4 @@
+// See table.h.
 #include "mutants/table.h"
 
 #include <fmt/format.h>
