@@ -1,39 +1,53 @@
 // `checking alarms`: nothing is found in what is right, under many schedules: references, baselines
-// and alternates of all problems, and test programs but what they do wrong on
-// purpose. What is `portability` is counted and shown. `checking exact`: the findings of wrong
-// programs are the same in every run, alone and beside load.
+// and alternates of all problems, and test programs but what they do wrong on purpose. What is
+// `portability` is counted and shown. A solution is one judgement with all schedules; a program has
+// to start for each, which takes some 45 ms.
 #include "checking/alarms.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "checking/items.h"
+#include "checking/kept.h"
 #include "checking/run.h"
+#include "problem/lock.h"
 
 namespace allranks::checking {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr int kProgramSeconds = 120, kJudgeSeconds = 3600;
+constexpr int kProgramSeconds = 300, kJudgeSeconds = 3600;
+constexpr std::chrono::seconds kBetweenLines(30);  // of how far it is
 
 struct Told {
   int runs = 0;
+  double seconds = 0;                // of CPU
   std::map<std::string, int> kinds;  // of findings that do not count
   std::string wrong;                 // what speaks against the item; empty: nothing
 };
+
+Json ToJson(const Told& told) {
+  return {
+      {"runs", told.runs}, {"seconds", told.seconds}, {"kinds", told.kinds}, {"wrong", told.wrong}};
+}
+
+Told FromJson(const Json& json) {
+  return {json.at("runs"), json.at("seconds"), json.at("kinds"), json.at("wrong")};
+}
 
 std::string Where(const Json& finding) {
   std::string text = finding.value("kind", "?");
@@ -57,19 +71,7 @@ void Sort(const Json& findings, const std::set<std::string>& expected, Told* tol
 }
 
 Told JudgeOne(const Item& item, const fs::path& folder, const Choice& choice) {
-  std::vector<std::string> command = {ALLRANKS_COMMAND,
-                                      "judge",
-                                      item.problem.string(),
-                                      "--solution",
-                                      item.source.string(),
-                                      "--seed",
-                                      "alarms",
-                                      "--json"};
-  if (choice.all_cases || item.one_case.empty()) {
-    command.push_back("--visible");
-  } else {
-    command.insert(command.end(), {"--case", item.one_case});
-  }
+  std::vector<std::string> command = JudgeCommand(item, choice.command, "alarms", choice.all_cases);
   if (choice.seeds > 0)
     command.insert(command.end(), {"--schedules", std::to_string(choice.seeds)});
   const Outcome outcome = Run(command, folder, kJudgeSeconds);
@@ -79,7 +81,13 @@ Told JudgeOne(const Item& item, const fs::path& folder, const Choice& choice) {
     told.wrong = fmt::format("no JSON (exit {}): {}", outcome.code, outcome.err);
     return told;
   }
-  for (const Json& one : json["cases"]) told.runs += 1 + one.value("schedules", 0);
+  told.seconds = json["cost"]["cpu_s"];
+  for (const Json& one : json["cases"]) {
+    const int schedules = one.value("schedules", 0);
+    told.runs += 1 + schedules;
+    if (json["pass"].get<bool>() && choice.seeds > 0 && schedules != choice.seeds)
+      told.wrong += fmt::format("\n    {}: {} schedules", one.value("name", "?"), schedules);
+  }
   Sort(json["findings"], {}, &told);
   if (!json["pass"].get<bool>())
     told.wrong = fmt::format("{}: {}{}", json["verdict"].get<std::string>(),
@@ -87,22 +95,25 @@ Told JudgeOne(const Item& item, const fs::path& folder, const Choice& choice) {
   return told;
 }
 
-std::vector<std::string> ExecCommand(const Item& item, int seed, const fs::path& findings) {
+std::vector<std::string> ExecCommand(const Item& item, const std::string& allranks, int seed,
+                                     const fs::path& findings) {
   std::vector<std::string> command = {"env"};
   command.insert(command.end(), item.environment.begin(), item.environment.end());
-  command.insert(command.end(), {ALLRANKS_COMMAND, "exec", "--check", "--schedule",
-                                 std::to_string(seed), "--findings", findings.string()});
+  command.insert(command.end(), {allranks, "exec", "--check", "--schedule", std::to_string(seed),
+                                 "--findings", findings.string()});
   command.insert(command.end(), item.command.begin(), item.command.end());
   return command;
 }
 
-Told ExecOne(const Item& item, const fs::path& folder, int seeds) {
+Told ExecOne(const Item& item, const fs::path& folder, const Choice& choice) {
   Told told;
   const fs::path findings = folder / "findings.json";
-  for (int seed = 0; seed <= seeds; ++seed) {
+  for (int seed = 0; seed <= choice.seeds; ++seed) {
     fs::remove(findings);
-    const Outcome outcome = Run(ExecCommand(item, seed, findings), folder, kProgramSeconds);
+    const Outcome outcome =
+        Run(ExecCommand(item, choice.command, seed, findings), folder, kProgramSeconds);
     ++told.runs;
+    told.seconds += outcome.seconds;
     const Json json = Json::parse(ReadText(findings), nullptr, false);
     if (json.is_discarded()) {
       told.wrong = " no findings file";
@@ -118,89 +129,121 @@ Told ExecOne(const Item& item, const fs::path& folder, int seeds) {
   return told;
 }
 
-}  // namespace
-
-int Alarms(const fs::path& folder, const Choice& choice) {
+std::vector<Item> Chosen(const fs::path& scratch, const Choice& choice, int* skipped) {
   std::vector<Item> all = Solutions(), items;
-  for (Item& program : Programs(folder)) all.push_back(std::move(program));
-  int number = 0, skipped = 0;
+  for (Item& program : Programs(scratch)) all.push_back(std::move(program));
+  int number = 0;
   for (Item& item : all) {
-    const auto named = [&](const std::string& part) {
-      return item.name.find(part) != std::string::npos;
-    };
-    if (!choice.only.empty() && std::none_of(choice.only.begin(), choice.only.end(), named))
-      continue;
+    if (!IsNamed(item, choice.only)) continue;
     if (number++ % choice.every != choice.part) continue;
     if (item.skipped.empty()) {
       items.push_back(std::move(item));
     } else {
-      ++skipped;
+      ++*skipped;
     }
   }
+  // Dear and cheap ones mixed: then what is done says how long the rest takes.
+  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
+    const std::hash<std::string> hash;
+    return hash(a.name) < hash(b.name);
+  });
+  return items;
+}
+
+// What one group of items, or all of them, came to.
+struct Row {
+  int items = 0, alarms = 0;
+  std::int64_t runs = 0;
+  double seconds = 0;
+  std::map<std::string, int> kinds;  // how many items were told of them
+
+  void Add(const Told& told) {
+    ++items;
+    alarms += told.wrong.empty() ? 0 : 1;
+    runs += told.runs;
+    seconds += told.seconds;
+    for (const auto& [kind, count] : told.kinds) ++kinds[kind];
+  }
+};
+
+std::string Table(const std::map<std::string, Row>& groups, const Row& all, const Choice& choice) {
+  std::string text = fmt::format(
+      "As of {}: `checking alarms --seeds {}{} --write`, schedules 0 to {} of each, {:.0f} minutes "
+      "of one core.\n\n| what | items | schedules | checked runs | `portability` told of | alarms "
+      "|\n|---|---:|---:|---:|---:|---:|\n",
+      Today(), choice.seeds, choice.all_cases ? " --all-cases" : "", choice.seeds,
+      all.seconds / 60);
+  const auto add = [&](const std::string& name, const Row& row) {
+    const auto told = row.kinds.find("portability");
+    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", name, row.items, choice.seeds + 1,
+                        row.runs, told == row.kinds.end() ? 0 : told->second, row.alarms);
+  };
+  for (const auto& [name, row] : groups) add(name, row);
+  add("**all**", all);
+  return text;
+}
+
+}  // namespace
+
+int Alarms(const fs::path& scratch, const Choice& choice) {
+  if (choice.write && (choice.every != 1 || !choice.only.empty())) {
+    fmt::print(stderr, "--write is for all items\n");
+    return 2;
+  }
+  int skipped = 0;
+  const std::vector<Item> items = Chosen(scratch, choice, &skipped);
+  Kept kept(choice.folder, choice.command, choice.resume);
 
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
-  int solutions = 0, programs = 0, alarmed = 0;
-  std::int64_t runs = 0;
-  std::map<std::string, int> kinds;
-  const auto work = [&](const fs::path& scratch) {
-    fs::create_directory(scratch);
+  Row all;
+  std::map<std::string, Row> groups;
+  int fresh = 0;
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point said = begin;
+  const auto work = [&](const fs::path& folder) {
+    fs::create_directory(folder);
     for (std::size_t i = next++; i < items.size(); i = next++) {
       const Item& item = items[i];
       const bool solution = !item.problem.empty();
-      const Told told =
-          solution ? JudgeOne(item, scratch, choice) : ExecOne(item, scratch, choice.seeds);
+      const std::string key =
+          fmt::format("alarms {} {} {} {}", item.name, problem::HashOf(ReadText(item.source)),
+                      choice.all_cases ? "all" : item.one_case, choice.seeds);
+      const auto before = kept.Find(key);
+      const Told told = before     ? FromJson(*before)
+                        : solution ? JudgeOne(item, folder, choice)
+                                   : ExecOne(item, folder, choice);
+      if (!before) kept.Add(key, ToJson(told));
       const std::lock_guard lock(mutex);
-      ++(solution ? solutions : programs);
-      runs += told.runs;
-      for (const auto& [kind, count] : told.kinds) ++kinds[kind];
-      if (told.wrong.empty()) continue;
-      ++alarmed;
-      fmt::print("{}: {}\n", item.name, told.wrong);
+      all.Add(told);
+      groups[item.group].Add(told);
+      if (!told.wrong.empty()) fmt::print("{}: {}\n", item.name, told.wrong);
       std::fflush(stdout);
+      if (before) continue;
+      ++fresh;
+      const Clock::time_point now = Clock::now();
+      if (now - said < kBetweenLines) continue;
+      said = now;
+      const double each = std::chrono::duration<double>(now - begin).count() / fresh;
+      fmt::print(
+          stderr, "{} of {} done, {} with an alarm, about {:.0f} minutes to go\n", all.items,
+          items.size(), all.alarms,
+          each * static_cast<double>(items.size() - static_cast<std::size_t>(all.items)) / 60);
     }
   };
   std::vector<std::thread> workers;
-  for (int i = 0; i < choice.jobs; ++i) workers.emplace_back(work, folder / std::to_string(i));
+  for (int i = 0; i < choice.jobs; ++i) workers.emplace_back(work, scratch / std::to_string(i));
   for (std::thread& worker : workers) worker.join();
 
-  fmt::print(
-      "{} solutions and {} runs of programs, {} schedules each, {} checked runs in all: {} "
-      "with an alarm\n",
-      solutions, programs, choice.seeds + 1, runs, alarmed);
+  for (const auto& [name, row] : groups)
+    fmt::print(
+        "{}: {} items, {} schedules each, {} checked runs, {:.0f} s of CPU: {} with an alarm\n",
+        name, row.items, choice.seeds + 1, row.runs, row.seconds, row.alarms);
   if (skipped != 0) fmt::print("{} not run: their source says why\n", skipped);
-  for (const auto& [kind, count] : kinds)
+  for (const auto& [kind, count] : all.kinds)
     fmt::print("{}: told of {} of them, not counted\n", kind, count);
-  return alarmed == 0 && solutions + programs > 0 ? 0 : 1;
-}
-
-int Exact(const fs::path& folder, int runs, const std::string& only) {
-  const std::vector<Item> items = WrongSolutions();
-  int differ = 0;
-  std::size_t found = 0;
-  for (const Item& item : items) {
-    if (item.name.find(only) == std::string::npos) continue;
-    const std::vector<std::string> command = {
-        ALLRANKS_COMMAND, "judge", item.problem.string(), "--solution", item.source.string(),
-        "--seed",         "exact", "--visible",           "--json"};
-    const auto findings = [&] {
-      const Json json = Json::parse(Run(command, folder, kJudgeSeconds).out, nullptr, false);
-      return json.is_discarded() ? std::string("no JSON") : json["findings"].dump();
-    };
-    const std::string first = findings();
-    const std::size_t count = Json::parse(first, nullptr, false).size();
-    found += count;
-    for (const bool loaded : {false, true}) {
-      const Load load(loaded ? 3 : 0);
-      int different = 0;
-      for (int run = 0; run < runs; ++run) different += findings() == first ? 0 : 1;
-      fmt::print("{}: {} findings, {} of {} runs {} differ from the first\n", item.name, count,
-                 different, runs, loaded ? "beside three busy processes" : "alone");
-      std::fflush(stdout);
-      differ += different;
-    }
-  }
-  return differ == 0 && found > 0 ? 0 : 1;
+  if (choice.write && !WriteInto("alarms", Table(groups, all, choice))) return 1;
+  return all.alarms == 0 && all.items > 0 ? 0 : 1;
 }
 
 }  // namespace allranks::checking

@@ -7,8 +7,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "checking/run.h"
+#include "problem/lock.h"
 #include "problem/problem.h"
 
 namespace allranks::checking {
@@ -36,23 +38,31 @@ std::vector<fs::path> SourcesOf(const fs::path& folder) {
   return found;
 }
 
-// Of the visible cases in the largest world that in the middle: neither trivial nor large.
+// Of the visible cases that take no more instructions than this (the reference, by its lock) the
+// largest one of the largest world: several blocks of several devices, and cheap enough for a
+// hundred schedules.
+constexpr std::uint64_t kMostInstructions = 12'000'000;
+
 std::string CaseOf(const fs::path& folder) {
   const Result<problem::Problem> loaded = problem::Load(folder);
-  if (!loaded) return {};
-  int world = 0;
-  std::vector<std::string> names;
+  const Result<problem::Lock> lock = problem::LoadLock(folder);
+  if (!loaded || !lock) return {};
+  std::string name;
+  std::pair<int, std::uint64_t> best = {0, 0};
   for (const problem::Case& one : loaded->cases) {
-    if (one.kind != problem::Case::Kind::kVisible || one.world < world) continue;
-    if (one.world > world) names.clear();
-    world = one.world;
-    names.push_back(one.name);
+    if (one.kind != problem::Case::Kind::kVisible) continue;
+    const problem::LockEntry* entry = lock->Find("h100x8", one.name);
+    const std::uint64_t size = entry == nullptr ? 0 : entry->reference.thread_instructions;
+    if (size > kMostInstructions || std::pair(one.world, size) < best) continue;
+    best = {one.world, size};
+    name = one.name;
   }
-  return names.empty() ? std::string() : names[names.size() / 2];
+  return name;
 }
 
-Item Solution(const fs::path& problem, const fs::path& source) {
+Item Solution(const std::string& group, const fs::path& problem, const fs::path& source) {
   Item item;
+  item.group = group;
   item.name = fs::relative(source, kSource).string();
   item.problem = problem;
   item.source = source;
@@ -86,10 +96,10 @@ fs::path SourceOf(const std::string& test) {
 std::vector<Item> Solutions() {
   std::vector<Item> items;
   for (const fs::path& problem : Problems()) {
-    items.push_back(Solution(problem, problem / "reference.cu"));
-    items.push_back(Solution(problem, problem / "baseline.cu"));
+    items.push_back(Solution("references", problem, problem / "reference.cu"));
+    items.push_back(Solution("baselines", problem, problem / "baseline.cu"));
     for (const fs::path& source : SourcesOf(problem / "alternates"))
-      items.push_back(Solution(problem, source));
+      items.push_back(Solution("alternates", problem, source));
   }
   return items;
 }
@@ -98,7 +108,8 @@ std::vector<Item> WrongSolutions() {
   std::vector<Item> items;
   for (const fs::path& problem : Problems()) {
     const fs::path bugs = kSource / "tests/mutants/blind" / problem.filename();
-    for (const fs::path& source : SourcesOf(bugs)) items.push_back(Solution(problem, source));
+    for (const fs::path& source : SourcesOf(bugs))
+      items.push_back(Solution("wrong", problem, source));
   }
   return items;
 }
@@ -119,6 +130,7 @@ std::vector<Item> Programs(const fs::path& scratch) {
       continue;
     Item item;
     item.name = test["name"].get<std::string>();
+    item.group = "programs";
     item.source = SourceOf(item.name);
     item.command.assign(words.begin() + 2, words.end());
     for (const auto& property : test["properties"])
@@ -127,6 +139,25 @@ std::vector<Item> Programs(const fs::path& scratch) {
     items.push_back(std::move(item));
   }
   return items;
+}
+
+bool IsNamed(const Item& item, const std::vector<std::string>& parts) {
+  return parts.empty() || std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
+           return item.name.find(part) != std::string::npos;
+         });
+}
+
+std::vector<std::string> JudgeCommand(const Item& item, const std::string& allranks,
+                                      const std::string& seed, bool all_cases) {
+  std::vector<std::string> command = {
+      allranks, "judge", item.problem.string(), "--solution", item.source.string(), "--seed",
+      seed,     "--json"};
+  if (all_cases || item.one_case.empty()) {
+    command.push_back("--visible");
+  } else {
+    command.insert(command.end(), {"--case", item.one_case});
+  }
+  return command;
 }
 
 }  // namespace allranks::checking

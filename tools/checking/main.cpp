@@ -18,22 +18,29 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
 
   Choice choice;
+  const auto common = [&](CLI::App* command) {
+    command->add_option("--command", choice.command, "The allranks command to check");
+    command->add_option("--folder", choice.folder, "Keep there what is done, by build");
+    command->add_flag("--resume", choice.resume, "Leave out what this build has done already");
+    command->add_flag("--write", choice.write, "Write the table of docs/checker.md");
+    command->add_option("--only", choice.only, "Those whose names contain one of these");
+    command->add_flag("--all-cases", choice.all_cases,
+                      "All visible cases of problems, not one each");
+  };
   CLI::App* alarms = app.add_subcommand("alarms", "Nothing is found in what is right");
   alarms->add_option("--seeds", choice.seeds, "Schedules 0 to N of each")
       ->check(CLI::Range(0, 1'000'000));
   alarms->add_option("--every", choice.every, "Only every K-th of them")
       ->check(CLI::Range(1, 10'000));
   alarms->add_option("--part", choice.part, "Beginning with this one")->check(CLI::Range(0, 9'999));
-  alarms->add_option("--only", choice.only, "Those whose names contain one of these");
-  alarms->add_flag("--all-cases", choice.all_cases, "All visible cases of problems, not one each");
   alarms->add_option("-j,--jobs", choice.jobs, "At a time")->check(CLI::Range(1, 256));
+  common(alarms);
 
   int runs = 20;
-  std::string only;
   CLI::App* exact = app.add_subcommand("exact", "Findings are the same in every run");
   exact->add_option("--runs", runs, "How often, alone and again beside load")
       ->check(CLI::Range(1, 1000));
-  exact->add_option("--only", only, "Those whose names contain this");
+  common(exact);
 
   int repeat = 5, each = 5;
   double most = 4, least = 75;
@@ -49,7 +56,7 @@ int main(int argc, char** argv) {
   std::string pattern = (fs::temp_directory_path() / "checking-XXXXXX").string();
   CHECK(mkdtemp(pattern.data()) != nullptr);
   const fs::path folder = pattern;
-  const int code = alarms->parsed() ? Alarms(folder, choice) : Exact(folder, runs, only);
+  const int code = alarms->parsed() ? Alarms(folder, choice) : Exact(folder, choice, runs);
   fs::remove_all(folder);
   return code;
 }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,12 +41,15 @@ Outcome Run(const std::vector<std::string>& command, const fs::path& folder, int
   Outcome outcome;
   int status = 0;
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
-  while (waitpid(pid, &status, WNOHANG) == 0) {
+  rusage used = {};
+  while (wait4(pid, &status, WNOHANG, &used) == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     if (outcome.late || std::chrono::steady_clock::now() < until) continue;
     outcome.late = true;
     kill(pid, SIGTERM);  // `allranks` ends what it has started
   }
+  for (const timeval& time : {used.ru_utime, used.ru_stime})
+    outcome.seconds += static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   outcome.out = ReadText(out);
   outcome.err = ReadText(err);

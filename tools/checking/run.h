@@ -12,6 +12,7 @@ namespace allranks::checking {
 struct Outcome {
   int code = -1;  // 128 + N: ended by signal N
   bool late = false;
+  double seconds = 0;  // of CPU, with all that it started
   std::string out, err;
 };
 
