@@ -197,15 +197,20 @@ class Core {
   // (rank, object, address); rank -1: shared.
   using PlaceKey = std::tuple<std::int32_t, std::uint64_t, std::uint64_t>;
 
-  // --- core.cpp: sessions, the loop, answers
+  // CPU time of a call that only concerns hosts (a join, a wake-up, a yield): about a system call.
+  // Not in the profile, which describes devices; only its being small matters.
+  static constexpr Time kHostCall = node::Ns(100);
+
+  // --- sessions.cpp: connections
   void Violation(Link* link, const std::string& why);
   void Drop(Link* link);
-  template <class M>
-  void Accept(Link* link, Session& session, wire::Frame& frame);
   void AcceptHello(Link* link, Session& session, wire::Frame& frame);
-  void PlaceImage(Process& process, const wire::Hello& hello);
   // The thread that a hello stands for in a judged run.
   std::optional<Thread> JoinJudged(const Session& session, const wire::Hello& hello);
+
+  // --- requests.cpp: messages and replies
+  template <class M>
+  void Accept(Link* link, Session& session, wire::Frame& frame);
   // Notes a request and has it carried out when it is its turn. No header: it is malformed.
   void Ask(Link* link, Session& session, wire::Frame& frame, const wire::RequestHeader* header,
            std::function<void(Thread, Time)> carry_out);
@@ -228,15 +233,20 @@ class Core {
   void SendReply(Thread thread, node::Status status, const wire::Blob& body, int fd);
   void Meet(Thread thread);
   void Release(ThreadRecord& record, Thread thread);
-  void ThreadEnded(Thread thread, Time at);
-  void ProcessEnded(std::int32_t rank, Time at);
-  void KillRank(std::int32_t rank, Time at);
+
+  // --- core.cpp: the loop
   bool RunMachine(std::optional<Time> due);
   bool PollDescriptors();
   // `device_users`: only what processes wait for that have used a device; others are launchers,
   // whose input helps nobody who waits for a device.
   Reach Outside(bool device_users) const;
   bool DevicesStuck() const;
+
+  // --- processes.cpp: processes and threads as they come and go
+  void PlaceImage(Process& process, const wire::Hello& hello);
+  void ThreadEnded(Thread thread, Time at);
+  void ProcessEnded(std::int32_t rank, Time at);
+  void KillRank(std::int32_t rank, Time at);
   void DropMachineProcess(Process& process);
   Process& ProcessOf(Thread thread) { return processes_.at(thread.rank); }
   node::ProcessId MachineOf(Thread thread);

@@ -1,0 +1,379 @@
+// The way of a request: bytes to a message, what it costs, whether it may be carried out, and the
+// reply. Who carries it out is one of the *_calls.cpp. Part of Core; see core.h.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "server/core.h"
+
+namespace allranks::server {
+namespace {
+
+// Reads of the clock cannot have cost more than this between two messages.
+constexpr node::Time kMaxLocal = node::Ms(3'600'000);
+
+// The calls with which CUDA writes out what kernels have printed.
+bool FlushesText(wire::Op op) {
+  switch (op) {
+    case wire::Op::kLaunch:
+    case wire::Op::kLaunchGraph:
+    case wire::Op::kStreamSync:
+    case wire::Op::kEventSync:
+    case wire::Op::kDeviceSync:
+    case wire::Op::kCopy:
+    case wire::Op::kCopyIn:
+    case wire::Op::kCopyOut:
+    case wire::Op::kLoadModule:
+    case wire::Op::kUnloadModule:
+    case wire::Op::kResetDevice:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void Core::Received(Link* link, wire::Frame frame) {
+  auto found = sessions_.find(link);
+  if (found == sessions_.end()) return;
+  Session& session = found->second;
+  if (!session.said_hello) {
+    if (frame.op != wire::Op::kHello) return Violation(link, "its first message is no hello");
+    return AcceptHello(link, session, frame);
+  }
+  auto record = threads_.find(session.thread);
+  if (record == threads_.end()) return Violation(link, "a message of a thread that has ended");
+  if (record->second.asked)
+    return Violation(link, "a second request before the first was answered");
+  if (Process& process = ProcessOf(session.thread); process.machine && process.pinned)
+    machine_->HostWrote(*process.machine, hosts_.now());
+#define ALLRANKS_ACCEPT(M) \
+  case wire::M::kOp:       \
+    return Accept<wire::M>(link, session, frame);
+  switch (frame.op) {
+    ALLRANKS_ACCEPT(NewThread)
+    ALLRANKS_ACCEPT(ThreadExit)
+    ALLRANKS_ACCEPT(WaitThread)
+    ALLRANKS_ACCEPT(NewProcess)
+    ALLRANKS_ACCEPT(ProcessStarted)
+    ALLRANKS_ACCEPT(Exec)
+    ALLRANKS_ACCEPT(WaitProcess)
+    ALLRANKS_ACCEPT(WaitFd)
+    ALLRANKS_ACCEPT(Sleep)
+    ALLRANKS_ACCEPT(Yield)
+    ALLRANKS_ACCEPT(BarrierWait)
+    ALLRANKS_ACCEPT(WatchKey)
+    ALLRANKS_ACCEPT(UnwatchKey)
+    ALLRANKS_ACCEPT(WaitKey)
+    ALLRANKS_ACCEPT(WakeKey)
+    ALLRANKS_ACCEPT(HostPoll)
+    ALLRANKS_ACCEPT(BootstrapBarrier)
+    ALLRANKS_ACCEPT(Init)
+    ALLRANKS_ACCEPT(PutImage)
+    ALLRANKS_ACCEPT(DropImage)
+    ALLRANKS_ACCEPT(LoadModule)
+    ALLRANKS_ACCEPT(UnloadModule)
+    ALLRANKS_ACCEPT(GetKernel)
+    ALLRANKS_ACCEPT(GetGlobal)
+    ALLRANKS_ACCEPT(SetMaxDynamicShared)
+    ALLRANKS_ACCEPT(SetLimit)
+    ALLRANKS_ACCEPT(Occupancy)
+    ALLRANKS_ACCEPT(Alloc)
+    ALLRANKS_ACCEPT(Free)
+    ALLRANKS_ACCEPT(AllocPinned)
+    ALLRANKS_ACCEPT(FreePinned)
+    ALLRANKS_ACCEPT(Describe)
+    ALLRANKS_ACCEPT(IpcExport)
+    ALLRANKS_ACCEPT(IpcOpen)
+    ALLRANKS_ACCEPT(IpcClose)
+    ALLRANKS_ACCEPT(CanAccessPeer)
+    ALLRANKS_ACCEPT(EnablePeer)
+    ALLRANKS_ACCEPT(DisablePeer)
+    ALLRANKS_ACCEPT(MemInfo)
+    ALLRANKS_ACCEPT(StickyError)
+    ALLRANKS_ACCEPT(ResetDevice)
+    ALLRANKS_ACCEPT(CreateStream)
+    ALLRANKS_ACCEPT(DestroyStream)
+    ALLRANKS_ACCEPT(StreamQuery)
+    ALLRANKS_ACCEPT(StreamSync)
+    ALLRANKS_ACCEPT(CreateEvent)
+    ALLRANKS_ACCEPT(DestroyEvent)
+    ALLRANKS_ACCEPT(RecordEvent)
+    ALLRANKS_ACCEPT(WaitEvent)
+    ALLRANKS_ACCEPT(EventQuery)
+    ALLRANKS_ACCEPT(EventSync)
+    ALLRANKS_ACCEPT(EventElapsed)
+    ALLRANKS_ACCEPT(DeviceSync)
+    ALLRANKS_ACCEPT(Launch)
+    ALLRANKS_ACCEPT(Copy)
+    ALLRANKS_ACCEPT(CopyIn)
+    ALLRANKS_ACCEPT(CopyOut)
+    ALLRANKS_ACCEPT(Memset)
+    ALLRANKS_ACCEPT(DefaultPool)
+    ALLRANKS_ACCEPT(CreatePool)
+    ALLRANKS_ACCEPT(DestroyPool)
+    ALLRANKS_ACCEPT(GetPoolAttribute)
+    ALLRANKS_ACCEPT(SetPoolAttribute)
+    ALLRANKS_ACCEPT(TrimPool)
+    ALLRANKS_ACCEPT(SetPoolAccess)
+    ALLRANKS_ACCEPT(GetPoolAccess)
+    ALLRANKS_ACCEPT(AllocAsync)
+    ALLRANKS_ACCEPT(FreeAsync)
+    ALLRANKS_ACCEPT(RegisterHost)
+    ALLRANKS_ACCEPT(Prefetch)
+    ALLRANKS_ACCEPT(CallHost)
+    ALLRANKS_ACCEPT(NextHostCall)
+    ALLRANKS_ACCEPT(StreamValues)
+    ALLRANKS_ACCEPT(PutGraph)
+    ALLRANKS_ACCEPT(UpdateGraph)
+    ALLRANKS_ACCEPT(DropGraph)
+    ALLRANKS_ACCEPT(LaunchGraph)
+    ALLRANKS_ACCEPT(ListKernels)
+    ALLRANKS_ACCEPT(SetVisible)
+    ALLRANKS_ACCEPT(ExportEvent)
+    ALLRANKS_ACCEPT(OpenEvent)
+    ALLRANKS_ACCEPT(CreateMemory)
+    ALLRANKS_ACCEPT(ReleaseMemory)
+    ALLRANKS_ACCEPT(RetainMemory)
+    ALLRANKS_ACCEPT(MemoryInfo)
+    ALLRANKS_ACCEPT(ExportMemory)
+    ALLRANKS_ACCEPT(ImportMemory)
+    ALLRANKS_ACCEPT(ReserveAddress)
+    ALLRANKS_ACCEPT(FreeAddress)
+    ALLRANKS_ACCEPT(MapMemory)
+    ALLRANKS_ACCEPT(UnmapMemory)
+    ALLRANKS_ACCEPT(SetMemoryAccess)
+    ALLRANKS_ACCEPT(GetMemoryAccess)
+    ALLRANKS_ACCEPT(CreateMulticast)
+    ALLRANKS_ACCEPT(AddMulticastDevice)
+    ALLRANKS_ACCEPT(BindMulticast)
+    ALLRANKS_ACCEPT(UnbindMulticast)
+    ALLRANKS_ACCEPT(ExportPool)
+    ALLRANKS_ACCEPT(ImportPool)
+    ALLRANKS_ACCEPT(ExportPointer)
+    ALLRANKS_ACCEPT(ImportPointer)
+#define ALLRANKS_ACCEPT_JUDGED(M)  \
+  case wire::M::kOp:               \
+    if (judged_ == nullptr) break; \
+    return Accept<wire::M>(link, session, frame);
+    ALLRANKS_ACCEPT_JUDGED(JudgeNext)
+    ALLRANKS_ACCEPT_JUDGED(JudgeOpen)
+    ALLRANKS_ACCEPT_JUDGED(JudgeClose)
+    ALLRANKS_ACCEPT_JUDGED(JudgeGather)
+    ALLRANKS_ACCEPT_JUDGED(JudgeHostStep)
+#undef ALLRANKS_ACCEPT_JUDGED
+    case wire::Op::kNone:
+    case wire::Op::kHello:
+    case wire::Op::kFinish:
+    case wire::Op::kDeadlock:
+    case wire::Op::kJudgePlan:
+    case wire::Op::kJudgeRun:
+    case wire::Op::kJudgeNews:
+      break;
+  }
+#undef ALLRANKS_ACCEPT
+  Violation(link, fmt::format("'{}' is not for a rank to send", wire::OpName(frame.op)));
+}
+
+// Compiled once per message: what is the same for all of them is in Ask and Refused.
+template <class M>
+void Core::Accept(Link* link, Session& session, wire::Frame& frame) {
+  std::span<const std::byte> bytes = frame.payload;
+  wire::RequestHeader header;
+  auto message = std::make_shared<M>();
+  const bool good =
+      wire::DecodeFrom(bytes, &header) && wire::DecodeFrom(bytes, message.get()) && bytes.empty();
+  Ask(link, session, frame, good ? &header : nullptr, [this, message](Thread thread, Time at) {
+    constexpr bool kAsks =
+        std::is_same_v<M, wire::StickyError> || std::is_same_v<M, wire::ResetDevice> ||
+        std::is_same_v<M, wire::CanAccessPeer> || std::is_same_v<M, wire::MemInfo>;
+    int device = -1;
+    std::uint64_t stream = 0;
+    if constexpr (kAsks) {
+    } else if constexpr (requires { message->stream.device; }) {
+      device = message->stream.device;
+      stream = message->stream.stream;
+    } else if constexpr (requires { message->device; }) {
+      device = message->device;
+    }
+    const node::Status refused = Refused(
+        thread, judged_ != nullptr ? judged_->Refusal(thread, *message) : "", device, stream);
+    if (refused != node::Status::kSuccess) return Fail<M>(thread, refused);
+    Handle(thread, *message, at);
+  });
+}
+
+void Core::Ask(Link* link, Session& session, wire::Frame& frame, const wire::RequestHeader* header,
+               std::function<void(Thread, Time)> carry_out) {
+  if (header == nullptr || header->local_ps < 0 || header->local_ps > kMaxLocal)
+    return Violation(link, fmt::format("a malformed '{}'", wire::OpName(frame.op)));
+  const Thread thread = session.thread;
+  ThreadRecord& record = threads_.at(thread);
+  record.asked = true;
+  record.op = frame.op;
+  record.sequence = frame.sequence;
+  record.fds = std::move(frame.fds);
+  const bool keeps_series = frame.op == wire::Op::kStreamQuery ||
+                            frame.op == wire::Op::kEventQuery || frame.op == wire::Op::kYield;
+  if (!keeps_series) record.series = {};
+  const Time cost = CostOf(frame.op);
+  const bool accepted =
+      hosts_.Request(thread, header->local_ps + cost, wire::OpName(frame.op),
+                     [this, thread, cost, carry_out = std::move(carry_out)](Time at) {
+                       if (options_.trace != nullptr) threads_[thread].since = at - cost;
+                       Meet(thread);
+                       carry_out(thread, at);
+                     });
+  if (!accepted) Violation(link, "a message of a thread that does not run");
+}
+
+// A context that has failed answers everything that would use it with its error.
+node::Status Core::Refused(Thread thread, const std::string& why, int device,
+                           std::uint64_t stream) const {
+  if (!why.empty()) {
+    judged_->Forbidden(thread.rank, why);
+    return node::Status::kNotPermitted;
+  }
+  const Process& process = processes_.at(thread.rank);
+  if (stream != 0) {
+    const auto known = process.streams.find(stream);
+    if (known == process.streams.end()) return node::Status::kSuccess;
+    device = known->second;
+  }
+  if (device < 0 || !process.machine || device >= machine_->DeviceCount(*process.machine))
+    return node::Status::kSuccess;
+  return machine_->StickyError(*process.machine, device);
+}
+
+// What a real process finds out once, or without asking anybody, is free: when a shim asks is its
+// own affair. Answers still come in order.
+node::Time Core::CostOf(wire::Op op) const {
+  switch (op) {
+    case wire::Op::kProcessStarted:
+    case wire::Op::kThreadExit:
+    case wire::Op::kWatchKey:
+    case wire::Op::kUnwatchKey:
+    case wire::Op::kNextHostCall:
+    case wire::Op::kPutGraph:
+    case wire::Op::kUpdateGraph:
+    case wire::Op::kDropGraph:
+    case wire::Op::kListKernels:
+    case wire::Op::kSetVisible:
+    case wire::Op::kInit:
+    case wire::Op::kPutImage:
+    case wire::Op::kDropImage:
+    case wire::Op::kLoadModule:
+    case wire::Op::kUnloadModule:
+    case wire::Op::kGetKernel:
+    case wire::Op::kGetGlobal:
+    case wire::Op::kSetMaxDynamicShared:
+    case wire::Op::kOccupancy:
+    case wire::Op::kDescribe:
+    case wire::Op::kCanAccessPeer:
+    case wire::Op::kMemInfo:
+    case wire::Op::kStickyError:
+    case wire::Op::kDefaultPool:
+    case wire::Op::kGetPoolAttribute:
+    case wire::Op::kGetPoolAccess:
+    case wire::Op::kMemoryInfo:
+    case wire::Op::kGetMemoryAccess:
+    case wire::Op::kJudgeNext:
+    case wire::Op::kJudgeOpen:
+    case wire::Op::kJudgeClose:
+    case wire::Op::kJudgeGather:
+    case wire::Op::kJudgeHostStep:
+      return 0;
+    case wire::Op::kLaunch:
+      return std::max(kHostCall, machine_->profile().launch.host_call);
+    case wire::Op::kLaunchGraph:
+      return std::max(kHostCall, machine_->profile().launch.graph_call);
+    default:
+      return op > wire::Op::kInit ? std::max(kHostCall, machine_->profile().launch.api_call)
+                                  : kHostCall;
+  }
+}
+
+// What one process's host code has waited for may be known to another's from here on. By which way
+// they talk (a pipe, shared memory, MPI) is not always visible here, but whoever hears of something
+// makes its next call after the other's has been answered: so all calls count as such meetings,
+// in the order in which they are handled. Judged ranks have no such ways; judged.cpp says when they
+// meet.
+void Core::Meet(Thread thread) {
+  if (checking_ == nullptr || judged_ != nullptr) return;
+  const auto process = processes_.find(thread.rank);
+  if (process != processes_.end() && process->second.machine)
+    checking_->HostMeets(*process->second.machine);
+}
+
+void Core::SendReply(Thread thread, node::Status status, const wire::Blob& body, int fd) {
+  auto found = threads_.find(thread);
+  if (found == threads_.end()) return;
+  ThreadRecord& record = found->second;
+  Meet(thread);
+  if (judged_ != nullptr) judged_->Answered(thread.rank, status);
+  Release(record, thread);
+  record.asked = false;
+  if (record.since && options_.trace != nullptr)
+    options_.trace->OnCall(thread, wire::OpName(record.op), *record.since, hosts_.now());
+  record.since.reset();
+  if (record.link != nullptr) {
+    wire::ReplyHeader header;
+    header.status = static_cast<std::int32_t>(status);
+    // Instrumented host code says itself what it looks at; its pages stay open.
+    header.busy = machine_->Busy() && (judged_ == nullptr || !judged_->host_window());
+    header.clock = hosts_.now();
+    if (FlushesText(record.op)) {
+      if (const auto process = processes_.find(thread.rank);
+          process != processes_.end() && process->second.machine) {
+        const std::size_t room =
+            wire::kMaxPayload - std::min<std::size_t>(wire::kMaxPayload, body.size() + 1024);
+        node::DeviceText text = machine_->TakeText(*process->second.machine, room);
+        if (judged_ == nullptr) {
+          header.out = std::move(text.out);
+          header.err = std::move(text.err);
+        }
+      }
+    }
+    wire::Blob payload;
+    payload.reserve(16 + body.size());
+    wire::EncodeTo(header, payload);
+    payload.insert(payload.end(), body.begin(), body.end());
+    record.link->Send(record.op, record.sequence, payload, fd);
+  }
+  ran_natively_ = true;
+  hosts_.Resume(thread);
+}
+
+// Whatever the thread waited for no longer needs to know of it.
+void Core::Release(ThreadRecord& record, Thread thread) {
+  if (record.when_done != 0) machine_->CancelWhenDone(std::exchange(record.when_done, 0));
+  if (record.watch != 0) machine_->Unwatch(std::exchange(record.watch, 0));
+  record.in_wait_key = false;
+  if (!record.fds.empty()) {
+    record.fds.clear();
+    descriptor_waits_.erase(thread);
+  }
+}
+
+void Core::Handle(Thread thread, const wire::JudgeNext& message, Time at) {
+  judged_->Handle(thread, message, at);
+}
+void Core::Handle(Thread thread, const wire::JudgeOpen& message, Time at) {
+  judged_->Handle(thread, message, at);
+}
+void Core::Handle(Thread thread, const wire::JudgeClose& message, Time at) {
+  judged_->Handle(thread, message, at);
+}
+void Core::Handle(Thread thread, const wire::JudgeGather& message, Time at) {
+  judged_->Handle(thread, message, at);
+}
+void Core::Handle(Thread thread, const wire::JudgeHostStep& message, Time at) {
+  judged_->Handle(thread, message, at);
+}
+
+}  // namespace allranks::server
