@@ -349,7 +349,7 @@ struct SpinCode {
   std::vector<std::uint32_t> linear_compares, nonlinear_uses;  // op indices, sorted
 };
 
-// What wait.cpp must know of a compare in a spin loop to say when its outcome will change.
+// What spin.cpp must know of a compare in a spin loop to say when its outcome will change.
 struct CompareCode {
   enum class What : std::uint8_t { kEq, kNe, kLt, kLe, kGt, kGe };
   What what = What::kEq;

@@ -201,7 +201,7 @@ class World {
   // Executes the operation for `lanes`. kGo: the path may go on behind it.
   AsyncNext Async(Path& path, const Op& op, std::uint32_t lanes);
 
-  // --- waiting (wait.cpp) ---
+  // --- waiting (spin.cpp, wait.cpp) ---
   // A spin loop's back edge was taken by the whole path, which stands at the loop's head. True: it
   // has been parked.
   bool SpinBackEdge(Path& path, const SpinCode& spin);
