@@ -152,7 +152,7 @@ class World {
   std::function<void(const Launch&, bool error, std::string text)> on_text;
   std::function<DeviceHeap*(const Launch&, const Mapping**)> device_heap;  // nullptr: no memory
 
-  // --- paths (warp.cpp) ---
+  // --- paths (warp.cpp, warp_ops.cpp) ---
   Path* NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time clock, std::int32_t join);
   void RemovePath(Path& path);
   void QueuePath(Path& path, Time time);
