@@ -1,14 +1,13 @@
 // A Machine of fixed times for tests of the server: a kernel takes grid.x microseconds and then
 // stores the u32 in its parameters at the address before it; grid.y == 2 makes it wait for ever.
 // Copies and memsets take one microsecond. Memory is real bytes, streams are chains, nothing else
-// is simulated.
+// is simulated (machine_stub.h).
 #pragma once
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -17,15 +16,12 @@
 #include <utility>
 #include <vector>
 
-#include "node/machine.h"
+#include "tests/server/machine_stub.h"
 
 namespace allranks::server {
 
-class FakeMachine : public node::Machine {
+class FakeMachine : public MachineStub {
  public:
-  using Status = node::Status;
-  using Time = node::Time;
-
   FakeMachine() {
     profile_.name = "fake";
     profile_.device.memory_bytes = 1 << 30;
@@ -59,17 +55,12 @@ class FakeMachine : public node::Machine {
     std::erase_if(ops_, [&](const auto& entry) { return entry.second.process == process; });
     std::erase_if(watches_, [&](const auto& entry) { return entry.second.process == process; });
   }
-  Status SetVisible(node::ProcessId, std::span<const std::int32_t>) override {
-    return Status::kSuccess;
-  }
   int DeviceCount(node::ProcessId) const override { return 2; }
   std::uint64_t FreeMemory(node::ProcessId, int) const override {
     std::uint64_t used = 0;
     for (const auto& [address, memory] : memory_) used += memory.bytes.size();
     return (1u << 30) - used;
   }
-  Status StickyError(node::ProcessId, int) const override { return Status::kSuccess; }
-  void ResetDevice(node::ProcessId, int) override {}
 
   Result<node::ModuleId> LoadModule(node::ProcessId, int, std::span<const std::byte> image,
                                     Status* status) override {
@@ -79,7 +70,6 @@ class FakeMachine : public node::Machine {
     }
     return ++last_;
   }
-  Status UnloadModule(node::ProcessId, node::ModuleId) override { return Status::kSuccess; }
   Status GetKernel(node::ModuleId, const std::string& name, node::KernelInfo* info) override {
     if (name != "store") return Status::kNotFound;
     info->id = 7;
@@ -89,19 +79,6 @@ class FakeMachine : public node::Machine {
   }
   Status ListKernels(node::ModuleId, std::vector<std::string>* names) override {
     names->push_back("store");
-    return Status::kSuccess;
-  }
-  Status ClusterOccupancy(node::KernelId, std::uint32_t, std::uint32_t, std::uint32_t,
-                          int* clusters) override {
-    *clusters = 1;
-    return Status::kSuccess;
-  }
-  Status GetGlobal(node::ModuleId, const std::string&, node::GlobalInfo*) override {
-    return Status::kNotFound;
-  }
-  Status SetMaxDynamicShared(node::KernelId, std::uint32_t) override { return Status::kSuccess; }
-  Status Occupancy(node::KernelId, std::uint32_t, std::uint32_t, int* ctas) override {
-    *ctas = 1;
     return Status::kSuccess;
   }
 
@@ -119,48 +96,6 @@ class FakeMachine : public node::Machine {
     memory_.erase(found);
     return Status::kSuccess;
   }
-  node::PoolId DefaultPool(node::ProcessId, int device) override {
-    return 1 + static_cast<node::PoolId>(device);
-  }
-  Status ExportPool(node::ProcessId, node::PoolId, int*) override { return Status::kNotSupported; }
-  Status ExportPool(node::ProcessId, node::PoolId, node::FabricHandle*) override {
-    return Status::kNotSupported;
-  }
-  Status ImportPool(node::ProcessId, int, node::PoolId*, int*) override {
-    return Status::kNotSupported;
-  }
-  Status ImportPool(node::ProcessId, const node::FabricHandle&, node::PoolId*, int*) override {
-    return Status::kNotSupported;
-  }
-  Status ExportPointer(node::ProcessId, node::Address, node::IpcHandle*) override {
-    return Status::kNotSupported;
-  }
-  Status ImportPointer(node::ProcessId, node::PoolId, const node::IpcHandle&,
-                       node::Address*) override {
-    return Status::kNotSupported;
-  }
-  Status CreatePool(node::ProcessId, int, std::uint64_t, std::uint32_t, node::PoolId*) override {
-    return Status::kNotSupported;
-  }
-  Status DestroyPool(node::ProcessId, node::PoolId) override { return Status::kInvalidValue; }
-  Status GetPoolAttribute(node::ProcessId, node::PoolId, node::PoolAttribute,
-                          std::uint64_t*) override {
-    return Status::kNotSupported;
-  }
-  Status SetPoolAttribute(node::ProcessId, node::PoolId, node::PoolAttribute,
-                          std::uint64_t) override {
-    return Status::kNotSupported;
-  }
-  Status TrimPool(node::ProcessId, node::PoolId, std::uint64_t) override {
-    return Status::kSuccess;
-  }
-  Status SetPoolAccess(node::ProcessId, node::PoolId, int, bool) override {
-    return Status::kSuccess;
-  }
-  Status GetPoolAccess(node::ProcessId, node::PoolId, int, bool* access) override {
-    *access = true;
-    return Status::kSuccess;
-  }
   Status AllocateAsync(node::ProcessId process, node::StreamId, node::PoolId, std::uint64_t size,
                        node::Address* address) override {
     return Allocate(process, 0, size, address);
@@ -168,13 +103,6 @@ class FakeMachine : public node::Machine {
   Status FreeAsync(node::ProcessId process, node::StreamId, node::Address address, Time,
                    node::OpId*) override {
     return Free(process, address);
-  }
-  Status Prefetch(node::ProcessId, node::StreamId, node::Address, std::uint64_t, int, Time,
-                  node::OpId*) override {
-    return Status::kSuccess;
-  }
-  Status RegisterHost(node::ProcessId, node::Address, std::uint64_t, node::PinnedMemory*) override {
-    return Status::kNotSupported;
   }
   Status AllocatePinned(node::ProcessId process, std::uint64_t size, bool,
                         node::PinnedMemory* out) override {
@@ -200,18 +128,6 @@ class FakeMachine : public node::Machine {
     pinned_.erase(found);
     return Status::kSuccess;
   }
-  node::VirtualMemory& virtual_memory() override { std::abort(); }
-  node::PointerInfo Describe(node::ProcessId, node::Address) const override { return {}; }
-  Status IpcExport(node::ProcessId, node::Address, node::IpcHandle*) override {
-    return Status::kNotSupported;
-  }
-  Status IpcOpen(node::ProcessId, int, const node::IpcHandle&, node::Address*) override {
-    return Status::kNotSupported;
-  }
-  Status IpcClose(node::ProcessId, node::Address) override { return Status::kNotSupported; }
-  bool CanAccessPeer(node::ProcessId, int, int) const override { return true; }
-  Status EnablePeer(node::ProcessId, int, int) override { return Status::kSuccess; }
-  Status DisablePeer(node::ProcessId, int, int) override { return Status::kSuccess; }
   void HostWrote(node::ProcessId, Time) override { ++host_writes; }
   std::uint64_t WatchHost(node::ProcessId process, std::span<const HostWatch> watches, Time at,
                           std::function<void(Time)> changed) override {
@@ -229,18 +145,10 @@ class FakeMachine : public node::Machine {
     *stream = ++last_;
     return Status::kSuccess;
   }
-  Status DestroyStream(node::ProcessId, node::StreamId) override { return Status::kSuccess; }
   Status CreateEvent(node::ProcessId, int, bool, node::EventId* event) override {
     *event = ++last_;
     return Status::kSuccess;
   }
-  Status ExportEvent(node::ProcessId, node::EventId, node::IpcHandle*) override {
-    return Status::kNotSupported;
-  }
-  Status OpenEvent(node::ProcessId, const node::IpcHandle&, int*, node::EventId*) override {
-    return Status::kNotSupported;
-  }
-  Status DestroyEvent(node::ProcessId, node::EventId) override { return Status::kSuccess; }
 
   Status Launch(node::ProcessId process, node::StreamId stream, const node::LaunchRequest& launch,
                 Time at, node::OpId* op) override {
@@ -284,9 +192,6 @@ class FakeMachine : public node::Machine {
     events_[event] = tails_[stream];
     return Status::kSuccess;
   }
-  Status WaitEvent(node::ProcessId, node::StreamId, node::EventId, Time) override {
-    return Status::kSuccess;
-  }
   // Takes a microsecond, whenever the process says that it has returned.
   Status CallHost(node::ProcessId process, node::StreamId stream,
                   const node::HostFunction& function, Time at, node::OpId* op) override {
@@ -297,22 +202,6 @@ class FakeMachine : public node::Machine {
   }
   void SetHostCaller(std::function<void(const node::HostCall&, Time)> caller) override {
     host_caller_ = std::move(caller);
-  }
-  void SetRankKiller(std::function<void(int, Time)>) override {}
-  Status FinishHostCall(node::ProcessId, node::OpId, Time) override { return Status::kSuccess; }
-  Status Values(node::ProcessId, node::StreamId, std::vector<node::ValueOp>, Time,
-                node::OpId*) override {
-    return Status::kNotSupported;
-  }
-  Status PutGraph(node::ProcessId, std::vector<node::GraphNode>, node::GraphId*) override {
-    return Status::kNotSupported;
-  }
-  Status UpdateGraph(node::ProcessId, node::GraphId, std::uint32_t, node::GraphNode) override {
-    return Status::kNotSupported;
-  }
-  Status DropGraph(node::ProcessId, node::GraphId) override { return Status::kNotSupported; }
-  Status LaunchGraph(node::ProcessId, node::StreamId, node::GraphId, Time, node::OpId*) override {
-    return Status::kNotSupported;
   }
   Status StreamTail(node::ProcessId, node::StreamId stream, std::vector<node::OpId>* ops) override {
     if (auto found = tails_.find(stream); found != tails_.end()) ops->push_back(found->second);
@@ -329,9 +218,6 @@ class FakeMachine : public node::Machine {
   }
   bool Done(std::span<const node::OpId> ops) const override {
     return std::none_of(ops.begin(), ops.end(), [&](node::OpId op) { return ops_.contains(op); });
-  }
-  Status EventTime(node::ProcessId, node::EventId, Time*) override {
-    return Status::kInvalidHandle;
   }
 
   std::uint64_t WhenDone(std::vector<node::OpId> ops, std::function<void(Time)> done) override {
@@ -387,16 +273,7 @@ class FakeMachine : public node::Machine {
     return std::any_of(ops_.begin(), ops_.end(),
                        [&](const auto& entry) { return entry.second.process == process; });
   }
-  void CoolCaches() override {}
-  void SetFuel(std::uint64_t) override {}
-  Status Act(node::ProcessId, node::StreamId, Time, std::function<void(Time)>, Time,
-             node::OpId*) override {
-    return Status::kNotSupported;
-  }
-  bool Peek(node::ProcessId, node::Address, std::span<std::byte>) const override { return false; }
-  bool Poke(node::ProcessId, node::Address, std::span<const std::byte>) override { return false; }
   Time Settled(node::ProcessId, node::Address, std::uint64_t) const override { return now_; }
-  void HideFromDevices(node::ProcessId, node::Address) override {}
   bool Stuck() const override { return !ops_.empty() && !NextEvent(); }
   std::vector<node::Waiter> Waiters() const override {
     node::Waiter waiter;
@@ -411,12 +288,8 @@ class FakeMachine : public node::Machine {
     waiter.lanes = 1;
     return {waiter};
   }
-  std::vector<node::Fault> TakeFaults() override { return {}; }
   node::DeviceText TakeText(node::ProcessId, std::size_t) override {
     return std::exchange(text_, {});
-  }
-  Status SetLimit(node::ProcessId, int, node::DeviceLimit, std::uint64_t) override {
-    return Status::kSuccess;
   }
   void Print(node::DeviceText text) { text_ = std::move(text); }
   const node::Stats& stats() const override { return stats_; }
