@@ -81,7 +81,8 @@ void JudgeAll(const Options& options, Store* store, std::vector<Case>* cases) {
     const auto verdict = [&](bool wanted, Kind kind) {
       return wanted ? judge.Of(one.mutant, kind) : store->Find(one.mutant, kind);
     };
-    one.outputs = verdict(options.outputs, Kind::kOutputs);
+    // Of those that are said to be equivalent nothing is counted: the checker must let them pass.
+    one.outputs = verdict(options.outputs && one.equivalent.empty(), Kind::kOutputs);
     const bool again = Compiles(one) && !(options.once && Caught(one.outputs));
     one.checked = verdict(options.checked && again, Kind::kChecked);
     if (!again && one.checked.word.empty()) {
@@ -166,9 +167,9 @@ int Report(const std::vector<Case>& cases) {
         "{}: {} written, {} equivalent, {} caught by outputs alone, {} with the checker, {} and {} "
         "not judged\n",
         by_hand ? "by hand" : "operators", row.written, row.equivalent,
-        Share(row.outputs, row.real()), Share(row.checked, row.real()), row.no_outputs,
-        row.no_checked);
-    if (row.checked < kGoal * row.real()) ++faults;
+        Share(row.outputs, row.real() - row.no_outputs),
+        Share(row.checked, row.real() - row.no_checked), row.no_outputs, row.no_checked);
+    if (row.checked < kGoal * (row.real() - row.no_checked)) ++faults;
   }
   return faults;
 }

@@ -15,8 +15,14 @@ constexpr char kBegin[] = "<!-- mutants: written by `mutants --write` -->\n";
 constexpr char kEnd[] = "<!-- mutants: end -->\n";
 
 std::string Line(const std::string& name, const Row& row) {
+  const auto share = [&](int caught, int missing) {
+    const std::string text = Share(caught, row.real() - missing);
+    return missing == 0 || missing == row.real()
+               ? text
+               : fmt::format("{} of {}", text, row.real() - missing);
+  };
   return fmt::format("| {} | {} | {} | {} | {} |\n", name, row.written, row.equivalent,
-                     Share(row.outputs, row.real()), Share(row.checked, row.real()));
+                     share(row.outputs, row.no_outputs), share(row.checked, row.no_checked));
 }
 
 std::string Names(const std::vector<std::string>& names) {
@@ -59,7 +65,7 @@ Row Sum(const std::vector<Case>& cases, const std::function<bool(const Mutant&)>
 }
 
 std::string Share(int part, int whole) {
-  return fmt::format("{} ({:.1f} %)", part, whole == 0 ? 100.0 : 100.0 * part / whole);
+  return whole == 0 ? "-" : fmt::format("{} ({:.1f} %)", part, 100.0 * part / whole);
 }
 
 std::string Table(const std::vector<Case>& cases, const Originals& originals,
@@ -83,7 +89,7 @@ std::string Table(const std::vector<Case>& cases, const Originals& originals,
       date, build, all.written);
   if (all.no_outputs + all.no_checked != 0)
     text += fmt::format(
-        "Not judged, and counted as not caught: {} by outputs alone, {} with the checker.\n",
+        "Not judged: {} by outputs alone, {} with the checker; shares are of the others there.\n",
         all.no_outputs, all.no_checked);
   if (other_outputs + other_checked != 0)
     text += fmt::format("Judged by an earlier build: {} by outputs alone, {} with the checker.\n",

@@ -22,7 +22,7 @@ struct Case {
 
 struct Row {
   int written = 0, equivalent = 0, outputs = 0, checked = 0;
-  int no_outputs = 0, no_checked = 0;  // of the real ones, not judged: counted as not caught
+  int no_outputs = 0, no_checked = 0;  // of the real ones, not judged
   int real() const { return written - equivalent; }
 };
 
@@ -40,7 +40,7 @@ bool Survives(const Case& one);
 // Those that compile and are `wanted`.
 Row Sum(const std::vector<Case>& cases, const std::function<bool(const Mutant&)>& wanted);
 bool IsByHand(const Mutant& mutant);
-// "12 (80.0 %)"
+// "12 (80.0 %)", or "-" of nothing
 std::string Share(int part, int whole);
 
 std::string Table(const std::vector<Case>& cases, const Originals& originals,
