@@ -1,7 +1,8 @@
 // `checking alarms`: nothing is found in what is right, under many schedules: references, baselines
 // and alternates of all problems, and test programs but what they do wrong on purpose. What is
-// `portability` is counted and shown. A solution is one judgement with all schedules; a program has
-// to start for each, which takes some 45 ms.
+// `portability` is counted and shown. A solution is one judgement with all schedules. A program has
+// to start for each, which takes some 45 ms, so the runs of one program share the schedules but for
+// 0.
 #include "checking/alarms.h"
 
 #include <fmt/format.h>
@@ -109,6 +110,7 @@ Told ExecOne(const Item& item, const fs::path& folder, const Choice& choice) {
   Told told;
   const fs::path findings = folder / "findings.json";
   for (int seed = 0; seed <= choice.seeds; ++seed) {
+    if (seed != 0 && !choice.each && seed % item.shares != item.share) continue;
     fs::remove(findings);
     const Outcome outcome =
         Run(ExecCommand(item, choice.command, seed, findings), folder, kProgramSeconds);
@@ -153,12 +155,14 @@ std::vector<Item> Chosen(const fs::path& scratch, const Choice& choice, int* ski
 // What one group of items, or all of them, came to.
 struct Row {
   int items = 0, alarms = 0;
+  std::set<fs::path> sources;
   std::int64_t runs = 0;
   double seconds = 0;
   std::map<std::string, int> kinds;  // how many items were told of them
 
-  void Add(const Told& told) {
+  void Add(const Item& item, const Told& told) {
     ++items;
+    sources.insert(item.source);
     alarms += told.wrong.empty() ? 0 : 1;
     runs += told.runs;
     seconds += told.seconds;
@@ -168,15 +172,16 @@ struct Row {
 
 std::string Table(const std::map<std::string, Row>& groups, const Row& all, const Choice& choice) {
   std::string text = fmt::format(
-      "As of {}: `checking alarms --seeds {}{} --write`, schedules 0 to {} of each, {:.0f} minutes "
-      "of one core.\n\n| what | items | schedules | checked runs | `portability` told of | alarms "
-      "|\n|---|---:|---:|---:|---:|---:|\n",
-      Today(), choice.seeds, choice.all_cases ? " --all-cases" : "", choice.seeds,
+      "As of {}: `checking alarms --seeds {}{}{} --write`, {:.0f} minutes of one core.\n\n"
+      "| what | sources | runs of them | schedules of each source | checked runs | told of "
+      "`portability` | alarms |\n|---|---:|---:|---:|---:|---:|---:|\n",
+      Today(), choice.seeds, choice.each ? " --each" : "", choice.all_cases ? " --all-cases" : "",
       all.seconds / 60);
   const auto add = [&](const std::string& name, const Row& row) {
     const auto told = row.kinds.find("portability");
-    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", name, row.items, choice.seeds + 1,
-                        row.runs, told == row.kinds.end() ? 0 : told->second, row.alarms);
+    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", name, row.sources.size(),
+                        row.items, choice.seeds + 1, row.runs,
+                        told == row.kinds.end() ? 0 : told->second, row.alarms);
   };
   for (const auto& [name, row] : groups) add(name, row);
   add("**all**", all);
@@ -206,17 +211,17 @@ int Alarms(const fs::path& scratch, const Choice& choice) {
     for (std::size_t i = next++; i < items.size(); i = next++) {
       const Item& item = items[i];
       const bool solution = !item.problem.empty();
-      const std::string key =
-          fmt::format("alarms {} {} {} {}", item.name, problem::HashOf(ReadText(item.source)),
-                      choice.all_cases ? "all" : item.one_case, choice.seeds);
+      const std::string key = fmt::format(
+          "alarms {} {} {} {} {}", item.name, problem::HashOf(ReadText(item.source)),
+          choice.all_cases ? "all" : item.one_case, choice.seeds, choice.each ? 1 : item.shares);
       const auto before = kept.Find(key);
       const Told told = before     ? FromJson(*before)
                         : solution ? JudgeOne(item, folder, choice)
                                    : ExecOne(item, folder, choice);
       if (!before) kept.Add(key, ToJson(told));
       const std::lock_guard lock(mutex);
-      all.Add(told);
-      groups[item.group].Add(told);
+      all.Add(item, told);
+      groups[item.group].Add(item, told);
       if (!told.wrong.empty()) fmt::print("{}: {}\n", item.name, told.wrong);
       std::fflush(stdout);
       if (before) continue;
@@ -237,8 +242,9 @@ int Alarms(const fs::path& scratch, const Choice& choice) {
 
   for (const auto& [name, row] : groups)
     fmt::print(
-        "{}: {} items, {} schedules each, {} checked runs, {:.0f} s of CPU: {} with an alarm\n",
-        name, row.items, choice.seeds + 1, row.runs, row.seconds, row.alarms);
+        "{}: {} sources, {} runs, {} schedules, {} checked runs, {:.0f} s of CPU: {} with an "
+        "alarm\n",
+        name, row.sources.size(), row.items, choice.seeds + 1, row.runs, row.seconds, row.alarms);
   if (skipped != 0) fmt::print("{} not run: their source says why\n", skipped);
   for (const auto& [kind, count] : all.kinds)
     fmt::print("{}: told of {} of them, not counted\n", kind, count);

@@ -14,6 +14,7 @@ struct Choice {
   bool write = false;                      // put the table into docs/checker.md
   bool all_cases = false;                  // all visible cases of a problem, not only one
   int seeds = 100;                         // schedules 0 to seeds
+  bool each = false;                       // all of them for each run of a program
   int every = 1;                           // of the items only every so many-th,
   int part = 0;                            // from this one on
   std::vector<std::string> only;           // whose names contain one of these; empty: all

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
@@ -138,6 +139,9 @@ std::vector<Item> Programs(const fs::path& scratch) {
     ReadHeader(&item);
     items.push_back(std::move(item));
   }
+  std::map<fs::path, int> runs;
+  for (Item& item : items) item.share = runs[item.source]++;
+  for (Item& item : items) item.shares = runs[item.source];
   return items;
 }
 

@@ -30,6 +30,8 @@ int main(int argc, char** argv) {
   CLI::App* alarms = app.add_subcommand("alarms", "Nothing is found in what is right");
   alarms->add_option("--seeds", choice.seeds, "Schedules 0 to N of each")
       ->check(CLI::Range(0, 1'000'000));
+  alarms->add_flag("--each", choice.each,
+                   "All schedules for each run of a program: else they share");
   alarms->add_option("--every", choice.every, "Only every K-th of them")
       ->check(CLI::Range(1, 10'000));
   alarms->add_option("--part", choice.part, "Beginning with this one")->check(CLI::Range(0, 9'999));
