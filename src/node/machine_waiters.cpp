@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -20,11 +21,13 @@ void MachineImpl::HostWrote(ProcessId id, Time at) {
   for (const auto& [base, mapping] : process.table.all()) {
     if (!mapping.object->HostVisible()) continue;
     Object& object = *mapping.object;
+    // Each place once: the lanes of many warps may wait at one.
+    std::set<std::pair<std::uint64_t, std::uint32_t>> changed;
     for (const Watch& watch : object.watches.All()) {
-      if (watch.path == nullptr) continue;
-      if (!watch.path->parked->reads[watch.index].Current()) {
-        world_.NotifyWrite(object, watch.offset, watch.size, at, at + world_.costs.host);
-      }
+      if (watch.path == nullptr || changed.contains({watch.offset, watch.size})) continue;
+      if (watch.path->parked->reads[watch.index].Current()) continue;
+      changed.emplace(watch.offset, watch.size);
+      world_.NotifyWrite(object, watch.offset, watch.size, at, at + world_.costs.host);
     }
   }
 }
