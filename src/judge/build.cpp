@@ -134,8 +134,10 @@ std::vector<std::string> CompilerFlags(const problem::Problem& problem,
       fmt::format("-gencode=arch=compute_{0},code=[sm_{0},compute_{0}]", sm)};
   if (problem.window == problem::Window::kHost) {
     // Its accesses to shared memory are seen and its work is charged: shim/driver/instrumented.cpp.
-    flags.insert(flags.end(),
-                 {"-Xcompiler", "-fsanitize=thread", "-Xcompiler", "-fsanitize-coverage=trace-pc"});
+    // What the compiler expands in place after that has no hooks, so these stay calls.
+    for (const char* flag : {"-fsanitize=thread", "-fsanitize-coverage=trace-pc",
+                             "-fno-builtin-memcpy", "-fno-builtin-memmove", "-fno-builtin-memset"})
+      flags.insert(flags.end(), {"-Xcompiler", flag});
   }
   return flags;
 }

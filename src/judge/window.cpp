@@ -169,7 +169,9 @@ bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
   wire::JudgeRun run;
   run.case_index = place;
   run.drain = request_.drain;
-  run.fuel = FuelOf(result);
+  // While a host stops, its kernels spin.
+  const bool stops = spec.schedule != 0 && problem_.window == problem::Window::kHost;
+  run.fuel = FuelOf(result) * (stops ? 8 : 1);
   run.calls = calls;
   run.check = spec.check;
   run.schedule = spec.schedule;

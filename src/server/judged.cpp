@@ -25,6 +25,8 @@ constexpr std::size_t kMaxGather = 4'096;
 constexpr std::size_t kMaxWatches = 64;
 constexpr std::uint64_t kMaxSettled = 1 << 20;
 constexpr node::Time kLongestStep = node::Ms(1'000);
+constexpr std::uint64_t kStallEvery = 16;  // accesses of a host, under a schedule
+constexpr std::uint64_t kStallLengths = 7;
 
 }  // namespace
 
@@ -313,12 +315,29 @@ void Judged::Handle(Thread thread, const wire::JudgeGather& message, Time at) {
   }
 }
 
+// Under a schedule other things run on the host's core now and then, for 1 to 128 us: shorter than
+// a trip across PCIe, or long enough for a queue to become full. Looks that are repeated are not
+// held up, lest a host that waits does nothing else.
+node::Time Judged::HostStall(const wire::JudgeHostStep& message) {
+  if (!run_ || run_->stalls == 0 || message.size == 0) return 0;
+  const bool looks = !message.writes && message.order != 0;
+  if (looks || !message.watches.empty()) return 0;
+  std::uint64_t drawn = run_->stalls + 0x9e3779b97f4a7c15 * ++run_->host_steps;
+  drawn = (drawn ^ (drawn >> 30)) * 0xbf58476d1ce4e5b9;
+  drawn = (drawn ^ (drawn >> 27)) * 0x94d049bb133111eb;
+  drawn ^= drawn >> 31;
+  if (drawn % kStallEvery != 0) return 0;
+  const Time least = node::Us(1) << (drawn >> 8) % kStallLengths;
+  return least + static_cast<Time>((drawn >> 16) % static_cast<std::uint64_t>(least));
+}
+
 void Judged::Handle(Thread thread, const wire::JudgeHostStep& message, Time at) {
   core_.hosts_.Note(thread, message.writes ? Hosts::Activity::kActs : Hosts::Activity::kIdles);
   if (message.watches.size() > kMaxWatches ||
       message.order > static_cast<std::uint8_t>(node::Checking::HostOrder::kBoth))
     return core_.Fail<wire::JudgeHostStep>(thread, Status::kInvalidValue);
-  const Time cost = std::clamp<Time>(message.cost_ps, node::Ns(1), kLongestStep);
+  const Time cost =
+      std::clamp<Time>(message.cost_ps, node::Ns(1), kLongestStep) + HostStall(message);
   const auto arrive = [this, thread, message](Time now) {
     const Time settled =
         message.writes ? now

@@ -134,6 +134,8 @@ class Judged {
     std::vector<node::LinkRecord> links;
     std::array<node::MoverRecord, node::kMovers> moved{};
     std::uint64_t instructions = 0;
+    // Where host code is held up (0: nowhere), and the steps that might have been so far.
+    std::uint64_t stalls = 0, host_steps = 0;
     std::vector<std::uint32_t> closed;  // ranks that have, by call
     // Ranks whose JudgeOpen waits until all have closed the call before.
     std::vector<std::pair<Thread, wire::JudgeOpen>> drained;
@@ -153,6 +155,8 @@ class Judged {
   // A call of the candidate failed: the news is about what lies behind that.
   void Failed(std::int32_t rank, std::int32_t status, const std::string& text);
   void Served(Time at);
+  // How long a step of host code is held up.
+  Time HostStall(const wire::JudgeHostStep& message);
   // There are no more windows.
   void Break(End end, std::int32_t rank);
 

@@ -144,6 +144,7 @@ void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
   if (run.request.check) Check(true, run.request.schedule);
   // Another schedule stumbles elsewhere.
   SetStumble(machine(), SkewOf(run.request) ^ run.request.schedule);
+  if (run.request.schedule != 0) run.stalls = SkewOf(run.request) ^ run.request.schedule;
   const auto world = static_cast<std::int32_t>(ranks_.size());
   for (std::int32_t r = 0; r < world; ++r) {
     Rank& rank = Of(r);

@@ -39,6 +39,8 @@ enum Mode {
   kTalkAlone,
   kTalkToNobody,
   kTalkTold,
+  kTalkWell,
+  kTalkPeeks,
   kRelaxed,
 };
 enum Tensor { kIn, kOut, kScratch, kBox, kTold };
@@ -428,6 +430,49 @@ TEST(JudgedRun, AHostWindowHasTheTimeOfItsHostCode) {
   }
   EXPECT_EQ(replies[0].opened_ps, replies[1].opened_ps);
   EXPECT_EQ(replies[0].closed_ps, replies[1].closed_ps);
+}
+
+TEST(JudgedRun, CopiesOfAFixedSizeAreAccessesOfTheHost) {
+  for (const Mode mode : {kTalkWell, kTalkPeeks}) {
+    Session session(kWorld, {"--check"});
+    Prepare(session, PlanOf(mode, wire::JudgeWindow::kHost));
+    ASSERT_EQ(session.News().what, What::kReady);
+    wire::JudgeRun run = Talk(2);
+    run.check = true;
+    const auto reply = session.Call(run);
+    ASSERT_TRUE(reply.has_value());
+    EXPECT_EQ(reply->end, End::kDone) << reply->text;
+    EXPECT_EQ(reply->findings.empty(), mode == kTalkWell);
+    for (const wire::JudgeFinding& finding : reply->findings)
+      EXPECT_EQ(finding.kind, 0) << "a race: " << finding.text;
+  }
+}
+
+// Waits of warps end at most 20 us late; what is later than that is the host's doing.
+TEST(JudgedRun, HostsStopNowAndThenUnderASchedule) {
+  constexpr std::int64_t kMost = 30'000'000;  // ps
+  std::vector<std::vector<std::int64_t>> closed;
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    Session session(kWorld, {"--check"});
+    Prepare(session, PlanOf(kTalkWell, wire::JudgeWindow::kHost));
+    ASSERT_EQ(session.News().what, What::kReady);
+    int late = 0, calls = 0;
+    for (std::uint64_t schedule = 0; schedule < 4; ++schedule) {
+      wire::JudgeRun run = Talk(4);
+      run.check = true;
+      run.schedule = schedule;
+      const auto reply = session.Call(run);
+      ASSERT_TRUE(reply.has_value());
+      EXPECT_EQ(reply->end, End::kDone) << reply->text;
+      EXPECT_TRUE(reply->findings.empty()) << reply->findings[0].text;
+      for (std::size_t i = 0; i < reply->opened_ps.size(); ++i, ++calls)
+        late += reply->closed_ps[i] - reply->opened_ps[i] > kMost ? 1 : 0;
+      EXPECT_EQ(late != 0, schedule != 0) << "schedule " << schedule;
+      closed.push_back(reply->closed_ps);
+    }
+    EXPECT_LT(late, calls);
+  }
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(closed[i], closed[i + 4]) << "schedule " << i;
 }
 
 TEST(JudgedRun, HowAHostWindowEnds) {
