@@ -218,7 +218,7 @@ int Alarms(const fs::path& scratch, const Choice& choice) {
       const Told told = before     ? FromJson(*before)
                         : solution ? JudgeOne(item, folder, choice)
                                    : ExecOne(item, folder, choice);
-      if (!before) kept.Add(key, ToJson(told));
+      if (!before && told.wrong.empty()) kept.Add(key, ToJson(told));  // what failed runs again
       const std::lock_guard lock(mutex);
       all.Add(item, told);
       groups[item.group].Add(item, told);

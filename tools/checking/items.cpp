@@ -156,6 +156,8 @@ std::vector<std::string> JudgeCommand(const Item& item, const std::string& allra
   std::vector<std::string> command = {
       allranks, "judge", item.problem.string(), "--solution", item.source.string(), "--seed",
       seed,     "--json"};
+  // Beside load the ranks of a hundred schedules need more wall time than those of a judgement.
+  command.insert(command.end(), {"--rank-seconds", "1200"});
   if (all_cases || item.one_case.empty()) {
     command.push_back("--visible");
   } else {
