@@ -277,6 +277,10 @@ void StartTransfer(World& world, std::shared_ptr<Transfer> transfer, Time read, 
       transfer->read = nullptr;
     });
   }
+  if (!transfer->targets.empty()) {
+    const SharedPlace& to = transfer->targets.front().to;
+    done += to.cta->stall.At(transfer->pc, 0);
+  }
   world.schedule(done, [transfer] { Deliver(*transfer); });
 }
 

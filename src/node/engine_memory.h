@@ -204,6 +204,13 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::ui
       path.clock = std::max(path.clock, path.release_goal);
     }
     if (!Turn()) return Again(op);
+    if constexpr (kChecked) {
+      if (const Time late = cta_->stall.At(path.pc, warp_->id); late != 0) {
+        world_.RecordChange(path);
+        path.clock += late;
+        return Again(op);
+      }
+    }
   }
 
   path.release_goal = 0;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "node/check/stalls.h"
 #include "node/code.h"
 #include "node/ids.h"
 #include "node/machine.h"
@@ -74,6 +75,7 @@ struct Cta {
   std::shared_ptr<Cluster> cluster;                 // of more than one CTA, else made on first use
   std::uint32_t rank = 0;                           // in the cluster
   std::shared_ptr<check::CtaClocks> clocks;
+  check::Stall stall;
 };
 
 // One kernel launch on its way.
@@ -101,6 +103,7 @@ struct Launch {
   std::uint64_t triggered_ctas = 0;
   std::vector<Path*> grid_waiters;
   std::shared_ptr<check::LaunchClocks> clocks;
+  std::uint64_t schedule = 0;  // check::Stalls::OfLaunch
 };
 
 }  // namespace allranks::node

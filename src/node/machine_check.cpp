@@ -21,6 +21,7 @@ void MachineImpl::SetSchedule(std::uint64_t seed) {
   if (checker_ == nullptr) return;
   checker_->SetSchedule(seed);
   world_.order_seed = seed != 0 ? seed : options_.order_seed;
+  scheduled_ = seed != 0;
   SetStumble(seed);
 }
 

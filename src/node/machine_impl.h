@@ -216,6 +216,7 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   void SetStumble(std::uint64_t seed) override {
     stumble_ = seed;
     stumbles_ = 0;
+    world_.stalls.SetSeed(scheduled_ ? seed : 0);
   }
   void SetChecking(bool on) override;
   void SetSchedule(std::uint64_t seed) override;
@@ -349,6 +350,7 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   std::uint64_t order_ = 0;
   std::uint64_t next_id_ = 1;
   bool stop_ = false;
+  bool scheduled_ = false;                    // by another seed than 0
   std::uint64_t stumble_ = 0, stumbles_ = 0;  // the seed, and the waits that have ended since
   const std::atomic<bool>* interrupt_ = nullptr;
   std::map<OpId, Operation> operations_;  // not complete

@@ -289,6 +289,7 @@ void MachineImpl::StartKernel(Operation& op) {
   TellBegin(op);
   if (world_.checker != nullptr) {
     checker_->BeginLaunch(launch, op.clocks);
+    launch.schedule = world_.stalls.OfLaunch();
     for (const OpId follower : op.overlapping) {
       const auto it = operations_.find(follower);
       if (it != operations_.end()) checker_->Beside(it->second.clocks, op.clocks);

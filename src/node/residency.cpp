@@ -300,11 +300,15 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
     warp.slots = static_cast<std::uint32_t>(code.slots);
     warp.predicate_count = static_cast<std::uint32_t>(code.predicates);
     const Time late =
-        order_seed == 0 ? 0 : static_cast<Time>(Permuted(number * 64 + w + 1) % 512) * costs.cycle;
+        order_seed == 0
+            ? 0
+            : static_cast<Time>(Permuted((number * 64 + w + 1) ^ launch.schedule) % 512) *
+                  costs.cycle;
     Path* path = NewPath(warp, warp.live, 0, at + late, -1);
     QueuePath(*path, at + late);
   }
   cta.clocks = nullptr;
+  cta.stall = check::Stalls::OfBlock(launch.schedule, number, launch.total_ctas);
   if (checker != nullptr && launch.clocks != nullptr) checker->BeginCta(cta);
   Occupy(launch, sm_index, 1);
   launch.ctas.push_back(&cta);

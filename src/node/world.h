@@ -97,6 +97,7 @@ class World {
   // What is checked; null: nothing is.
   check::Checker* checker = nullptr;
   check::Errors* errors = nullptr;
+  check::Stalls stalls;
 
   // A strong operation at time t may be performed at once if t < order_limit: nothing else
   // that is known of happens before it.
