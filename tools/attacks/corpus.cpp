@@ -1,21 +1,15 @@
 #include "attacks/corpus.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <sstream>
+
+#include "base/files.h"
 
 namespace allranks::attacks {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-Result<std::string> Read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return Fail("cannot read {}", path.string());
-  return std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
-}
 
 std::vector<std::string> Split(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -25,7 +19,7 @@ std::vector<std::string> Split(const std::string& text, char separator) {
 }
 
 Result<Attack> ReadAttack(const fs::path& path) {
-  auto text = Read(path);
+  auto text = ReadWhole(path);
   if (!text) return Fail(text.error());
   Attack attack;
   attack.name = path.stem();
@@ -48,7 +42,7 @@ Result<Attack> ReadAttack(const fs::path& path) {
     } else if (key == "problem") {
       attack.problem = value;
     } else if (key == "with") {
-      auto first = Read(path.parent_path() / value);
+      auto first = ReadWhole(path.parent_path() / value);
       if (!first) return Fail(first.error());
       attack.text = *first + attack.text;
     } else {

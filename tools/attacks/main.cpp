@@ -1,13 +1,8 @@
 // `attacks`: judges every hostile candidate of tests/attacks and compares the verdict. Between
 // groups an honest candidate is judged and must get what it got at first, word for word; at the end
 // nothing may be left behind. --write and --check are for the table of docs/trust.md.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <stdlib.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -19,8 +14,8 @@
 #include <thread>
 
 #include "attacks/corpus.h"
-
-extern char** environ;
+#include "common/document.h"
+#include "common/run.h"
 
 namespace allranks::attacks {
 namespace {
@@ -28,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
+constexpr int kJudgeSeconds = 180;
 constexpr char kBegin[] = "<!-- attacks: written by `attacks --write` -->\n";
 constexpr char kEnd[] = "<!-- attacks: end -->\n";
 
@@ -39,19 +35,13 @@ struct Outcome {
   double seconds = 0;
 };
 
-std::string ReadText(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
 class Runner {
  public:
   explicit Runner(fs::path folder) : folder_(std::move(folder)) {}
 
   Outcome Judge(const Attack& attack, bool drain = false) {
     const fs::path base = folder_ / fmt::format("{}-{}", attack.name, next_++);
-    const fs::path source = base.string() + ".cu", out = base.string() + ".json",
-                   err = base.string() + ".err";
+    const std::string source = base.string() + ".cu";
     std::ofstream(source, std::ios::binary) << attack.text;
     const auto begun = Clock::now();
     Outcome outcome;
@@ -60,47 +50,22 @@ class Runner {
                                       "--rank-seconds", "6"};
     if (!attack.all_cases) words.push_back("--visible");
     if (drain) words.push_back("--drain");
-    const bool ended = Run(words, out, err);
+    const tools::Outcome ran = tools::End(tools::Start(words, base), kJudgeSeconds);
     outcome.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
-    outcome.json = nlohmann::json::parse(ReadText(out), nullptr, false);
-    if (!ended) {
+    outcome.json = nlohmann::json::parse(ran.out, nullptr, false);
+    if (ran.late) {
       outcome.verdict = "the judge did not end";
     } else if (!outcome.json.is_object() || !outcome.json.contains("verdict")) {
-      outcome.verdict = "no verdict: " + ReadText(err).substr(0, 300);
+      outcome.verdict = "no verdict: " + ran.err.substr(0, 300);
     } else {
       outcome.verdict = outcome.json["verdict"].get<std::string>();
       outcome.text = outcome.json.value("text", "");
     }
-    for (const fs::path& path : {source, out, err}) fs::remove(path);
+    for (const char* end : {".cu", ".out", ".err"}) fs::remove(base.string() + end);
     return outcome;
   }
 
  private:
-  static bool Run(std::vector<std::string> words, const fs::path& out, const fs::path& err) {
-    posix_spawn_file_actions_t files;
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&files, 1, out.c_str(), O_CREAT | O_WRONLY, 0600);
-    posix_spawn_file_actions_addopen(&files, 2, err.c_str(), O_CREAT | O_WRONLY, 0600);
-    std::vector<char*> pointers;
-    for (std::string& word : words) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    pid_t pid = -1;
-    const int failed = posix_spawn(&pid, pointers[0], &files, nullptr, pointers.data(), environ);
-    posix_spawn_file_actions_destroy(&files);
-    if (failed != 0) return false;
-    const auto limit = Clock::now() + std::chrono::minutes(3);
-    while (waitpid(pid, nullptr, WNOHANG) == 0) {
-      if (Clock::now() > limit) {
-        kill(pid, SIGKILL);
-        waitpid(pid, nullptr, 0);
-        return false;
-      }
-      poll(nullptr, 0, 20);
-    }
-    return true;
-  }
-
   fs::path folder_;
   std::atomic<int> next_{0};
 };
@@ -117,9 +82,9 @@ std::vector<std::string> Leftovers() {
   std::vector<std::string> left;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc", error)) {
-    const std::string command = ReadText(entry.path() / "cmdline");
+    const std::string command = tools::ReadText(entry.path() / "cmdline");
     if (!command.starts_with("/.launch")) continue;
-    const std::string stat = ReadText(entry.path() / "stat");
+    const std::string stat = tools::ReadText(entry.path() / "stat");
     const std::size_t name_end = stat.rfind(')');
     // Orphaned, and no zombie.
     if (name_end != std::string::npos && stat.find(" 1 ", name_end) == name_end + 3 &&
@@ -184,7 +149,7 @@ int RunAll(const Options& options, const std::vector<Attack>& attacks, const fs:
   };
   Attack good;
   good.name = "honest";
-  good.text = ReadText(fs::path(ALLRANKS_SOURCE_DIR) / "tests/attacks/honest.inc") +
+  good.text = tools::ReadText(fs::path(ALLRANKS_SOURCE_DIR) / "tests/attacks/honest.inc") +
               "extern \"C\" void launch(const Args& args, cudaStream_t stream) { Honest(args, "
               "stream); }\n";
   const Outcome first = runner.Judge(good);
@@ -243,17 +208,10 @@ int RunAll(const Options& options, const std::vector<Attack>& attacks, const fs:
 
 // Writes the table, or says whether it is what it should be.
 bool WriteOrCheck(bool write, const std::vector<Attack>& attacks) {
-  const fs::path doc = fs::path(ALLRANKS_SOURCE_DIR) / "docs/trust.md";
-  std::string text = ReadText(doc);
-  const std::string before = text;
-  const std::size_t begin = text.find(kBegin), end = text.find(kEnd);
-  if (begin == std::string::npos || end == std::string::npos) {
-    std::cerr << "docs/trust.md has no place for the table\n";
-    return false;
-  }
-  text.replace(begin, end - begin, kBegin + Table(attacks));
-  if (write) std::ofstream(doc, std::ios::binary) << text;
-  if (write || text == before) return true;
+  const Result<bool> same = tools::PutBetween(
+      kBegin, kEnd, Table(attacks), fs::path(ALLRANKS_SOURCE_DIR) / "docs/trust.md", write);
+  if (!same) std::cerr << same.error().message << "\n";
+  if (!same || write || *same) return same.has_value();
   std::cerr << "docs/trust.md is old: run `attacks --write`\n";
   return false;
 }
@@ -297,13 +255,9 @@ int Main(int argc, char** argv) {
     all.resize(kept);
   }
   // The judge's own files, too, so that what it leaves is seen.
-  std::string folder = fs::temp_directory_path() / "attacks-XXXXXX";
-  if (mkdtemp(folder.data()) == nullptr) return 1;
-  setenv("TMPDIR", folder.c_str(), 1);
-  const int faults = RunAll(options, *attacks, folder);
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
-  return faults == 0 ? 0 : 1;
+  const tools::Scratch scratch("attacks");
+  setenv("TMPDIR", scratch.path().c_str(), 1);
+  return RunAll(options, *attacks, scratch.path()) == 0 ? 0 : 1;
 }
 
 }  // namespace

@@ -21,7 +21,8 @@
 
 #include "checking/items.h"
 #include "checking/kept.h"
-#include "checking/run.h"
+#include "common/document.h"
+#include "common/run.h"
 #include "problem/lock.h"
 
 namespace allranks::checking {
@@ -75,7 +76,7 @@ Told JudgeOne(const Item& item, const fs::path& folder, const Choice& choice) {
   std::vector<std::string> command = JudgeCommand(item, choice.command, "alarms", choice.all_cases);
   if (choice.seeds > 0)
     command.insert(command.end(), {"--schedules", std::to_string(choice.seeds)});
-  const Outcome outcome = Run(command, folder, kJudgeSeconds);
+  const tools::Outcome outcome = tools::Run(command, folder, kJudgeSeconds);
   const Json json = Json::parse(outcome.out, nullptr, false);
   Told told;
   if (json.is_discarded()) {
@@ -112,11 +113,11 @@ Told ExecOne(const Item& item, const fs::path& folder, const Choice& choice) {
   for (int seed = 0; seed <= choice.seeds; ++seed) {
     if (seed != 0 && !choice.each && seed % item.shares != item.share) continue;
     fs::remove(findings);
-    const Outcome outcome =
-        Run(ExecCommand(item, choice.command, seed, findings), folder, kProgramSeconds);
+    const tools::Outcome outcome =
+        tools::Run(ExecCommand(item, choice.command, seed, findings), folder, kProgramSeconds);
     ++told.runs;
     told.seconds += outcome.seconds;
-    const Json json = Json::parse(ReadText(findings), nullptr, false);
+    const Json json = Json::parse(tools::ReadText(findings), nullptr, false);
     if (json.is_discarded()) {
       told.wrong = " no findings file";
     } else {
@@ -175,8 +176,8 @@ std::string Table(const std::map<std::string, Row>& groups, const Row& all, cons
       "As of {}: `checking alarms --seeds {}{}{} --write`, {:.0f} minutes of one core.\n\n"
       "| what | sources | runs of them | schedules of each source | checked runs | told of "
       "`portability` | alarms |\n|---|---:|---:|---:|---:|---:|---:|\n",
-      Today(), choice.seeds, choice.each ? " --each" : "", choice.all_cases ? " --all-cases" : "",
-      all.seconds / 60);
+      tools::Today(), choice.seeds, choice.each ? " --each" : "",
+      choice.all_cases ? " --all-cases" : "", all.seconds / 60);
   const auto add = [&](const std::string& name, const Row& row) {
     const auto told = row.kinds.find("portability");
     text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", name, row.sources.size(),
@@ -212,7 +213,7 @@ int Alarms(const fs::path& scratch, const Choice& choice) {
       const Item& item = items[i];
       const bool solution = !item.problem.empty();
       const std::string key = fmt::format(
-          "alarms {} {} {} {} {}", item.name, problem::HashOf(ReadText(item.source)),
+          "alarms {} {} {} {} {}", item.name, problem::HashOf(tools::ReadText(item.source)),
           choice.all_cases ? "all" : item.one_case, choice.seeds, choice.each ? 1 : item.shares);
       const auto before = kept.Find(key);
       const Told told = before     ? FromJson(*before)

@@ -10,7 +10,8 @@
 #include "checking/alarms.h"
 #include "checking/items.h"
 #include "checking/kept.h"
-#include "checking/run.h"
+#include "common/document.h"
+#include "common/run.h"
 #include "problem/lock.h"
 
 namespace allranks::checking {
@@ -27,7 +28,7 @@ struct Judged {
 };
 
 Judged JudgeOnce(const std::vector<std::string>& command, const fs::path& scratch) {
-  Json json = Json::parse(Run(command, scratch, kJudgeSeconds).out, nullptr, false);
+  Json json = Json::parse(tools::Run(command, scratch, kJudgeSeconds).out, nullptr, false);
   if (!json.is_object() || json["verdict"] == "internal_error") return {};
   json.erase("cost");
   return {json.dump(), json["findings"].size()};
@@ -39,7 +40,7 @@ Json Repeat(const Item& item, const fs::path& scratch, const Choice& choice, int
   const Judged first = JudgeOnce(command, scratch);
   Json result = {{"findings", first.findings}};
   for (const bool loaded : {false, true}) {
-    const Load load(loaded ? kBusy : 0);
+    const tools::Load load(loaded ? kBusy : 0);
     int different = 0;
     for (int run = 0; run < runs; ++run) {
       const Judged again = JudgeOnce(command, scratch);
@@ -58,13 +59,14 @@ int Exact(const fs::path& scratch, const Choice& choice, int runs) {
       "As of {}: `checking exact --runs {} --write`.\n\n| wrong solution | case | findings | "
       "differ, "
       "of {} alone | differ, of {} beside load |\n|---|---|---:|---:|---:|\n",
-      Today(), runs, runs, runs);
+      tools::Today(), runs, runs, runs);
   int wrong = 0, judged = 0;
   for (const Item& item : WrongSolutions()) {
     if (!IsNamed(item, choice.only)) continue;
     const std::string chosen = choice.all_cases ? "all visible" : item.one_case;
-    const std::string key = fmt::format("exact {} {} {} {}", item.name,
-                                        problem::HashOf(ReadText(item.source)), chosen, runs);
+    const std::string key =
+        fmt::format("exact {} {} {} {}", item.name, problem::HashOf(tools::ReadText(item.source)),
+                    chosen, runs);
     const auto before = kept.Find(key);
     const Json result = before ? *before : Repeat(item, scratch, choice, runs);
     if (!before) kept.Add(key, result);

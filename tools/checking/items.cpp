@@ -1,5 +1,6 @@
 // See items.h.
 #include "checking/items.h"
+#include "common/run.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +11,6 @@
 #include <sstream>
 #include <utility>
 
-#include "checking/run.h"
 #include "problem/lock.h"
 #include "problem/problem.h"
 
@@ -116,9 +116,9 @@ std::vector<Item> WrongSolutions() {
 }
 
 std::vector<Item> Programs(const fs::path& scratch) {
-  const Outcome listed =
-      Run({"ctest", "--test-dir", ALLRANKS_BINARY_DIR, "--show-only=json-v1", "-R", "^program\\."},
-          scratch, 60);
+  const tools::Outcome listed = tools::Run(
+      {"ctest", "--test-dir", ALLRANKS_BINARY_DIR, "--show-only=json-v1", "-R", "^program\\."},
+      scratch, 60);
   const nlohmann::json json = nlohmann::json::parse(listed.out, nullptr, false);
   std::vector<Item> items;
   if (json.is_discarded()) {

@@ -32,7 +32,5 @@ class Kept {
 // Puts `text` between the lines "<!-- NAME: written by `checking NAME --write` -->" and
 // "<!-- NAME: end -->" of docs/checker.md.
 bool WriteInto(const std::string& name, const std::string& text);
-// Today, as documents say it.
-std::string Today();
 
 }  // namespace allranks::checking

@@ -1,18 +1,14 @@
 // What is claimed of the checker, shown: `checking alarms` (nothing is found in what is right),
 // `checking exact` (findings are the same in every run), `checking cost` (time and memory, on
 // against off). Each fails if the claim does not hold. docs/checker.md has the figures.
-#include <stdlib.h>
-
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <string>
 
-#include "base/check.h"
 #include "checking/alarms.h"
 #include "checking/cost.h"
+#include "common/run.h"
 
 int main(int argc, char** argv) {
-  namespace fs = std::filesystem;
   using namespace allranks::checking;
   CLI::App app("Shows what is claimed of the checker.", "checking");
   app.require_subcommand(1);
@@ -55,10 +51,6 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   if (cost->parsed()) return Cost(repeat, each, most, least);
-  std::string pattern = (fs::temp_directory_path() / "checking-XXXXXX").string();
-  CHECK(mkdtemp(pattern.data()) != nullptr);
-  const fs::path folder = pattern;
-  const int code = alarms->parsed() ? Alarms(folder, choice) : Exact(folder, choice, runs);
-  fs::remove_all(folder);
-  return code;
+  const allranks::tools::Scratch scratch("checking");
+  return alarms->parsed() ? Alarms(scratch.path(), choice) : Exact(scratch.path(), choice, runs);
 }

@@ -3,12 +3,7 @@
 // compiler), `judging drain` (calls back to back find what draining hides), `judging order` (drawn
 // cases last change nothing but the order), `judging band` (ratios on perturbed profiles are
 // exact). Each runs the `allranks` command as a user would, and fails if the claim does not hold.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -16,7 +11,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -24,6 +18,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "common/run.h"
 #include "problem/problem.h"
 #include "problem/source.h"
 
@@ -32,45 +27,14 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using allranks::Result;
+namespace tools = allranks::tools;
+using tools::Outcome;
 
 const fs::path kProblems = fs::path(ALLRANKS_SOURCE_DIR) / "problems";
+constexpr int kSeconds = 3600;  // judges have limits of their own
 
-struct Running {
-  pid_t pid = -1;
-  std::string out;  // file
-};
-
-struct Finished {
-  int code = -1;
-  std::string text;
-};
-
-std::string ReadAll(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-Running Start(const std::vector<std::string>& command, const fs::path& folder, int number) {
-  Running running;
-  running.out = (folder / fmt::format("{}.out", number)).string();
-  std::vector<char*> argv;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  running.pid = fork();
-  CHECK(running.pid >= 0);
-  if (running.pid == 0) {
-    const int out = open(running.out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    dup2(out, STDOUT_FILENO);
-    execvp(argv[0], argv.data());
-    _exit(127);
-  }
-  return running;
-}
-
-Finished End(const Running& running) {
-  int status = 0;
-  waitpid(running.pid, &status, 0);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), ReadAll(running.out)};
+Outcome Run(const std::vector<std::string>& command, const fs::path& folder) {
+  return tools::Run(command, folder, kSeconds);
 }
 
 std::vector<fs::path> Problems() {
@@ -89,48 +53,21 @@ std::vector<std::string> JudgeCommand(const fs::path& problem, const fs::path& s
   return command;
 }
 
-Json Parse(const Finished& finished) {
-  Json json = Json::parse(finished.text, nullptr, false);
+Json Parse(const Outcome& finished) {
+  Json json = Json::parse(finished.out, nullptr, false);
   if (json.is_discarded()) {
-    fmt::print(stderr, "no JSON (exit {}): {}\n", finished.code, finished.text);
+    fmt::print(stderr, "no JSON (exit {}): {}{}\n", finished.code, finished.out, finished.err);
     std::exit(1);
   }
   return json;
 }
 
 // All that must repeat.
-std::string Essence(const Finished& finished) {
+std::string Essence(const Outcome& finished) {
   Json json = Parse(finished);
   json.erase("cost");
   return json.dump();
 }
-
-// Processes that keep the cores busy while this lives.
-class Load {
- public:
-  explicit Load(int count) {
-    for (int i = 0; i < count; ++i) {
-      const pid_t pid = fork();
-      CHECK(pid >= 0);
-      if (pid == 0) {
-        alarm(600);
-        for (volatile std::uint64_t spin = 0;;) spin = spin + 1;
-      }
-      pids_.push_back(pid);
-    }
-  }
-  ~Load() {
-    for (const pid_t pid : pids_) {
-      kill(pid, SIGKILL);
-      waitpid(pid, nullptr, 0);
-    }
-  }
-  Load(const Load&) = delete;
-  Load& operator=(const Load&) = delete;
-
- private:
-  std::vector<pid_t> pids_;
-};
 
 int Exact(const fs::path& folder, int runs, int beside, const std::string& slug,
           const std::vector<std::string>& options) {
@@ -143,12 +80,12 @@ int Exact(const fs::path& folder, int runs, int beside, const std::string& slug,
   }
   int failures = 0;
   const auto command = JudgeCommand(problem, problem / "reference.cu", options);
-  const std::string first = Essence(End(Start(command, folder, 0)));
+  const std::string first = Essence(Run(command, folder));
   for (const bool loaded : {false, true}) {
-    const Load load(loaded ? 3 : 0);
+    const tools::Load load(loaded ? 3 : 0);
     int different = 0;
     for (int run = 0; run < runs; ++run)
-      different += Essence(End(Start(command, folder, 0))) == first ? 0 : 1;
+      different += Essence(Run(command, folder)) == first ? 0 : 1;
     fmt::print("{}: {} of {} runs {} differ from the first\n", slug, different, runs,
                loaded ? "beside three busy processes" : "alone");
     failures += different;
@@ -165,15 +102,16 @@ int Exact(const fs::path& folder, int runs, int beside, const std::string& slug,
   std::vector<std::string> alone;
   for (int i = 0; i < beside; ++i) {
     const auto at = static_cast<std::size_t>(i) % commands.size();
-    alone.push_back(Essence(End(Start(commands[at], folder, i))));
+    alone.push_back(Essence(Run(commands[at], folder)));
   }
-  std::vector<Running> running;
+  std::vector<tools::Running> running;
   for (int i = 0; i < beside; ++i)
-    running.push_back(Start(commands[static_cast<std::size_t>(i) % commands.size()], folder, i));
+    running.push_back(tools::Start(commands[static_cast<std::size_t>(i) % commands.size()],
+                                   folder / std::to_string(i)));
   int different = 0;
   std::map<std::string, int> verdicts;
   for (std::size_t i = 0; i < running.size(); ++i) {
-    const Finished finished = End(running[i]);
+    const Outcome finished = tools::End(running[i], kSeconds);
     ++verdicts[Parse(finished)["verdict"].get<std::string>()];
     different += Essence(finished) == alone[i] ? 0 : 1;
   }
@@ -183,32 +121,22 @@ int Exact(const fs::path& folder, int runs, int beside, const std::string& slug,
   return failures + different == 0 ? 0 : 1;
 }
 
-double ChildSeconds() {
-  rusage usage{};
-  getrusage(RUSAGE_CHILDREN, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
 // The bare command that compiles a candidate; its CPU seconds.
 double Compile(const fs::path& problem, const fs::path& folder) {
   const fs::path work = folder / "bare";
   fs::create_directories(work);
-  const Finished header =
-      End(Start({ALLRANKS_COMMAND, "problems", "show", problem.string(), "--header"}, folder, 0));
-  std::ofstream(work / "problem.h") << header.text;
+  const Outcome header =
+      Run({ALLRANKS_COMMAND, "problems", "show", problem.string(), "--header"}, folder);
+  std::ofstream(work / "problem.h") << header.out;
   fs::copy_file(problem / "reference.cu", work / "candidate.cu",
                 fs::copy_options::overwrite_existing);
-  const double before = ChildSeconds();
-  const Finished compiled = End(Start(
+  const Outcome compiled = Run(
       {"nvcc", "-std=c++17", "-O3", "-lineinfo", "-gencode=arch=compute_90,code=[sm_90,compute_90]",
        "-I", work.string(), "-I", std::string(ALLRANKS_SOURCE_DIR) + "/include", "-c",
        (work / "candidate.cu").string(), "-o", (work / "candidate.o").string()},
-      folder, 0));
+      folder);
   CHECK(compiled.code == 0, "nvcc failed");
-  return ChildSeconds() - before;
+  return compiled.seconds;
 }
 
 int CostOf(const fs::path& folder, int repeat, double limit, const std::string& only) {
@@ -222,8 +150,8 @@ int CostOf(const fs::path& folder, int repeat, double limit, const std::string& 
     Json best;
     for (int run = 0; run < repeat; ++run) {
       bare = std::min(bare, Compile(problem, folder));
-      const Finished finished =
-          End(Start(JudgeCommand(problem, problem / "reference.cu", {"--no-cache"}), folder, 0));
+      const Outcome finished =
+          Run(JudgeCommand(problem, problem / "reference.cu", {"--no-cache"}), folder);
       const Json cost = Parse(finished)["cost"];
       all.push_back(cost["cpu_s"].get<double>());
       if (best.is_null() || cost["cpu_s"] < best["cpu_s"]) best = cost;
@@ -290,7 +218,7 @@ int Drain(const fs::path& folder, int seeds) {
         auto command = JudgeCommand(problem, file, {"--keep-going"});
         command[6] = std::to_string(seed);  // the value of --seed
         if (drained) command.emplace_back("--drain");
-        const Json json = Parse(End(Start(command, folder, 0)));
+        const Json json = Parse(Run(command, folder));
         ++verdicts[json["verdict"].get<std::string>()];
         for (const Json& one : json["cases"]) {
           calls += one["calls"].get<std::uint64_t>();
@@ -322,11 +250,11 @@ int Order(const fs::path& folder, const std::string& slug, const std::string& mu
   int failures = 0;
   for (const fs::path& solution : {problem / "reference.cu", file}) {
     auto command = JudgeCommand(problem, solution, {"--keep-going"});
-    const Json usual = Parse(End(Start(command, folder, 0)));
+    const Json usual = Parse(Run(command, folder));
     command[5] = "--seed-file";
     command[6] = seed.string();
     command.emplace_back("--drawn-last");
-    const Json late = Parse(End(Start(command, folder, 0)));
+    const Json late = Parse(Run(command, folder));
     std::map<std::string, Json> cases[2];
     int after_drawn = 0;  // cases that come after a drawn one and are none
     bool drawn = false;
@@ -356,8 +284,7 @@ int BandOf(const fs::path& folder, const std::string& slug, int profiles) {
   const fs::path problem = kProblems / "p2p" / slug;
   const auto ratios = [&](const char* solution, std::vector<std::string> options) {
     options.insert(options.end(), {"--band", std::to_string(profiles)});
-    const Json json =
-        Parse(End(Start(JudgeCommand(problem, problem / solution, options), folder, 0)));
+    const Json json = Parse(Run(JudgeCommand(problem, problem / solution, options), folder));
     if (!json["pass"].get<bool>() || json["band"].is_null() ||
         json["band"]["profiles"] != profiles) {
       fmt::print("{}: no band: {}\n", solution, json.dump());
@@ -382,9 +309,8 @@ int BandOf(const fs::path& folder, const std::string& slug, int profiles) {
   fs::create_directories(sealed.parent_path());
   fs::copy(problem, sealed, fs::copy_options::recursive);
   fs::remove(sealed / "reference.cu");
-  const Json json = Parse(
-      End(Start(JudgeCommand(sealed, sealed / "baseline.cu", {"--band", std::to_string(profiles)}),
-                folder, 0)));
+  const Json json = Parse(Run(
+      JudgeCommand(sealed, sealed / "baseline.cu", {"--band", std::to_string(profiles)}), folder));
   const bool none = json["pass"].get<bool>() && json["band"].is_null();
   fmt::print("without a reference: {}\n", json["band"].dump());
   failures += none ? 0 : 1;
@@ -418,14 +344,11 @@ int main(int argc, char** argv) {
   CLI::App* band = app.add_subcommand("band", "Ratios on perturbed profiles are exact");
   CLI11_PARSE(app, argc, argv);
 
-  std::string pattern = (fs::temp_directory_path() / "judging-XXXXXX").string();
-  CHECK(mkdtemp(pattern.data()) != nullptr);
-  const fs::path folder = pattern;
-  const int code = drain->parsed()   ? Drain(folder, seeds)
-                   : exact->parsed() ? Exact(folder, runs, beside, slug, options)
-                   : band->parsed()  ? BandOf(folder, "flag_pingpong", 3)
-                   : order->parsed() ? Order(folder, "allreduce_one_shot", "tail_skipped")
-                                     : CostOf(folder, repeat, limit, only);
-  fs::remove_all(folder);
-  return code;
+  const tools::Scratch scratch("judging");
+  const fs::path& folder = scratch.path();
+  if (drain->parsed()) return Drain(folder, seeds);
+  if (exact->parsed()) return Exact(folder, runs, beside, slug, options);
+  if (band->parsed()) return BandOf(folder, "flag_pingpong", 3);
+  if (order->parsed()) return Order(folder, "allreduce_one_shot", "tail_skipped");
+  return CostOf(folder, repeat, limit, only);
 }

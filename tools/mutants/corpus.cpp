@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
+#include "base/files.h"
 #include "mutants/seed.h"
 #include "problem/source.h"
 
@@ -16,13 +16,6 @@ namespace allranks::mutants {
 namespace fs = std::filesystem;
 
 namespace {
-
-Result<std::string> Read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in) return Fail("cannot read {}", path.string());
-  return text;
-}
 
 std::vector<fs::path> Sources(const fs::path& problems) {
   std::vector<fs::path> found;
@@ -52,7 +45,7 @@ std::vector<std::string> Header(const std::string& text, const std::string& key,
 
 // One of those by hand, applied to what it changes.
 Result<Mutant> ReadOne(const fs::path& path, const std::string& slug, const fs::path& home) {
-  const Result<std::string> text = Read(path);
+  const Result<std::string> text = ReadWhole(path);
   if (!text) return Fail(text.error());
   Mutant mutant{slug + "/" + path.filename().string(),
                 slug,
@@ -65,7 +58,7 @@ Result<Mutant> ReadOne(const fs::path& path, const std::string& slug, const fs::
     const std::size_t head = text->find("--- a/");
     if (head == std::string::npos) return Fail("it names no file");
     mutant.original = home / text->substr(head + 6, text->find('\n', head) - head - 6);
-    const Result<std::string> source = Read(mutant.original);
+    const Result<std::string> source = ReadWhole(mutant.original);
     if (!source) return Fail(source.error());
     Result<std::string> patched = problem::ApplyPatch(*source, text->substr(head));
     if (!patched) return Fail(patched.error());
@@ -73,7 +66,7 @@ Result<Mutant> ReadOne(const fs::path& path, const std::string& slug, const fs::
   } else if (IsProgram(mutant)) {
     return Fail("a program is changed by a patch");
   } else {
-    const Result<std::string> whole = Read(home / "template.cu");
+    const Result<std::string> whole = ReadWhole(home / "template.cu");
     if (!whole) return Fail(whole.error());
     const Result<problem::Region> region = problem::SplitTemplate(*whole);
     if (!region) return Fail(region.error());
@@ -88,7 +81,7 @@ Result<Mutant> ReadOne(const fs::path& path, const std::string& slug, const fs::
 Result<std::vector<Mutant>> SeedProblems(const fs::path& problems) {
   std::vector<Mutant> all;
   for (const fs::path& path : Sources(problems)) {
-    const Result<std::string> source = Read(path);
+    const Result<std::string> source = ReadWhole(path);
     if (!source) return Fail(source.error());
     const fs::path name = path.lexically_relative(problems);
     for (Seeded& seeded : Seed(*source)) {
@@ -138,7 +131,7 @@ Result<std::vector<Mutant>> ReadByHand(const fs::path& folder, const fs::path& p
 }
 
 Result<Mutant> OriginalOf(const Mutant& mutant) {
-  Result<std::string> text = Read(mutant.original);
+  Result<std::string> text = ReadWhole(mutant.original);
   if (!text) return Fail(text.error());
   Mutant original = mutant;
   original.id = mutant.original.string();

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <vector>
 
-#include "checking/run.h"
+#include "common/run.h"
 #include "problem/problem.h"
 
 namespace allranks::mutants {
@@ -61,7 +61,7 @@ std::vector<std::string> Nvcc(const Mutant& mutant, const fs::path& source, cons
 
 // The first finding that counts: its kind and what it says.
 std::string Found(const fs::path& file) {
-  const auto json = nlohmann::json::parse(checking::ReadText(file), nullptr, false);
+  const auto json = nlohmann::json::parse(tools::ReadText(file), nullptr, false);
   if (!json.is_object() || !json.contains("findings")) return "";
   for (const auto& finding : json["findings"]) {
     const std::string kind = finding.value("kind", "");
@@ -83,10 +83,10 @@ std::string Judge::Candidate(const Mutant& mutant, Kind kind, const fs::path& fo
   if (const std::string first = SmallCase(mutant); !first.empty()) {
     std::vector<std::string> small = words;
     small.insert(small.end(), {"--case", first});
-    const std::string json = checking::Run(small, folder, kJudgeSeconds).out;
+    const std::string json = tools::Run(small, folder, kJudgeSeconds).out;
     if (kind == Kind::kOriginal || ParseVerdict(json).word != "pass") return json;
   }
-  return checking::Run(words, folder, kJudgeSeconds).out;
+  return tools::Run(words, folder, kJudgeSeconds).out;
 }
 
 std::string Judge::Program(const Mutant& mutant, Kind kind, const fs::path& folder) const {
@@ -94,8 +94,7 @@ std::string Judge::Program(const Mutant& mutant, Kind kind, const fs::path& fold
   if (!fs::exists(binary)) {
     const fs::path source = folder / mutant.original.filename(), made = folder / "program";
     std::ofstream(source, std::ios::binary) << mutant.text;
-    const checking::Outcome built =
-        checking::Run(Nvcc(mutant, source, made), folder, kProgramSeconds);
+    const tools::Outcome built = tools::Run(Nvcc(mutant, source, made), folder, kProgramSeconds);
     if (built.late) return "";
     if (built.code != 0) return Json("compile_error", built.err.substr(0, 1000));
     fs::rename(made, binary);
@@ -109,7 +108,7 @@ std::string Judge::Program(const Mutant& mutant, Kind kind, const fs::path& fold
     words.insert(words.end(), {"--", binary.string()});
     words.insert(words.end(), mutant.arguments.begin(), mutant.arguments.end());
     fs::remove(findings);
-    const checking::Outcome ran = checking::Run(words, folder, kProgramSeconds);
+    const tools::Outcome ran = tools::Run(words, folder, kProgramSeconds);
     const std::string found = Found(findings);
     const std::string where = fmt::format("schedule {}: {}", schedule, FirstLine(ran.err));
     if (ran.late || ran.code == 126) return "";

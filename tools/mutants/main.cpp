@@ -6,14 +6,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <ctime>
 #include <functional>
 #include <iostream>
 #include <mutex>
 #include <set>
 #include <thread>
 
-#include "checking/run.h"
+#include "common/document.h"
+#include "common/run.h"
 #include "mutants/corpus.h"
 #include "mutants/judging.h"
 #include "mutants/same.h"
@@ -129,7 +129,7 @@ void FindSame(const Options& options, Store* store, std::vector<Case>* cases) {
     Case& one = (*cases)[at];
     if (!Survives(one) || IsProgram(one.mutant)) return;
     const fs::path kept = store->PathOf(one.mutant, "same");
-    std::string word = checking::ReadText(kept);
+    std::string word = tools::ReadText(kept);
     if (word.empty()) {
       const Result<bool> same = SamePtx(one.mutant);
       if (!same) return;
@@ -213,13 +213,6 @@ Result<std::vector<Case>> Collect(const Options& options) {
   return all;
 }
 
-std::string Today() {
-  char date[16];
-  const std::time_t now = std::time(nullptr);
-  std::strftime(date, sizeof date, "%F", std::gmtime(&now));
-  return date;
-}
-
 int Main(int argc, char** argv) {
   CLI::App app("Sows bugs into references and alternates, and counts which ones are caught");
   Options options;
@@ -263,7 +256,7 @@ int Main(int argc, char** argv) {
   Originals originals;
   if (options.checked) originals = JudgeOriginals(options, &store, *cases);
   if (options.write) {
-    const std::string table = Table(*cases, originals, store.build(), Today());
+    const std::string table = Table(*cases, originals, store.build(), tools::Today());
     if (const Result<void> written = WriteTable(kSource / "docs/checker.md", table); !written) {
       std::cerr << written.error().message << "\n";
       return 1;

@@ -2,12 +2,12 @@
 #include "mutants/same.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <fstream>
 #include <iterator>
 #include <sstream>
 
+#include "common/run.h"
 #include "problem/args.h"
 #include "problem/problem.h"
 #include "problem/source.h"
@@ -52,14 +52,11 @@ Result<bool> SamePtx(const Mutant& mutant) {
   if (problem->window == problem::Window::kHost) return false;
   const Result<std::string> original = problem::ReadFile(mutant.original);
   if (!original) return Fail(original.error());
-  std::string name = fs::temp_directory_path() / "mutants-XXXXXX";
-  if (mkdtemp(name.data()) == nullptr) return Fail("no folder for nvcc");
-  const fs::path folder = name;
+  const tools::Scratch scratch("mutants");
+  const fs::path& folder = scratch.path();
   std::ofstream(folder / "problem.h", std::ios::binary) << problem::RenderHeader(*problem);
   const Result<std::string> before = PtxOf(folder, *original);
   const Result<std::string> after = PtxOf(folder, mutant.text);
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
   if (!before) return Fail("{}: {}", mutant.original.string(), before.error().message);
   return after && *before == *after;
 }

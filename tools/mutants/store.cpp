@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "checking/run.h"
+#include "common/run.h"
 
 namespace allranks::mutants {
 
@@ -33,13 +33,13 @@ class Hash {
 // The command and, in a build's folder, the libraries that it puts under programs.
 std::string BuildOf(const fs::path& command) {
   Hash hash;
-  hash.Add(checking::ReadText(command));
+  hash.Add(tools::ReadText(command));
   std::vector<fs::path> libraries;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(command.parent_path() / "../shim", none))
     libraries.push_back(entry.path());
   std::sort(libraries.begin(), libraries.end());
-  for (const fs::path& library : libraries) hash.Add(checking::ReadText(library));
+  for (const fs::path& library : libraries) hash.Add(tools::ReadText(library));
   return hash.Text().substr(0, 12);
 }
 
@@ -58,7 +58,7 @@ std::string ContextOf(const Mutant& mutant) {
   }
   std::sort(files.begin(), files.end());
   Hash hash;
-  for (const fs::path& file : files) hash.Add(checking::ReadText(file));
+  for (const fs::path& file : files) hash.Add(tools::ReadText(file));
   return hash.Text().substr(0, 8);
 }
 
@@ -119,7 +119,7 @@ Verdict Store::Find(const Mutant& mutant, Kind kind) {
     }
   }
   if (!fs::exists(best)) return {};
-  Verdict verdict = ParseVerdict(checking::ReadText(best));
+  Verdict verdict = ParseVerdict(tools::ReadText(best));
   verdict.other_build = !mine;
   return verdict;
 }

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
 #include <set>
+
+#include "common/document.h"
 
 namespace allranks::mutants {
 
@@ -121,14 +121,8 @@ std::string Table(const std::vector<Case>& cases, const Originals& originals,
 }
 
 Result<void> WriteTable(const std::filesystem::path& document, const std::string& table) {
-  std::ifstream in(document, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  const std::size_t begin = text.find(kBegin), end = text.find(kEnd);
-  if (begin == std::string::npos || end == std::string::npos)
-    return Fail("{} has no place for the table", document.string());
-  text.replace(begin, end - begin, kBegin + table);
-  if (!(std::ofstream(document, std::ios::binary) << text))
-    return Fail("cannot write {}", document.string());
+  const Result<bool> written = tools::PutBetween(kBegin, kEnd, table, document, /*write=*/true);
+  if (!written) return Fail(written.error());
   return {};
 }
 

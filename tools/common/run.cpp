@@ -1,8 +1,9 @@
 // See run.h.
-#include "checking/run.h"
+#include "common/run.h"
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,45 +16,63 @@
 
 #include "base/check.h"
 
-namespace allranks::checking {
+namespace allranks::tools {
 
 namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::chrono::seconds kGrace(20);  // between being asked to end and being ended
+
+}  // namespace
 
 std::string ReadText(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-Outcome Run(const std::vector<std::string>& command, const fs::path& folder, int seconds) {
-  const fs::path out = folder / "out", err = folder / "err";
+Running Start(const std::vector<std::string>& command, const fs::path& files) {
+  const std::string out = files.string() + ".out", err = files.string() + ".err";
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   const pid_t pid = fork();
   CHECK(pid >= 0);
   if (pid == 0) {
-    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+    dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
     dup2(open(out.c_str(), flags, 0600), STDOUT_FILENO);
     dup2(open(err.c_str(), flags, 0600), STDERR_FILENO);
     execvp(argv[0], argv.data());
     _exit(127);
   }
+  return {pid, files};
+}
+
+Outcome End(const Running& running, int seconds) {
   Outcome outcome;
   int status = 0;
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   rusage used = {};
-  while (wait4(pid, &status, WNOHANG, &used) == 0) {
+  auto until = Clock::now() + std::chrono::seconds(seconds);
+  while (wait4(running.pid, &status, WNOHANG, &used) == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    if (outcome.late || std::chrono::steady_clock::now() < until) continue;
+    if (Clock::now() < until) continue;
+    // Asked first: `allranks` then ends what it has started.
+    kill(running.pid, outcome.late ? SIGKILL : SIGTERM);
     outcome.late = true;
-    kill(pid, SIGTERM);  // `allranks` ends what it has started
+    until += kGrace;
   }
   for (const timeval& time : {used.ru_utime, used.ru_stime})
     outcome.seconds += static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  outcome.out = ReadText(out);
-  outcome.err = ReadText(err);
+  outcome.out = ReadText(running.files.string() + ".out");
+  outcome.err = ReadText(running.files.string() + ".err");
   return outcome;
+}
+
+Outcome Run(const std::vector<std::string>& command, const fs::path& folder, int seconds) {
+  return End(Start(command, folder / "run"), seconds);
 }
 
 Load::Load(int count) {
@@ -75,4 +94,15 @@ Load::~Load() {
   }
 }
 
-}  // namespace allranks::checking
+Scratch::Scratch(const std::string& name) {
+  std::string pattern = (fs::temp_directory_path() / (name + "-XXXXXX")).string();
+  CHECK(mkdtemp(pattern.data()) != nullptr);
+  path_ = pattern;
+}
+
+Scratch::~Scratch() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+}  // namespace allranks::tools
