@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -199,8 +200,8 @@ TEST(StoreTest, AnotherBuildOrSourceIsJudgedAgainUnlessVerdictsAreReused) {
   };
   const auto first = open("one", false, false);
   EXPECT_EQ(first->Find(mutant, Kind::kChecked).word, "");
-  first->Keep(mutant, Kind::kChecked, R"({"verdict": "race"})");
-  first->Keep(mutant, Kind::kOutputs, R"({"verdict": "pass"})");
+  EXPECT_TRUE(first->Keep(mutant, Kind::kChecked, R"({"verdict": "race"})"));
+  EXPECT_TRUE(first->Keep(mutant, Kind::kOutputs, R"({"verdict": "pass"})"));
   EXPECT_EQ(open("one", false, false)->Find(mutant, Kind::kChecked).word, "race");
   EXPECT_FALSE(open("one", true, true)->Find(mutant, Kind::kChecked).other_build);
   EXPECT_EQ(first->Find(mutant, Kind::kOriginal).word, "");
@@ -210,6 +211,10 @@ TEST(StoreTest, AnotherBuildOrSourceIsJudgedAgainUnlessVerdictsAreReused) {
   EXPECT_EQ(open("two", true, false)->Find(mutant, Kind::kChecked).word, "");
   EXPECT_EQ(open("two", false, true)->Find(mutant, Kind::kChecked).word, "race");
   EXPECT_TRUE(open("two", false, true)->Find(mutant, Kind::kChecked).other_build);
+
+  fs::last_write_time(command, fs::file_time_type::clock::now() + std::chrono::seconds(5));
+  EXPECT_FALSE(first->Keep(mutant, Kind::kOriginal, R"({"verdict": "pass"})"));
+  EXPECT_EQ(first->Find(mutant, Kind::kOriginal).word, "");
 
   mutant.arguments = {"3"};
   EXPECT_EQ(open("one", true, true)->Find(mutant, Kind::kChecked).word, "");
@@ -233,7 +238,7 @@ TEST(TableTest, CountsWhatIsCaughtAndSaysWhatIsNot) {
                              Judged("relax", "wrong_result", "race"),
                              Judged("relax", "pass", ""),
                              Judged("relax", "compile_error", "compile_error"),
-                             Judged(kByHand, "none", "deadlock")};
+                             Judged(kByHand, "tampering", "deadlock")};
   cases.push_back(Judged("relax", "pass", "pass"));
   cases.back().equivalent = "nobody reads it";
   const std::string table = Table(cases, {3, {"a.cu"}}, "abc", "2026-01-02");

@@ -79,6 +79,8 @@ std::string Judge::Candidate(const Mutant& mutant, Kind kind, const fs::path& fo
   std::vector<std::string> words = {command_,     "judge",         HomeOf(mutant).string(),
                                     "--solution", source.string(), "--seed",
                                     "mutants",    "--json"};
+  // Beside other work a rank may be slow: no verdict is to come from that.
+  words.insert(words.end(), {"--rank-seconds", std::to_string(kJudgeSeconds)});
   if (kind == Kind::kOutputs) words.push_back("--no-check");
   if (const std::string first = SmallCase(mutant); !first.empty()) {
     std::vector<std::string> small = words;
@@ -129,7 +131,9 @@ Verdict Judge::Of(const Mutant& mutant, Kind kind) const {
   fs::remove_all(folder);
   Verdict verdict = ParseVerdict(json);
   // A judge that failed is asked again the next time.
-  if (verdict.word != "none" && verdict.word != "internal_error") store_->Keep(mutant, kind, json);
+  if (verdict.word != "none" && verdict.word != "internal_error" &&
+      !store_->Keep(mutant, kind, json))
+    verdict = {"none", "the command was changed while it judged"};
   verdict.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return verdict;
 }

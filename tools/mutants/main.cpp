@@ -151,9 +151,9 @@ int Report(const std::vector<Case>& cases) {
       std::cout << fmt::format("FAULT: {} is said to be equivalent, but gets {}: {}\n",
                                one.mutant.id, one.checked.word, one.checked.text);
       ++faults;
-    } else if (one.checked.word == "none" || one.checked.word == "internal_error") {
-      std::cout << fmt::format("FAULT: {}: {} {}\n", one.mutant.id, one.checked.word,
-                               one.checked.text);
+    } else if (Failed(one.checked) || Failed(one.outputs)) {
+      const Verdict& verdict = Failed(one.checked) ? one.checked : one.outputs;
+      std::cout << fmt::format("FAULT: {}: {} {}\n", one.mutant.id, verdict.word, verdict.text);
       ++faults;
     } else if (Caught(one.checked) && !expected.empty() &&
                std::find(expected.begin(), expected.end(), one.checked.word) == expected.end()) {

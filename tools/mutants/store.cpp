@@ -30,17 +30,32 @@ class Hash {
   std::uint64_t value_ = 0xcbf29ce484222325u;
 };
 
-// The command and, in a build's folder, the libraries that it puts under programs.
+// The command and the libraries that it puts under programs, of a build's folder or installed.
+std::vector<fs::path> FilesOf(const fs::path& command) {
+  std::vector<fs::path> files = {command};
+  for (const char* folder : {"../shim", "../lib/allranks"}) {
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(command.parent_path() / folder, none))
+      if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 std::string BuildOf(const fs::path& command) {
   Hash hash;
-  hash.Add(tools::ReadText(command));
-  std::vector<fs::path> libraries;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(command.parent_path() / "../shim", none))
-    libraries.push_back(entry.path());
-  std::sort(libraries.begin(), libraries.end());
-  for (const fs::path& library : libraries) hash.Add(tools::ReadText(library));
+  for (const fs::path& file : FilesOf(command)) hash.Add(tools::ReadText(file));
   return hash.Text().substr(0, 12);
+}
+
+// Changes with the files, at the cost of looking at their dates.
+std::string DatesOf(const fs::path& command) {
+  std::string dates;
+  std::error_code gone;
+  for (const fs::path& file : FilesOf(command))
+    dates += fmt::format("{} {}\n", file.string(),
+                         fs::last_write_time(file, gone).time_since_epoch().count());
+  return dates;
 }
 
 std::string ContextOf(const Mutant& mutant) {
@@ -84,7 +99,9 @@ Verdict ParseVerdict(const std::string& text) {
 
 Store::Store(fs::path folder, const fs::path& command, bool reuse_outputs, bool reuse_all)
     : folder_(std::move(folder)),
+      command_(command),
       build_(BuildOf(command)),
+      dates_(DatesOf(command)),
       reuse_outputs_(reuse_outputs || reuse_all),
       reuse_all_(reuse_all) {}
 
@@ -124,13 +141,15 @@ Verdict Store::Find(const Mutant& mutant, Kind kind) {
   return verdict;
 }
 
-void Store::Keep(const Mutant& mutant, Kind kind, const std::string& json) {
+bool Store::Keep(const Mutant& mutant, Kind kind, const std::string& json) {
+  if (DatesOf(command_) != dates_) return false;
   const fs::path path = folder_ / build_ / NameOf(kind) / Tail(mutant);
   fs::create_directories(path.parent_path());
   const fs::path part = Scratch() / "verdict";
   std::ofstream(part, std::ios::binary) << json;
   fs::rename(part, path);  // at once: who is cut leaves no half of a verdict
   fs::remove(part.parent_path());
+  return true;
 }
 
 fs::path Store::Scratch() {

@@ -35,7 +35,8 @@ class Store {
 
   // The newest one that counts.
   Verdict Find(const Mutant& mutant, Kind kind);
-  void Keep(const Mutant& mutant, Kind kind, const std::string& json);
+  // False: the command is being built anew, and nobody knows which one has said this.
+  [[nodiscard]] bool Keep(const Mutant& mutant, Kind kind, const std::string& json);
   // For what depends on no build: SUBJECT/PROBLEM-CONTEXT/SOURCE.
   std::filesystem::path PathOf(const Mutant& mutant, const std::string& subject);
   // A new folder for one judgement's files.
@@ -46,8 +47,8 @@ class Store {
  private:
   std::filesystem::path Tail(const Mutant& mutant);
 
-  std::filesystem::path folder_;
-  std::string build_;
+  std::filesystem::path folder_, command_;
+  std::string build_, dates_;
   bool reuse_outputs_, reuse_all_;
   std::mutex mutex_;
   std::map<std::string, std::string> contexts_;  // by problem

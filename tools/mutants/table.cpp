@@ -35,8 +35,15 @@ std::string Names(const std::vector<std::string>& names) {
 }  // namespace
 
 bool Caught(const Verdict& verdict) {
-  return !verdict.word.empty() && verdict.word != "pass" && verdict.word != "none" &&
-         verdict.word != "internal_error";
+  // No sown bug tampers or asks for what is forbidden: such a word is the judge's own trouble.
+  static const std::set<std::string> kNot = {"",           "pass",           "none",
+                                             "tampering",  "edit_violation", "forbidden_api",
+                                             "impossible", "unsupported",    "internal_error"};
+  return !kNot.contains(verdict.word);
+}
+
+bool Failed(const Verdict& verdict) {
+  return !verdict.word.empty() && verdict.word != "pass" && !Caught(verdict);
 }
 
 bool Compiles(const Case& one) {

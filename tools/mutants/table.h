@@ -33,6 +33,8 @@ struct Originals {
 };
 
 bool Caught(const Verdict& verdict);
+// The judge has said something that is neither a pass nor about the bug.
+bool Failed(const Verdict& verdict);
 // Neither judge says that it does not.
 bool Compiles(const Case& one);
 bool Survives(const Case& one);
