@@ -1,6 +1,6 @@
 // Pinned memory is mapped into the process, so a host thread can poll it without the node's
 // knowledge, while the node lets no virtual time pass before that thread speaks. This file makes
-// such a spin a message.
+// such a spin a message; pinned_spin.cpp says what is one.
 //
 // Theory of operation. While device work is unfinished (the node says so with every reply) the
 // pinned mappings cannot be accessed. An access faults: the SIGSEGV handler opens the page, notes
@@ -34,10 +34,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 
 #include "shim/abi.h"
 #include "shim/host/link.h"
+#include "shim/host/pinned_spin.h"
 #include "shim/host/real.h"
 #include "wire/raw_syscall.h"
 
@@ -47,21 +47,14 @@ namespace {
 using wire::RawSyscall;
 
 constexpr int kMaxMappings = 4096;
-constexpr std::uint64_t kPage = 4096;
 constexpr std::uint32_t kMaxFaults = 256;
-constexpr std::uint64_t kPlaceBytes = 16;
-constexpr long kTrapFlag = 0x100;
 constexpr int kMaxPatienceMs = 64;
-constexpr std::int64_t kReadPs = 100'000;  // a read of host memory in a loop
-constexpr std::int64_t kMaxStepPs = 10'000'000'000;
 
 constinit Mapping g_mappings[kMaxMappings];
 constinit std::atomic<int> g_mapping_count{0};
 constinit std::atomic<bool> g_closed{false};
 constinit std::atomic<bool> g_edges_closed{false};  // the mappings' heads and tails, too
 constinit std::atomic<std::uint64_t> g_held_begin{0}, g_held_end{0};
-constinit std::atomic<int> g_patience_ms{
-    1};  // grows with every bulk access, so that those stay cheap
 constinit std::atomic<bool> g_handlers{false};
 constinit std::atomic<bool> g_helper{false};
 struct sigaction g_user_action[NSIG];
@@ -81,17 +74,6 @@ constinit std::atomic_flag MappingLock::flag_;
 
 void Protect(std::uint64_t address, std::uint64_t size, int protection) {
   RawSyscall(SYS_mprotect, static_cast<long>(address), static_cast<long>(size), protection);
-}
-
-// Where the handlers can read the byte at `address`; 0 if it is not pinned memory.
-std::uint64_t Alias(std::uint64_t address) {
-  MappingLock lock;
-  const int count = g_mapping_count.load(std::memory_order_relaxed);
-  for (int i = 0; i < count; ++i) {
-    const std::uint64_t offset = address - g_mappings[i].address;
-    if (offset < g_mappings[i].size) return g_mappings[i].alias + offset;
-  }
-  return 0;
 }
 
 // Pages that are wholly ours.
@@ -158,156 +140,6 @@ void StartHelper() {
 }
 
 // --- faults ------------------------------------------------------------------------------------
-
-void Mix(std::uint64_t hash[2], std::uint64_t word) {
-  hash[0] = (hash[0] ^ word) * 0x9e3779b97f4a7c15ull;
-  hash[0] ^= hash[0] >> 29;
-  hash[1] = (hash[1] + word) * 0xc2b2ae3d27d4eb4full;
-  hash[1] ^= hash[1] >> 31;
-}
-
-// Everything that can make the loop go another way next time: registers, the frame (counters of
-// unoptimised code), the clock. `seen` is mixed in by the caller's comparison.
-void HashState(const Thread* thread, const greg_t* registers, std::uint64_t hash[2]) {
-  hash[0] = 1;
-  hash[1] = 2;
-  for (int i = REG_R8; i <= REG_RIP; ++i) Mix(hash, static_cast<std::uint64_t>(registers[i]));
-  Mix(hash, static_cast<std::uint64_t>(registers[REG_EFL] & ~kTrapFlag));
-  Mix(hash, static_cast<std::uint64_t>(thread->local));
-  const auto stack = static_cast<std::uintptr_t>(registers[REG_RSP]) & ~std::uintptr_t{7};
-  std::uintptr_t end = stack + 1024;
-  const std::uintptr_t next_page = (stack & ~(kPage - 1)) + kPage;
-  if (end > next_page) {  // the stack may end there
-    unsigned char resident;
-    if (RawSyscall(SYS_mincore, static_cast<long>(next_page), kPage,
-                   reinterpret_cast<long>(&resident)) != 0) {
-      end = next_page;
-    }
-  }
-  for (std::uintptr_t word = stack - 128; word < end; word += 8) {
-    Mix(hash, *reinterpret_cast<const volatile std::uint64_t*>(word));
-  }
-}
-
-void ReadBytes(std::uint64_t address, std::uint32_t size, std::uint64_t out[2]) {
-  out[0] = out[1] = 0;
-  const std::uint64_t alias = Alias(address);
-  if (alias != 0) memcpy(out, reinterpret_cast<const void*>(alias), size);
-}
-
-// `timeout` < 0: none.
-void SendHostPoll(Thread* thread, const PollRecord* first, const PollRecord* last,
-                  std::int64_t timeout) {
-  Inside inside;
-  // By hand into reserved memory: nothing may be allocated in a handler. Each record is at most
-  // four watches of 20 bytes.
-  BeginRequest(thread);
-  wire::Writer writer(thread->send);
-  const std::size_t count_at = thread->send.size();
-  std::uint32_t count = 0;
-  writer(count);
-  for (const PollRecord* record = first; record != last; ++record) {
-    bool known = false;
-    for (const PollRecord* other = first; other != record; ++other) {
-      known = known || (other->address == record->address && other->size == record->size);
-    }
-    if (known) continue;
-    for (std::uint32_t part = 0, size; part < record->size; part += size) {
-      size = std::bit_floor(std::min(record->size - part, 8u));
-      std::uint64_t seen = 0;
-      memcpy(&seen, reinterpret_cast<const char*>(record->seen) + part, size);
-      wire::HostPoll::Watch watch;
-      watch.address = record->address + part;
-      watch.size = size;
-      watch.seen = seen;
-      watch.Visit(writer);
-      ++count;
-    }
-  }
-  memcpy(thread->send.data() + count_at, &count, sizeof count);
-  writer(timeout);
-  std::span<const std::byte> body;
-  Exchange(thread, wire::Op::kHostPoll, {}, {}, &body, nullptr);
-}
-
-// A loop that counts its rounds never has the same state twice. It is told by its reads alone: a
-// full record of few places, each read again and again with the same result.
-bool IsCountingLoop(const PollRecord* records) {
-  int distinct = 0;
-  for (int i = 0; i < kPollRecords; ++i) {
-    int same = 0;
-    bool first = true;
-    for (int j = 0; j < kPollRecords; ++j) {
-      if (records[j].pc != records[i].pc || records[j].address != records[i].address) continue;
-      if (records[j].seen[0] != records[i].seen[0] || records[j].seen[1] != records[i].seen[1]) {
-        return false;
-      }
-      ++same;
-      first = first && j >= i;
-    }
-    if (same < 4) return false;
-    if (first) ++distinct;
-  }
-  return distinct <= kPollRecords / 4;
-}
-
-// Waits as long as those reads would have taken, or an eighth of what the loop has waited already,
-// whichever is longer; so a long wait costs few messages and a loop that gives up after so many
-// rounds does so in the end.
-void PollForAWhile(Thread* thread) {
-  if (thread->poll_sequence != thread->sequence) thread->poll_waited = 0;
-  const std::int64_t step = std::clamp(thread->poll_waited / 8, kPollRecords * kReadPs, kMaxStepPs);
-  const std::int64_t before = thread->clock;
-  SendHostPoll(thread, thread->records, thread->records + kPollRecords, step);
-  thread->poll_waited += thread->clock - before;
-  thread->poll_sequence = thread->sequence;
-  g_patience_ms.store(1, std::memory_order_relaxed);
-  thread->faults = 0;
-}
-
-// The stepped instruction is done: note it, and see whether this state has been before.
-void FinishStep(Thread* thread) {
-  PollRecord& now = thread->pending;
-  if (thread->pending_write) {
-    std::uint64_t after[2];
-    ReadBytes(now.address, now.size, after);
-    // A store of what was there already (a failed compare-and-swap) changes nothing.
-    if (after[0] != now.seen[0] || after[1] != now.seen[1]) {
-      thread->polls = 0;
-      return;
-    }
-  }
-  for (int i = thread->polls - 1; i >= 0; --i) {
-    const PollRecord& before = thread->records[i];
-    if (before.state[0] == now.state[0] && before.state[1] == now.state[1] &&
-        before.address == now.address && before.seen[0] == now.seen[0] &&
-        before.seen[1] == now.seen[1]) {
-      const int polls = thread->polls;
-      thread->polls = 0;
-      thread->faults = 0;
-      g_patience_ms.store(1, std::memory_order_relaxed);
-      SendHostPoll(thread, thread->records + i, thread->records + polls, -1);
-      return;
-    }
-  }
-  thread->records[thread->polls++] = now;
-  if (thread->polls == kPollRecords) {
-    thread->polls = 0;
-    if (IsCountingLoop(thread->records)) PollForAWhile(thread);
-  }
-}
-
-// Counts the places that the thread has touched in this segment; true if they are too many for a
-// spin.
-bool IsManyPlaces(Thread* thread, std::uint64_t address) {
-  const std::uint64_t place = address / kPlaceBytes;
-  for (int i = 0; i < thread->places; ++i) {
-    if (thread->place[i] == place) return false;
-  }
-  if (thread->places == kPollPlaces) return true;
-  thread->place[thread->places++] = place;
-  return false;
-}
 
 // Opens the page of a fault in pinned memory and arranges for the trap behind the instruction.
 void BeginStep(Thread* thread, std::uint64_t address, ucontext_t* context) {
@@ -445,6 +277,18 @@ const sigset_t* WithoutOurs(const sigset_t* set, sigset_t* copy) {
 }
 
 }  // namespace
+
+constinit std::atomic<int> g_patience_ms{1};
+
+std::uint64_t Alias(std::uint64_t address) {
+  MappingLock lock;
+  const int count = g_mapping_count.load(std::memory_order_relaxed);
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t offset = address - g_mappings[i].address;
+    if (offset < g_mappings[i].size) return g_mappings[i].alias + offset;
+  }
+  return 0;
+}
 
 void ClosePinnedPages() {
   if (g_closed.load(std::memory_order_relaxed)) return;
