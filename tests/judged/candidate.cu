@@ -33,6 +33,7 @@ enum Mode {
   kTalkTold,
   kTalkWell,
   kTalkPeeks,
+  kHostAlone,
   kRelaxed,
 };
 
@@ -101,6 +102,10 @@ void host_well(const Args& args) {
 
 extern "C" void host(const Args& args, int) {
   if (args.mode == kTalkAlone) return;
+  if (args.mode == kHostAlone) {
+    for (int i = 0; i < 12; ++i) args.told[i] = i;
+    return;
+  }
   if (args.mode == kTalkWell || args.mode == kTalkPeeks) return host_well(args);
   const unsigned turn = args.box[2] + 1;
   while (args.box[0] != turn * 10) {
@@ -112,7 +117,7 @@ extern "C" void host(const Args& args, int) {
 }
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
-  if (args.mode == kTalkToNobody) return;
+  if (args.mode == kTalkToNobody || args.mode == kHostAlone) return;
   if (args.mode >= kTalk && args.mode <= kTalkPeeks) {
     auto* box = args.mode == kTalkTold ? args.told : const_cast<unsigned*>(args.box);
     talk<<<1, 1, 0, stream>>>(box, args.out);
