@@ -142,19 +142,19 @@ std::uint32_t Checker::Unordered(const Entry& e, const Entry& a, const Group& gr
   if (e.agent != cta.agent) {
     if (group.others == nullptr) return e.lanes();
     if (group.others->Over(e.agent, places_)) return 0;
-    const Known* known = group.others->Of(e.agent);
+    const KnownRef known = group.others->Of(e.agent);
     if (known != nullptr && e.tick <= known->base && e.warp < kFirstCopyWarp) return 0;
     std::uint32_t lanes = 0;
     bool crossed = false;
     a.Common(e, &lanes, &crossed);
     return known == nullptr ? lanes : lanes & ~known->Lanes(e.warp, lanes, e.tick);
   }
-  if (e.tick <= group.own.base && e.warp < kFirstCopyWarp) return 0;
+  if (e.tick <= BaseOf(group.own) && e.warp < kFirstCopyWarp) return 0;
   if (e.warp == a.warp && e.SameShape(a)) return 0;  // each thread meets itself
   std::uint32_t lanes = 0;
   bool crossed = false;
   const std::uint32_t mine = a.Common(e, &lanes, &crossed);
-  lanes &= ~group.own.Lanes(e.warp, lanes, e.tick);
+  lanes &= ~LanesOf(group.own, e.warp, lanes, e.tick);
   if (e.warp != a.warp || lanes == 0) return lanes;
   if (!crossed) return 0;
   // Lanes that only meet themselves do not count.
@@ -214,7 +214,7 @@ bool Checker::Stays(const Entry& e, const Entry& a, const Group& group,
 void Checker::Check(Line& line, const Entry& a, const Group& group, const CtaClocks& cta,
                     const Object& object, std::uint64_t number) {
   const auto look = [&](const Entry& e) {
-    if (e.agent == cta.agent && e.tick <= group.own.base && e.warp < kFirstCopyWarp) return;
+    if (e.agent == cta.agent && e.tick <= BaseOf(group.own) && e.warp < kFirstCopyWarp) return;
     if (!e.Overlaps(a)) return;
     if (MorallyStrong(e, a)) return;
     const std::uint32_t lanes = Unordered(e, a, group, cta);
@@ -247,8 +247,7 @@ void Checker::Weak(const Access& access) {
   if (access.op->proxy) {
     // ld.global.nc is for what nobody writes while the kernel runs: synchronisation is not enough.
     const LaunchClocks& launch = *access.path->warp->cta->launch->clocks;
-    start.others = Join(launch.start, launch.primary, places_);
-    start.own.cta = cta.agent;
+    start.others = Join(launch.start, launch.primary);
     walk.Before(start);
   }
   for (const Group& group : warp.groups) {

@@ -49,9 +49,7 @@ void Checker::Enqueue(OpClocks& op, ProcessId process, ChainPlace* stream) {
     speaker->second.op.agent = 0;
 }
 
-void Checker::After(OpClocks& op, const ClockRef& clock) {
-  op.known = Join(op.known, clock, places_);
-}
+void Checker::After(OpClocks& op, const ClockRef& clock) { op.known = Join(op.known, clock); }
 
 void Checker::After(OpClocks& op, OpId over) {
   if (over == 0) return;
@@ -71,7 +69,7 @@ void Checker::Beside(OpClocks& op, OpId over, int device) {
 }
 
 void Checker::PrimaryOver(OpClocks& op, const ClockRef& end) {
-  op.primary = Join(op.primary, end, places_);
+  op.primary = Join(op.primary, end);
   if (op.launch != nullptr) op.launch->primary = op.primary;
 }
 
@@ -88,7 +86,7 @@ void Checker::Begin(OpClocks& op, const char* what, int device) {
 void Checker::BeginLaunch(Launch& launch, OpClocks& op) {
   auto clocks = std::make_shared<LaunchClocks>();
   clocks->place = op.place;
-  clocks->start = clocks->end = op.known;
+  clocks->start = clocks->end = Settled(op.known, places_);
   clocks->primary = op.primary;
   auto info = std::make_shared<LaunchInfo>();
   info->what = "kernel";
@@ -103,14 +101,15 @@ void Checker::BeginLaunch(Launch& launch, OpClocks& op) {
 }
 
 void Checker::End(OpClocks& op, OpId id) {
-  ClockRef end = Join(op.known, op.primary, places_);
-  if (op.launch != nullptr) end = Join(end, op.launch->end, places_);
-  if (op.place.chain != 0) end = With(end, op.place, places_);
+  ClockRef end = Join(op.known, op.primary);
+  if (op.launch != nullptr) end = Join(end, op.launch->end);
+  if (op.place.chain != 0) end = With(end, op.place);
+  end = Settled(end, places_);
   op.end = end;
   for (const ProcessId process : op.told) HostKnows(process, end);
-  everything_ = Join(everything_, end, places_);
+  everything_ = Settled(Join(everything_, end), places_);
   ClockRef& device = devices_[{op.process, op.device}];
-  device = Join(device, end, places_);
+  device = Settled(Join(device, end), places_);
   ended_[id] = {op.process, std::move(end), -1, nullptr};
   // Only kernels that let others begin early have dependents that must wait for them
   // (griddepcontrol.wait).
@@ -119,7 +118,7 @@ void Checker::End(OpClocks& op, OpId id) {
     ended_[id].start = op.launch->start;
   }
   if (ended_.size() <= kMostEnded) return;
-  retired_ = Join(retired_, ended_.begin()->second.clock, places_);
+  retired_ = Join(retired_, ended_.begin()->second.clock);
   ended_.erase(ended_.begin());
 }
 
@@ -141,7 +140,7 @@ void Checker::StreamWrites(OpClocks& op, Object& object, std::uint64_t offset, s
   write.by = {op.agent, 1, 0, 0};
   write.from = positions_[op.agent];
   write.visible = world_.now;
-  const ClockRef knows = With(op.known, op.place, places_);
+  const ClockRef knows = With(op.known, op.place);
   write.message.push_back({Scope::kSys, write.from, knows, nullptr, {knows, knows}});
   if (object.HostVisible() && !hosts_speak_) HostKnows(object.owner, knows);
 }
@@ -159,7 +158,7 @@ void Checker::StreamWaited(OpClocks& op, Object& object, std::uint64_t offset, s
     if (!write->Overlaps(begin, begin + size) || write->visible > world_.now) continue;
     if (write->scope == Scope::kSys || positions_[op.agent].Common(write->from) <= write->scope) {
       for (const Part& part : write->message) {
-        if (part.scope >= positions_[op.agent].Common(part.from)) After(op, part.clock);
+        if (part.scope >= positions_[op.agent].Common(part.from)) After(op, part.Whole());
       }
     }
     return;
@@ -180,7 +179,7 @@ void Checker::HostWaited(OpId over) {
   const auto it = ended_.find(over);
   if (it != ended_.end()) return HostKnows(it->second.process, it->second.clock);
   if (over == 0) return;
-  for (auto& [process, clock] : hosts_) clock = Join(clock, retired_, places_);
+  for (auto& [process, clock] : hosts_) clock = Join(clock, retired_);
 }
 
 void Checker::HostWaited(OpId over, ProcessId process) {
@@ -190,18 +189,18 @@ void Checker::HostWaited(OpId over, ProcessId process) {
 
 void Checker::HostKnows(ProcessId process, const ClockRef& clock) {
   const auto [host, made] = hosts_.try_emplace(process, met_);
-  host->second = Join(host->second, clock, places_);
+  host->second = Join(host->second, clock);
 }
 
 void Checker::HostMeets(ProcessId process) {
   const auto [host, made] = hosts_.try_emplace(process, met_);
-  met_ = Join(met_, host->second, places_);
+  met_ = Join(met_, host->second);
   host->second = met_;
 }
 
 void Checker::HostsMeet(bool idle) {
   if (!idle) {
-    met_ = Join(met_, everything_, places_);
+    met_ = Join(met_, everything_);
     for (auto& [process, clock] : hosts_) clock = met_;
     return;
   }

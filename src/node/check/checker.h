@@ -40,10 +40,15 @@ inline constexpr std::uint16_t kMbarrierCopies = 0x4000;  // + n: what completes
 // Lanes of a warp that know the same.
 struct Group {
   std::uint32_t lanes = 0;
-  ClockRef others;  // of other agents
-  Known own;        // of the own CTA
+  ClockRef others;  // of other agents; of the own CTA nothing that `own` has not
+  KnownRef own;     // of the own CTA
   ClockRef seen;    // what strong loads must see beyond that (fence.sc); null: nothing
   Proxied proxied;  // what the asynchronous proxy may read
+
+  bool Same(const Group& other) const {
+    return others == other.others && own == other.own && seen == other.seen &&
+           proxied == other.proxied;
+  }
 };
 
 // What a thread knew at its last fence: said by its later strong writes.
@@ -257,14 +262,18 @@ class Checker {
   // Makes `lanes` a union of groups.
   static void Separate(WarpClocks& warp, std::uint32_t lanes);
   static Group& GroupOf(WarpClocks& warp, int lane);
+  // Groups that know the same become one.
+  static void Coalesce(WarpClocks& warp);
   // What a thread knows, itself included.
-  ClockRef Full(const Group& group, std::uint16_t warp, std::uint32_t lanes, Tick tick) const;
+  static ClockRef Full(Agent agent, const Group& group, std::uint16_t warp, std::uint32_t lanes,
+                       Tick tick);
   void Learn(CtaClocks& cta, Group& group, const Part& part);
-  void Unite(Group& into, const Group& from);
+  static void Unite(Group& into, const Group& from);
+  static Group UniteAll(const std::vector<Group>& groups);
   Message Say(const CtaClocks& cta, const Path& path, int lane, const Group& group, bool releases,
               Scope scope) const;
-  bool Hear(CtaClocks& cta, WarpClocks& warp, int lane, const Message& message, bool acquires,
-            Scope scope, std::uint32_t object, std::uint64_t offset);
+  bool Hear(CtaClocks& cta, WarpClocks& warp, std::uint32_t lanes, const Message& message,
+            bool acquires, Scope scope, std::uint32_t object, std::uint64_t offset);
   void HearAll(const Path& path, std::uint32_t lanes, const Message& message, const AsyncOp& op);
   void Merge(Message& message, const Part& part) const;
   bool KnowsReader(const Group& group, const CtaClocks& cta, std::uint16_t warp, int lane,
@@ -286,9 +295,9 @@ class Checker {
              const Object& object, std::uint64_t number);
   bool Knows(const Group& group, const CtaClocks& cta, std::uint16_t warp, int lane,
              const Stamp& stamp) const;
-  void Observe(CtaClocks& cta, const Path& path, int lane, const MemoryOp& op,
+  void Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, const MemoryOp& op,
                const StrongWrite& write, const Object& object, std::uint64_t offset);
-  void ObserveHost(CtaClocks& cta, const Path& path, int lane, const MemoryOp& op,
+  void ObserveHost(CtaClocks& cta, const Path& path, std::uint32_t lanes, const MemoryOp& op,
                    const Object& object);
   std::uint64_t Random();
 

@@ -2,179 +2,182 @@
 #include "node/check/clock.h"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 
 namespace allranks::node::check {
 namespace {
 
-template <class List, class Key, class F>
-auto Lower(List& list, Key key, F of) {
-  return std::lower_bound(list.begin(), list.end(), key,
-                          [&](const auto& entry, Key k) { return of(entry) < k; });
+bool Before(const Beyond& a, const Beyond& b) {
+  return a.warp != b.warp ? a.warp < b.warp : a.tick > b.tick;
 }
 
-std::uint16_t WarpOf(const Beyond& beyond) { return beyond.warp; }
-Agent CtaOf(const Known& known) { return known.cta; }
-std::uint32_t ChainOf(const ChainPlace& place) { return place.chain; }
+// Of entries in order: every lane by its highest tick, and nothing that the base says already.
+void Tidy(Known& known) {
+  std::uint32_t taken = 0, warp = ~0u;
+  std::size_t kept = 0;
+  for (Beyond entry : known.beyond) {
+    if (entry.warp != warp) taken = 0;
+    warp = entry.warp;
+    entry.lanes &= ~taken;
+    taken |= entry.lanes;
+    if (entry.lanes == 0 || (entry.tick <= known.base && entry.warp < kFirstCopyWarp)) continue;
+    Beyond* last = kept > 0 ? &known.beyond[kept - 1] : nullptr;
+    if (last != nullptr && last->warp == entry.warp && last->tick == entry.tick) {
+      last->lanes |= entry.lanes;
+    } else {
+      known.beyond[kept++] = entry;
+    }
+  }
+  known.beyond.resize(kept);
+}
 
-// Whether `b` has nothing that `a` has not. One walk through both: this is what joining mostly
-// comes to.
-bool Contains(const Clock& a, const Clock& b, const Places& places) {
-  auto chain = a.chains.begin();
-  for (const ChainPlace& place : b.chains) {
-    while (chain != a.chains.end() && chain->chain < place.chain) ++chain;
-    const bool has = chain != a.chains.end() && chain->chain == place.chain;
-    if (has && chain->number >= place.number) continue;
-    if (!a.Over(place, places)) return false;
-  }
-  auto mine = a.ctas.begin();
-  for (const Known& known : b.ctas) {
-    while (mine != a.ctas.end() && mine->cta < known.cta) ++mine;
-    const bool has = mine != a.ctas.end() && mine->cta == known.cta;
-    if (has && mine->Covers(known)) continue;
-    if (!a.Over(known.cta, places)) return false;
-  }
-  return true;
+// The latest joins: threads of a warp learn the same one after the other, and those that poll learn
+// it again and again.
+struct Memo {
+  ClockRef a, b, joined;
+};
+
+Memo& MemoOf(const ClockRef& a, const ClockRef& b) {
+  static thread_local std::array<Memo, 512> memos;
+  const auto x = reinterpret_cast<std::uintptr_t>(a.get());
+  const auto y = reinterpret_cast<std::uintptr_t>(b.get());
+  return memos[(x * 0x9e3779b97f4a7c15u ^ y * 0xbf58476d1ce4e5b9u) >> 40 & 511];
+}
+
+ClockRef JoinAnew(const ClockRef& a, const ClockRef& b) {
+  Clock joined{Trie<std::uint32_t>::Joined(a->chains, b->chains),
+               Trie<KnownRef>::Joined(a->ctas, b->ctas)};
+  return Interned<Clock>::Of(std::move(joined));
 }
 
 }  // namespace
 
-void Known::Add(std::uint16_t warp, std::uint32_t lanes, Tick tick) {
-  if ((tick <= base && warp < kFirstCopyWarp) || lanes == 0) return;
-  auto it = Lower(beyond, warp, WarpOf);
-  if (it == beyond.end() || it->warp != warp) it = beyond.insert(it, {warp, {}});
-  for (; lanes != 0; lanes &= lanes - 1) {
-    Tick& known = it->ticks[static_cast<std::size_t>(std::countr_zero(lanes))];
-    known = std::max(known, tick);
-  }
-}
-
-void Known::Join(const Known& other) {
-  // Mostly the other has no warps that this one has not.
-  auto mine = beyond.begin();
-  for (const Beyond& theirs : other.beyond) {
-    while (mine != beyond.end() && mine->warp < theirs.warp) ++mine;
-    if (mine == beyond.end() || mine->warp != theirs.warp) {
-      mine = beyond.insert(mine, theirs);
-    } else {
-      for (std::size_t i = 0; i < theirs.ticks.size(); ++i)
-        mine->ticks[i] = std::max(mine->ticks[i], theirs.ticks[i]);
-    }
-  }
-  base = std::max(base, other.base);
-  Tidy();
-}
-
-void Known::Tidy() {
-  std::erase_if(beyond, [&](const Beyond& entry) {
-    return entry.warp < kFirstCopyWarp &&
-           std::all_of(
-               entry.ticks.begin(), entry.ticks.end(), [&](Tick tick) { return tick <= base; });
-  });
-}
-
 std::uint32_t Known::Lanes(std::uint16_t warp, std::uint32_t lanes, Tick tick) const {
   if (tick <= base && warp < kFirstCopyWarp) return lanes;
-  const auto it = Lower(beyond, warp, WarpOf);
-  if (it == beyond.end() || it->warp != warp) return 0;
   std::uint32_t known = 0;
-  for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
-    if (it->ticks[static_cast<std::size_t>(std::countr_zero(left))] >= tick) known |= left & -left;
+  const Beyond highest{warp, 0, ~Tick{0}};
+  for (auto entry = std::lower_bound(beyond.begin(), beyond.end(), highest, Before);
+       entry != beyond.end() && entry->warp == warp && entry->tick >= tick; ++entry) {
+    known |= entry->lanes;
   }
-  return known;
+  return known & lanes;
 }
 
 bool Known::Covers(const Known& other) const {
   if (other.base > base) return false;
-  auto mine = beyond.begin();
-  for (const Beyond& theirs : other.beyond) {
-    while (mine != beyond.end() && mine->warp < theirs.warp) ++mine;
-    const bool has = mine != beyond.end() && mine->warp == theirs.warp;
-    const Tick least = theirs.warp < kFirstCopyWarp ? base : 0;
-    bool more = false;
-    for (std::size_t i = 0; i < theirs.ticks.size(); ++i)
-      more |= theirs.ticks[i] > std::max(least, has ? mine->ticks[i] : 0);
-    if (more) return false;
-  }
-  return true;
+  return std::all_of(other.beyond.begin(), other.beyond.end(), [&](const Beyond& theirs) {
+    return Lanes(theirs.warp, theirs.lanes, theirs.tick) == theirs.lanes;
+  });
 }
 
-std::uint32_t Clock::On(std::uint32_t chain) const {
-  const auto it = Lower(chains, chain, ChainOf);
-  return it != chains.end() && it->chain == chain ? it->number : 0;
+std::size_t Known::Hash() const {
+  std::size_t hash = base;
+  for (const Beyond& entry : beyond)
+    hash = MixHash(MixHash(hash, std::size_t{entry.warp} << 32 | entry.lanes), entry.tick);
+  return hash;
 }
 
-const Known* Clock::Of(Agent cta) const {
-  const auto it = Lower(ctas, cta, CtaOf);
-  return it != ctas.end() && it->cta == cta ? &*it : nullptr;
-}
-
-ClockRef Join(const ClockRef& a, const ClockRef& b, const Places& places) {
+KnownRef Merged(const KnownRef& a, const KnownRef& b) {
   if (b == nullptr || a == b) return a;
   if (a == nullptr) return b;
-  if (Contains(*a, *b, places)) return a;
-  const bool more = b->ctas.size() + b->chains.size() >= a->ctas.size() + a->chains.size();
-  if (more && Contains(*b, *a, places)) return b;
-  auto joined = std::make_shared<Clock>();
-  joined->chains.reserve(a->chains.size() + b->chains.size());
-  auto x = a->chains.begin(), y = b->chains.begin();
-  while (x != a->chains.end() || y != b->chains.end()) {
-    if (y == b->chains.end() || (x != a->chains.end() && x->chain < y->chain)) {
-      joined->chains.push_back(*x++);
-    } else if (x == a->chains.end() || y->chain < x->chain) {
-      joined->chains.push_back(*y++);
-    } else {
-      joined->chains.push_back({x->chain, std::max(x->number, y->number)});
-      ++x, ++y;
-    }
-  }
-  std::erase_if(joined->chains, [&](const ChainPlace& place) {
-    const ChainPlace& end = places.ends[place.chain];
-    return end.chain != 0 && joined->On(end.chain) >= end.number;
-  });
-  auto p = a->ctas.begin(), q = b->ctas.begin();
-  const auto take = [&](const Known& known) {
-    if (!joined->Over(known.cta, places)) joined->ctas.push_back(known);
+  if (a->Covers(*b)) return a;
+  if (b->Covers(*a)) return b;
+  Known joined;
+  joined.base = std::max(a->base, b->base);
+  joined.beyond.resize(a->beyond.size() + b->beyond.size());
+  std::merge(a->beyond.begin(), a->beyond.end(), b->beyond.begin(), b->beyond.end(),
+             joined.beyond.begin(), Before);
+  Tidy(joined);
+  return Interned<Known>::Of(std::move(joined));
+}
+
+KnownRef Merged(std::vector<KnownRef> all) {
+  std::erase(all, nullptr);
+  if (all.empty()) return nullptr;
+  const auto more = [](const KnownRef& a, const KnownRef& b) {
+    return a->base != b->base ? a->base < b->base : a->beyond.size() < b->beyond.size();
   };
-  while (p != a->ctas.end() || q != b->ctas.end()) {
-    if (q == b->ctas.end() || (p != a->ctas.end() && p->cta < q->cta)) {
-      take(*p++);
-    } else if (p == a->ctas.end() || q->cta < p->cta) {
-      take(*q++);
-    } else {
-      if (!joined->Over(p->cta, places)) {
-        joined->ctas.push_back(*p);
-        joined->ctas.back().Join(*q);
-      }
-      ++p, ++q;
-    }
+  const KnownRef most = *std::max_element(all.begin(), all.end(), more);
+  std::erase_if(all, [&](const KnownRef& known) { return most->Covers(*known); });
+  if (all.empty()) return most;
+  Known joined = *most;
+  for (const KnownRef& known : all)
+    joined.beyond.insert(joined.beyond.end(), known->beyond.begin(), known->beyond.end());
+  std::sort(joined.beyond.begin(), joined.beyond.end(), Before);
+  Tidy(joined);
+  return Interned<Known>::Of(std::move(joined));
+}
+
+KnownRef With(const KnownRef& known, std::uint16_t warp, std::uint32_t lanes, Tick tick) {
+  if (LanesOf(known, warp, lanes, tick) == lanes) return known;
+  Known made = known != nullptr ? *known : Known();
+  const Beyond entry{warp, lanes, tick};
+  made.beyond.insert(std::lower_bound(made.beyond.begin(), made.beyond.end(), entry, Before),
+                     entry);
+  Tidy(made);
+  return Interned<Known>::Of(std::move(made));
+}
+
+KnownRef WithBase(const KnownRef& known, Tick base) {
+  Known made = known != nullptr ? *known : Known();
+  made.base = std::max(made.base, base);
+  Tidy(made);
+  return Interned<Known>::Of(std::move(made));
+}
+
+ClockRef Join(const ClockRef& a, const ClockRef& b) {
+  if (b == nullptr || a == b) return a;
+  if (a == nullptr) return b;
+  Memo& memo = MemoOf(a, b);
+  if (memo.a == a && memo.b == b) return memo.joined;
+  memo = {a, b, JoinAnew(a, b)};
+  return memo.joined;
+}
+ClockRef Join(std::vector<ClockRef> clocks) {
+  std::erase(clocks, nullptr);
+  std::sort(clocks.begin(), clocks.end());
+  clocks.erase(std::unique(clocks.begin(), clocks.end()), clocks.end());
+  if (clocks.empty()) return nullptr;
+  if (clocks.size() <= 2) return Join(clocks.front(), clocks.back());
+  std::vector<Trie<std::uint32_t>> chains;
+  std::vector<Trie<KnownRef>> ctas;
+  for (const ClockRef& clock : clocks) {
+    chains.push_back(clock->chains);
+    ctas.push_back(clock->ctas);
   }
-  return joined;
+  Clock joined{Trie<std::uint32_t>::Joined(chains), Trie<KnownRef>::Joined(ctas)};
+  return Interned<Clock>::Of(std::move(joined));
 }
 
-ClockRef With(const ClockRef& clock, const ChainPlace& place, const Places& places) {
-  if (clock != nullptr && clock->Over(place, places)) return clock;
-  auto one = std::make_shared<Clock>();
-  one->chains.push_back(place);
-  return Join(clock, one, places);
+ClockRef With(const ClockRef& clock, const ChainPlace& place) {
+  if (clock != nullptr && clock->On(place.chain) >= place.number) return clock;
+  Clock made = clock != nullptr ? *clock : Clock();
+  made.chains = made.chains.With(place.chain, place.number);
+  return Interned<Clock>::Of(std::move(made));
 }
 
-ClockRef With(const ClockRef& clock, const Known& known) {
-  auto made = clock != nullptr ? std::make_shared<Clock>(*clock) : std::make_shared<Clock>();
-  const auto it = Lower(made->ctas, known.cta, CtaOf);
-  if (it != made->ctas.end() && it->cta == known.cta) {
-    it->Join(known);
-  } else {
-    made->ctas.insert(it, known);
-  }
-  return made;
+ClockRef With(const ClockRef& clock, Agent cta, const KnownRef& known) {
+  Clock made = clock != nullptr ? *clock : Clock();
+  made.ctas = made.ctas.With(cta, known);
+  return Interned<Clock>::Of(std::move(made));
 }
 
-ClockRef Without(const ClockRef& clock, Agent cta) {
-  if (clock == nullptr || clock->Of(cta) == nullptr) return clock;
-  auto made = std::make_shared<Clock>(*clock);
-  std::erase_if(made->ctas, [&](const Known& known) { return known.cta == cta; });
-  return made;
+ClockRef Plus(const ClockRef& clock, Agent cta, const KnownRef& known) {
+  const KnownRef before = clock != nullptr ? clock->Of(cta) : nullptr;
+  const KnownRef after = Merged(before, known);
+  return after == before ? clock : With(clock, cta, after);
+}
+
+ClockRef Settled(const ClockRef& clock, const Places& places) {
+  if (clock == nullptr) return nullptr;
+  const auto ended = [&](std::uint32_t chain) {
+    const ChainPlace& end = places.ends[chain];
+    return end.chain != 0 && clock->On(end.chain) >= end.number;
+  };
+  Clock settled{
+      clock->chains.Filtered([&](std::uint32_t chain, std::uint32_t) { return !ended(chain); }),
+      clock->ctas.Filtered([&](Agent cta, const KnownRef&) { return !clock->Over(cta, places); })};
+  return Interned<Clock>::Of(std::move(settled));
 }
 
 }  // namespace allranks::node::check

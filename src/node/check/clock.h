@@ -6,17 +6,20 @@
 // warp and lanes. To know a CTA is to know all its threads up to a tick (`base`, after a barrier),
 // and some lanes of some warps beyond that. Operations of a stream stand on a *chain*: to know one
 // is to know all before it on its chain, with all their CTAs, so what is known of CTAs is dropped
-// when their launch is known to be over. Numbers of agents, chains and ticks are never reused: a
-// hardware slot that two launches share hides nothing.
+// some time after their launch is known to be over. Numbers of agents, chains and ticks are never
+// reused: a hardware slot that two launches share hides nothing.
 //
-// A Clock is immutable and shared. Threads of a warp mostly know the same and share one (Group);
-// they are split where lanes part, by what each lane has acquired.
+// Clocks and what they are made of are immutable and shared (trie.h); equal ones are one object.
+// Threads of a warp mostly know the same and share one (Group); they are split where lanes part, by
+// what each lane has acquired.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
+
+#include "node/check/trie.h"
 
 namespace allranks::node::check {
 
@@ -32,26 +35,37 @@ struct ChainPlace {
   std::uint32_t chain = 0, number = 0;
 };
 
-// Up to which tick each lane of a warp is known, beyond the base of its CTA; 0: not beyond it.
+// Lanes of a warp that are known up to a tick beyond the base of their CTA.
 struct Beyond {
   std::uint16_t warp = 0;
-  std::array<Tick, 32> ticks{};
+  std::uint32_t lanes = 0;
+  Tick tick = 0;
+  bool operator==(const Beyond&) const = default;
 };
 
 // What is known of one CTA.
 struct Known {
-  Agent cta = 0;
   Tick base = 0;
-  std::vector<Beyond> beyond;  // by warp
+  std::vector<Beyond> beyond;  // by warp, the highest tick first; every lane at most once
+  bool operator==(const Known&) const = default;
 
-  void Add(std::uint16_t warp, std::uint32_t lanes, Tick tick);
-  void Join(const Known& other);
-  // Drops what the base says already.
-  void Tidy();
   // Those of `lanes` of the warp whose accesses at `tick` are known.
   std::uint32_t Lanes(std::uint16_t warp, std::uint32_t lanes, Tick tick) const;
   bool Covers(const Known& other) const;
+  std::size_t Hash() const;
 };
+using KnownRef = std::shared_ptr<const Known>;  // null: nothing
+
+// The arguments themselves where there is nothing to add.
+KnownRef Merged(const KnownRef& a, const KnownRef& b);
+KnownRef Merged(std::vector<KnownRef> all);
+KnownRef With(const KnownRef& known, std::uint16_t warp, std::uint32_t lanes, Tick tick);
+KnownRef WithBase(const KnownRef& known, Tick base);
+inline std::uint32_t LanesOf(const KnownRef& known, std::uint16_t warp, std::uint32_t lanes,
+                             Tick tick) {
+  return known != nullptr ? known->Lanes(warp, lanes, tick) : 0;
+}
+inline Tick BaseOf(const KnownRef& known) { return known != nullptr ? known->base : 0; }
 
 // Where each agent stands, and where chains end that others go on with: a graph's node has a chain
 // of its own, which nobody need remember once the end of the graph's launch is known. Filled by the
@@ -64,8 +78,8 @@ struct Places {
 class Clock {
  public:
   // The highest number on a chain that is known; 0: none.
-  std::uint32_t On(std::uint32_t chain) const;
-  const Known* Of(Agent cta) const;
+  std::uint32_t On(std::uint32_t chain) const { return chains.Get(chain); }
+  KnownRef Of(Agent cta) const { return ctas.Get(cta); }
   bool Over(const ChainPlace& place, const Places& places) const {
     if (On(place.chain) >= place.number) return true;
     const ChainPlace& end = places.ends[place.chain];
@@ -73,16 +87,23 @@ class Clock {
   }
   bool Over(Agent agent, const Places& places) const { return Over(places.of[agent], places); }
 
-  std::vector<ChainPlace> chains;  // by chain
-  std::vector<Known> ctas;         // by agent
+  Trie<std::uint32_t> chains;
+  Trie<KnownRef> ctas;
+
+  bool operator==(const Clock&) const = default;
+  std::size_t Hash() const { return MixHash(chains.Hash(), ctas.Hash()); }
 };
 using ClockRef = std::shared_ptr<const Clock>;  // null: knows nothing
 
 // What either knows; one of the two itself if that is all.
-ClockRef Join(const ClockRef& a, const ClockRef& b, const Places& places);
-// The clock with one more thing known.
-ClockRef With(const ClockRef& clock, const ChainPlace& place, const Places& places);
-ClockRef With(const ClockRef& clock, const Known& known);
-ClockRef Without(const ClockRef& clock, Agent cta);
+ClockRef Join(const ClockRef& a, const ClockRef& b);
+ClockRef Join(std::vector<ClockRef> clocks);
+// The clock with one more thing known; what is known of the CTA before is replaced.
+ClockRef With(const ClockRef& clock, const ChainPlace& place);
+ClockRef With(const ClockRef& clock, Agent cta, const KnownRef& known);
+// The clock with this known of a CTA, too; itself if it has that.
+ClockRef Plus(const ClockRef& clock, Agent cta, const KnownRef& known);
+// Without what follows from the rest: CTAs of launches that are over, and chains that have ended.
+ClockRef Settled(const ClockRef& clock, const Places& places);
 
 }  // namespace allranks::node::check

@@ -32,18 +32,23 @@ struct Proxied {
   ClockRef global, shared;
   bool operator==(const Proxied&) const = default;
 };
-inline Proxied Join(const Proxied& a, const Proxied& b, const Places& places) {
-  return {Join(a.global, b.global, places), Join(a.shared, b.shared, places)};
+inline Proxied Join(const Proxied& a, const Proxied& b) {
+  return {Join(a.global, b.global), Join(a.shared, b.shared)};
 }
 
-// What a release says: `clock` is known to whoever acquires it, if the release's scope has him and
-// the acquire's scope has the one who released.
+// What a release says: `clock`, and `own` of the CTA that released, is known to whoever acquires
+// it, if the release's scope has him and the acquire's scope has the one who released. Lanes that
+// release together say the same clock, each beside its own.
 struct Part {
   Scope scope = Scope::kSys;
   Position from;
   ClockRef clock;
   ClockRef seen;    // what more he must see in strong locations (order of fence.sc); may be null
   Proxied proxied;  // of it
+  Agent agent = 0;  // whose `own` is; 0: several have released, and all is in `clock`
+  KnownRef own = nullptr;
+
+  ClockRef Whole() const { return own != nullptr ? Plus(clock, agent, own) : clock; }
 };
 using Message = std::vector<Part>;
 

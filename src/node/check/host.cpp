@@ -31,7 +31,7 @@ Checker::Speaker& Checker::SpeakerOf(ProcessId process) {
     Enqueue(speaker.op, process, &speaker.chain);
     speaker.op.agent = NewAgent(speaker.op.place, Position{}, same->info, {});
     speaker.op.launch = std::move(same);
-    HostKnows(process, With(speaker.op.known, speaker.op.place, places_));
+    HostKnows(process, With(speaker.op.known, speaker.op.place));
   } else {
     After(speaker.op, hosts_[process]);
   }
@@ -47,7 +47,7 @@ ClockRef Checker::Heard(const Line& line, std::uint32_t begin, std::uint32_t end
     ClockRef heard;
     if (write->scope == Scope::kSys)
       for (const Part& part : write->message)
-        if (part.scope == Scope::kSys) heard = Join(heard, part.clock, places_);
+        if (part.scope == Scope::kSys) heard = Join(heard, part.Whole());
     return heard;
   }
   return nullptr;
@@ -66,12 +66,12 @@ void Checker::HostAccess(ProcessId process, Object& object, std::uint64_t offset
       HostKnows(process, heard);
       After(speaker.op, heard);
     } else if (!write) {
-      speaker.pending = Join(speaker.pending, heard, places_);
+      speaker.pending = Join(speaker.pending, heard);
     }
   }
   Direct(&speaker.op, object, offset, size, write, atomic);
   if (!write || !atomic) return;
-  const ClockRef knows = With(speaker.op.known, speaker.op.place, places_);
+  const ClockRef knows = With(speaker.op.known, speaker.op.place);
   if (line.history == nullptr) line.history = std::make_unique<History>();
   StrongWrite& made = line.history->Add(seed_ != 0 ? History::kDepth : std::size_t{1}, world_.now);
   made.number = ++writes_;
@@ -96,7 +96,7 @@ void Checker::HostFence(ProcessId process, Order order) {
     speaker.pending = nullptr;
   }
   if (!Releases(order)) return;
-  speaker.fenced = With(speaker.op.known, speaker.op.place, places_);
+  speaker.fenced = With(speaker.op.known, speaker.op.place);
   speaker.op.agent = 0;
 }
 

@@ -40,11 +40,38 @@ Group& Checker::GroupOf(WarpClocks& warp, int lane) {
   return warp.groups.front();
 }
 
+void Checker::Coalesce(WarpClocks& warp) {
+  std::vector<Group>& groups = warp.groups;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    for (std::size_t k = groups.size(); --k > i;) {
+      if (!groups[i].Same(groups[k])) continue;
+      groups[i].lanes |= groups[k].lanes;
+      if (k + 1 != groups.size()) groups[k] = std::move(groups.back());
+      groups.pop_back();
+    }
+  }
+}
+
 void Checker::Unite(Group& into, const Group& from) {
-  into.others = Join(into.others, from.others, places_);
-  into.own.Join(from.own);
-  into.seen = Join(into.seen, from.seen, places_);
-  into.proxied = Join(into.proxied, from.proxied, places_);
+  into.others = Join(into.others, from.others);
+  into.own = Merged(into.own, from.own);
+  into.seen = Join(into.seen, from.seen);
+  into.proxied = Join(into.proxied, from.proxied);
+}
+
+Group Checker::UniteAll(const std::vector<Group>& groups) {
+  const auto each = [&](auto of) {
+    std::vector<std::decay_t<decltype(of(groups[0]))>> all;
+    for (const Group& group : groups) all.push_back(of(group));
+    return all;
+  };
+  Group all;
+  all.others = Join(each([](const Group& group) { return group.others; }));
+  all.own = Merged(each([](const Group& group) { return group.own; }));
+  all.seen = Join(each([](const Group& group) { return group.seen; }));
+  all.proxied.global = Join(each([](const Group& group) { return group.proxied.global; }));
+  all.proxied.shared = Join(each([](const Group& group) { return group.proxied.shared; }));
+  return all;
 }
 
 // `lanes` of the warp know this from now on, together.
@@ -69,7 +96,6 @@ void Checker::BeginCta(Cta& cta) {
     group.lanes = kAllLanes;
     group.others = launch.start;
     group.proxied = {launch.start, launch.start};
-    group.own.cta = clocks.agent;
   }
 }
 
@@ -85,11 +111,11 @@ void Checker::Exit(const Path& path, std::uint32_t lanes) {
   if (const auto it = cta.sources.find(path.warp->id);
       it != cta.sources.end() && (lanes >> it->second.lane & 1) != 0) {
     const auto warp = static_cast<std::uint16_t>(kBulkReads + path.warp->id);
-    if (GroupOf(Of(path), it->second.lane).own.Lanes(warp, 1, it->second.tick) == 0)
+    if (LanesOf(GroupOf(Of(path), it->second.lane).own, warp, 1, it->second.tick) == 0)
       ReportSource(path, it->second);
   }
   for (const Group& group : Of(path).groups) {
-    if ((group.lanes & lanes) != 0) launch.end = Join(launch.end, group.others, places_);
+    if ((group.lanes & lanes) != 0) launch.end = Join(launch.end, group.others);
   }
 }
 
@@ -100,15 +126,13 @@ void Checker::WarpMeets(Warp& warp, std::uint32_t lanes) {
   if (clocks.groups.size() == 1) {
     if (lanes != kAllLanes && (warp.live & ~lanes) != 0) Separate(clocks, lanes);
   } else {
-    Group all;
-    all.own.cta = cta.agent;
-    for (const Group& group : clocks.groups) {
-      if ((group.lanes & lanes) != 0) Unite(all, group);
-    }
-    Meet(clocks, lanes, all);
+    std::vector<Group> met;
+    for (const Group& group : clocks.groups)
+      if ((group.lanes & lanes) != 0) met.push_back(group);
+    Meet(clocks, lanes, UniteAll(met));
   }
   for (Group& group : clocks.groups) {
-    if ((group.lanes & lanes) != 0) group.own.Add(number, lanes, cta.tick);
+    if ((group.lanes & lanes) != 0) group.own = With(group.own, number, lanes, cta.tick);
   }
   ++cta.tick;
 }
@@ -116,25 +140,23 @@ void Checker::WarpMeets(Warp& warp, std::uint32_t lanes) {
 void Checker::BarrierArrives(const Path& path, std::uint32_t barrier) {
   CtaClocks& cta = *path.warp->cta->clocks;
   Group& arrived = cta.arrived[barrier];
-  arrived.own.cta = cta.agent;
   for (const Group& group : Of(path).groups) {
     if ((group.lanes & path.mask) != 0) Unite(arrived, group);
   }
-  arrived.own.Add(static_cast<std::uint16_t>(path.warp->id), path.mask, cta.tick);
+  arrived.own = With(arrived.own, static_cast<std::uint16_t>(path.warp->id), path.mask, cta.tick);
   ++cta.tick;
 }
 
 void Checker::BarrierEnds(Cta& cta, std::uint32_t barrier, const std::vector<Path*>& waiting) {
   CtaClocks& clocks = *cta.clocks;
-  Group all;
-  all.own.cta = clocks.agent;
+  std::vector<Group> met;
   std::vector<std::uint32_t> lanes(cta.warps.size());
   for (const Path* path : waiting) {
     lanes[path->warp->id] |= path->mask;
-    for (const Group& group : Of(*path).groups) {
-      if ((group.lanes & path->mask) != 0) Unite(all, group);
-    }
+    for (const Group& group : Of(*path).groups)
+      if ((group.lanes & path->mask) != 0) met.push_back(group);
   }
+  Group all = UniteAll(met);
   bool everybody = true;
   for (const Warp& warp : cta.warps) everybody &= (warp.live & ~lanes[warp.id]) == 0;
   if (const auto it = clocks.arrived.find(barrier); it != clocks.arrived.end()) {
@@ -142,11 +164,10 @@ void Checker::BarrierEnds(Cta& cta, std::uint32_t barrier, const std::vector<Pat
     clocks.arrived.erase(it);
   }
   if (everybody) {
-    all.own.base = clocks.tick;
-    all.own.Tidy();
+    all.own = WithBase(all.own, clocks.tick);
   } else {
     for (const Warp& warp : cta.warps) {
-      all.own.Add(static_cast<std::uint16_t>(warp.id), lanes[warp.id], clocks.tick);
+      all.own = With(all.own, static_cast<std::uint16_t>(warp.id), lanes[warp.id], clocks.tick);
     }
   }
   for (const Warp& warp : cta.warps) {
@@ -200,7 +221,7 @@ void Checker::HearAll(const Path& path, std::uint32_t lanes, const Message& mess
         if ((group.lanes & lanes) != 0) Learn(cta, group, part);
       }
     } else {
-      ForLanes(lanes, [&](int l) { Hear(cta, warp, l, {part}, false, op.scope, 0, 0); });
+      Hear(cta, warp, lanes, {part}, false, op.scope, 0, 0);
     }
   }
 }
@@ -276,18 +297,15 @@ void Checker::CopyTouches(const Path& path, int lane, const Completion& by, Obje
   const bool bulk = by.by != Completion::By::kCopyGroup;
   // The copy begins after what its thread has done before.
   Group group = GroupOf(Of(path), lane);
-  group.own.Add(static_cast<std::uint16_t>(path.warp->id), 1u << lane, cta.tick);
+  group.own = With(group.own, static_cast<std::uint16_t>(path.warp->id), 1u << lane, cta.tick);
   Group passed = group;  // what a fence has made known to the asynchronous proxy
   if (bulk && !write) {
-    passed.own = {cta.agent, 0, {}};
     const ClockRef& proxied =
         object.kind == Object::Kind::kShared ? group.proxied.shared : group.proxied.global;
-    if (proxied != nullptr) {
-      if (const Known* own = proxied->Of(cta.agent)) passed.own = *own;
-    }
-    auto chains = std::make_shared<Clock>();
-    if (group.others != nullptr) chains->chains = group.others->chains;
-    passed.others = Join(chains, proxied, places_);
+    passed.own = proxied != nullptr ? proxied->Of(cta.agent) : nullptr;
+    Clock chains;
+    if (group.others != nullptr) chains.chains = group.others->chains;
+    passed.others = Join(Interned<Clock>::Of(std::move(chains)), proxied);
   }
   if (by.by == Completion::By::kBulkGroup && !write && object.kind == Object::Kind::kShared)
     cta.sources[path.warp->id] = {cta.tick, lane, path.pc};
@@ -341,12 +359,11 @@ void Checker::CopyWrites(const Path& path, int lane, const Completion& by, Objec
 
 ClockRef Checker::CopyDone(const Path& path, int lane, const Completion& by) {
   CtaClocks& cta = *path.warp->cta->clocks;
-  Known done;
-  done.cta = cta.agent;
   const bool group = by.by == Completion::By::kCopyGroup;
-  done.Add(CopyWarp(cta, path, by, true), group ? 1u << lane : 1u, cta.tick);
+  const KnownRef done =
+      With(nullptr, CopyWarp(cta, path, by, true), group ? 1u << lane : 1u, cta.tick);
   ++cta.tick;
-  return With(nullptr, done);
+  return With(nullptr, cta.agent, done);
 }
 
 void Checker::GroupCommits(const Path& path, std::uint32_t lanes, bool bulk) {
@@ -383,13 +400,13 @@ void Checker::GroupWaits(const Path& path, std::uint32_t lanes, bool bulk, std::
     // Each lane has waited for its own copies only.
     ForLanes(same, [&](int l) {
       Separate(warp, 1u << l);
-      Known& own = GroupOf(warp, l).own;
+      KnownRef& own = GroupOf(warp, l).own;
       if (!bulk) {
-        own.Add(kCopyWarps + number, 1u << l, tick);
+        own = With(own, kCopyWarps + number, 1u << l, tick);
         return;
       }
-      own.Add(kBulkReads + number, 1u, tick);
-      if (!read) own.Add(kBulkWrites + number, 1u, tick);
+      own = With(own, kBulkReads + number, 1u, tick);
+      if (!read) own = With(own, kBulkWrites + number, 1u, tick);
     });
   }
 }

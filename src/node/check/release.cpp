@@ -16,10 +16,35 @@ namespace {
 constexpr std::size_t kMaxParts = 24, kMaxPending = 64;
 
 // `into` says what `part` says, too.
-void Absorb(Part& into, const Part& part, const Places& places) {
-  into.clock = Join(into.clock, part.clock, places);
-  into.seen = Join(into.seen, part.seen, places);
-  into.proxied = Join(into.proxied, part.proxied, places);
+void Absorb(Part& into, const Part& part) {
+  if (into.agent == part.agent) {
+    into.clock = Join(into.clock, part.clock);
+    into.own = Merged(into.own, part.own);
+  } else {
+    into.clock = Join(into.Whole(), part.Whole());
+    into.agent = 0;
+    into.own = nullptr;
+  }
+  into.seen = Join(into.seen, part.seen);
+  into.proxied = Join(into.proxied, part.proxied);
+}
+
+// One more thing that a fence will acquire.
+void Keep(std::vector<Pending>& pending, const Pending& heard) {
+  const Part& part = heard.part;
+  const auto alike = [&](const Pending& old) {
+    return old.part.scope == part.scope && old.part.from.device == part.from.device;
+  };
+  auto known = std::find_if(pending.begin(), pending.end(), [&](const Pending& old) {
+    return old.object == heard.object && old.offset == heard.offset && alike(old) &&
+           old.part.from.cta == part.from.cta;
+  });
+  // Too many flags to tell apart: one more joins another of its kind.
+  const bool full = pending.size() >= kMaxPending;
+  if (full && known == pending.end()) known = std::find_if(pending.begin(), pending.end(), alike);
+  if (known != pending.end()) return Absorb(known->part, part);
+  if (full) pending.erase(pending.begin());
+  pending.push_back(heard);
 }
 
 }  // namespace
@@ -27,7 +52,7 @@ void Absorb(Part& into, const Part& part, const Places& places) {
 // Releases of one scope by one CTA become one, and those of one device if they get many.
 void Checker::Merge(Message& message, const Part& part) const {
   const auto join = [&](Part& known) {
-    Absorb(known, part, places_);
+    Absorb(known, part);
     if (known.from.cta != part.from.cta) known.from.cta = 0;
     if (known.from.cluster != part.from.cluster) known.from.cluster = 0;
   };
@@ -46,20 +71,29 @@ void Checker::Merge(Message& message, const Part& part) const {
   }
 }
 
-ClockRef Checker::Full(const Group& group, std::uint16_t warp, std::uint32_t lanes,
-                       Tick tick) const {
-  Known own = group.own;
-  own.Add(warp, lanes, tick);
-  return With(group.others, own);
+ClockRef Checker::Full(Agent agent, const Group& group, std::uint16_t warp, std::uint32_t lanes,
+                       Tick tick) {
+  return With(group.others, agent, With(group.own, warp, lanes, tick));
 }
 
 void Checker::Learn(CtaClocks& cta, Group& group, const Part& part) {
-  if (part.clock != nullptr && part.clock != group.others) {
-    if (const Known* own = part.clock->Of(cta.agent)) group.own.Join(*own);
-    group.others = Join(group.others, Without(part.clock, cta.agent), places_);
+  // Who knows a thread at its release has learned it from that one or a later one of the thread,
+  // and with it all that the thread knew.
+  if (part.own != nullptr && group.others != nullptr && part.agent != cta.agent) {
+    const KnownRef known = group.others->Of(part.agent);
+    if (known != nullptr && known->Covers(*part.own)) return;
   }
-  group.seen = Join(group.seen, part.seen, places_);
-  group.proxied = Join(group.proxied, part.proxied, places_);
+  if (part.clock != nullptr && part.clock != group.others) {
+    group.own = Merged(group.own, part.clock->Of(cta.agent));
+    group.others = Join(group.others, part.clock);
+  }
+  if (part.own != nullptr && part.agent == cta.agent) {
+    group.own = Merged(group.own, part.own);
+  } else if (part.own != nullptr) {
+    group.others = Plus(group.others, part.agent, part.own);
+  }
+  group.seen = Join(group.seen, part.seen);
+  group.proxied = Join(group.proxied, part.proxied);
 }
 
 // What a strong write of a lane says.
@@ -68,66 +102,47 @@ Message Checker::Say(const CtaClocks& cta, const Path& path, int lane, const Gro
   Message message;
   const auto warp = static_cast<std::uint16_t>(path.warp->id);
   if (releases) {
-    message.push_back(
-        {scope, cta.position, Full(group, warp, 1u << lane, cta.tick), group.seen, group.proxied});
+    message.push_back({scope, cta.position, group.others, group.seen, group.proxied, cta.agent,
+                       With(group.own, warp, 1u << lane, cta.tick)});
   }
   const WarpClocks& clocks = cta.warps[path.warp->id];
   if (clocks.lanes == nullptr) return message;
   for (const auto& fence : (*clocks.lanes)[static_cast<std::size_t>(lane)].fences) {
     if (releases && fence->scope <= scope) continue;
-    message.push_back({fence->scope, cta.position, Full(fence->knew, warp, 1u << lane, fence->tick),
-                       fence->knew.seen, fence->knew.proxied});
+    const Group& knew = fence->knew;
+    message.push_back({fence->scope, cta.position, knew.others, knew.seen, knew.proxied, cta.agent,
+                       With(knew.own, warp, 1u << lane, fence->tick)});
   }
   return message;
 }
 
-// A lane has got what a release says. True: it has acquired some of it; the rest waits for a fence.
-bool Checker::Hear(CtaClocks& cta, WarpClocks& warp, int lane, const Message& message,
+// Lanes have got what a release says. True: they have acquired some of it; the rest waits for a
+// fence.
+bool Checker::Hear(CtaClocks& cta, WarpClocks& warp, std::uint32_t lanes, const Message& message,
                    bool acquires, Scope scope, std::uint32_t object, std::uint64_t offset) {
-  const std::uint32_t bit = 1u << lane;
   bool learned = false;
   for (const Part& part : message) {
     const Scope between = cta.position.Common(part.from);
     if (part.scope < between) continue;
-    if (acquires && scope >= between) {
-      learned = true;
-      Group& group = GroupOf(warp, lane);
-      if (group.lanes == bit) {
-        Learn(cta, group, part);
-        continue;
-      }
-      // Whoever shares the group has not read it.
-      Group own = group;
-      own.lanes = bit;
-      Learn(cta, own, part);
-      if (own.others == group.others && own.seen == group.seen && own.proxied == group.proxied &&
-          group.own.Covers(own.own)) {
-        continue;  // nothing new
-      }
-      group.lanes &= ~bit;
-      warp.groups.push_back(std::move(own));
+    if (!acquires || scope < between) {
+      ForLanes(lanes, [&](int l) { Keep(StateOf(warp, l).pending, {part, object, offset}); });
       continue;
     }
-    std::vector<Pending>& pending = StateOf(warp, lane).pending;
-    const auto same = std::find_if(pending.begin(), pending.end(), [&](const Pending& old) {
-      return old.object == object && old.offset == offset && old.part.scope == part.scope &&
-             old.part.from.device == part.from.device && old.part.from.cta == part.from.cta;
-    });
-    if (same != pending.end()) {
-      Absorb(same->part, part, places_);
-    } else {
-      if (pending.size() >= kMaxPending) {
-        // Too many flags to tell apart: one more joins another of its kind.
-        const auto alike = std::find_if(pending.begin(), pending.end(), [&](const Pending& old) {
-          return old.part.scope == part.scope && old.part.from.device == part.from.device;
-        });
-        if (alike != pending.end()) {
-          Absorb(alike->part, part, places_);
-          continue;
-        }
-        pending.erase(pending.begin());
+    learned = true;
+    const std::size_t count = warp.groups.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint32_t inside = warp.groups[i].lanes & lanes;
+      if (inside == 0) continue;
+      Group more = warp.groups[i];
+      Learn(cta, more, part);
+      if (more.Same(warp.groups[i])) continue;
+      more.lanes = inside;
+      if (inside == warp.groups[i].lanes) {
+        warp.groups[i] = std::move(more);
+      } else {  // whoever shares the group has not read it
+        warp.groups[i].lanes &= ~inside;
+        warp.groups.push_back(std::move(more));
       }
-      pending.push_back({part, object, offset});
     }
   }
   return learned;
@@ -141,11 +156,11 @@ void Checker::Fence(const Path& path, const MemoryOp& op, std::uint32_t mask) {
     Separate(warp, mask);
     for (Group& group : warp.groups) {
       if ((group.lanes & mask) == 0) continue;
-      const ClockRef all = Full(group, number, group.lanes, cta.tick);
+      const ClockRef all = Full(cta.agent, group, number, group.lanes, cta.tick);
       const bool global = op.space == ptx::Space::kNone || op.space == ptx::Space::kGlobal;
       const bool shared = op.space == ptx::Space::kNone || op.space == ptx::Space::kShared;
       const Proxied passed{global ? all : nullptr, shared ? all : nullptr};
-      group.proxied = Join(group.proxied, passed, places_);
+      group.proxied = Join(group.proxied, passed);
     }
     ++cta.tick;
     return;
@@ -165,6 +180,7 @@ void Checker::Fence(const Path& path, const MemoryOp& op, std::uint32_t mask) {
       }
       std::erase_if(pending, [&](const Pending& old) { return covers(old.part); });
     });
+    Coalesce(warp);
     for (Hint& hint : cta.hints) hint.acquired |= op.scope >= hint.need;
   }
   if (op.order == Order::kSc && seed_ != 0) {
@@ -177,14 +193,14 @@ void Checker::Fence(const Path& path, const MemoryOp& op, std::uint32_t mask) {
                                       std::uint64_t{1} << 61 | cta.position.cluster,
                                       static_cast<std::uint64_t>(cta.position.device) + 1, 0};
       ClockRef all;
-      const ClockRef mine = Join(Full(group, number, group.lanes, cta.tick), group.seen, places_);
+      const ClockRef mine = Join(Full(cta.agent, group, number, group.lanes, cta.tick), group.seen);
       for (int level = 0; level <= static_cast<int>(op.scope); ++level) {
         if (level == static_cast<int>(Scope::kCluster) && cta.position.cluster == 0) continue;
         ClockRef& met = fence_sc_[places[level]];
-        all = Join(all, met, places_);
-        met = Join(met, mine, places_);
+        all = Join(all, met);
+        met = Join(met, mine);
       }
-      group.seen = Join(group.seen, all, places_);
+      group.seen = Join(group.seen, all);
     }
   }
   if (op.order != Order::kAcquire) {

@@ -5,6 +5,7 @@
 // that has arrived by then, or under a schedule an older one. Not permitted are values older than a
 // write that the thread knows of, or than one that it or somebody it knows has read.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -42,13 +43,12 @@ bool Checker::Knows(const Group& group, const CtaClocks& cta, std::uint16_t warp
   const std::uint32_t bit = 1u << stamp.lane;
   if (stamp.agent == cta.agent) {
     if (stamp.warp == warp && stamp.lane == lane) return true;
-    if (group.own.Lanes(stamp.warp, bit, stamp.tick) != 0) return true;
+    if (LanesOf(group.own, stamp.warp, bit, stamp.tick) != 0) return true;
   }
   for (const ClockRef& clock : {group.others, group.seen}) {
     if (clock == nullptr) continue;
     if (clock->Over(stamp.agent, places_)) return true;
-    const Known* known = clock->Of(stamp.agent);
-    if (known != nullptr && known->Lanes(stamp.warp, bit, stamp.tick) != 0) return true;
+    if (LanesOf(clock->Of(stamp.agent), stamp.warp, bit, stamp.tick) != 0) return true;
   }
   return false;
 }
@@ -68,27 +68,27 @@ bool Checker::KnowsReader(const Group& group, const CtaClocks& cta, std::uint16_
       });
 }
 
-// A lane has read from `write`.
-void Checker::Observe(CtaClocks& cta, const Path& path, int lane, const MemoryOp& op,
+// Lanes have read from `write`.
+void Checker::Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, const MemoryOp& op,
                       const StrongWrite& write, const Object& object, std::uint64_t offset) {
   const Scope common = cta.position.Common(write.from);
   const bool strong = op.scope >= common && write.scope >= common && op.bytes == write.element;
   bool learned = false;
   WarpClocks& warp = cta.warps[path.warp->id];
   if (strong) {
-    learned = Hear(cta, warp, lane, write.message, Acquires(op), op.scope, object.id, offset);
-    const std::uint32_t bit = 1u << lane;
+    learned = Hear(cta, warp, lanes, write.message, Acquires(op), op.scope, object.id, offset);
     if (Acquires(op) && warp.lanes != nullptr) {
       // A strong read, then an acquire of the same place.
-      std::vector<Pending>& pending = StateOf(warp, lane).pending;
-      for (const Pending& old : pending) {
-        if (old.object != object.id || old.offset != offset ||
-            op.scope < cta.position.Common(old.part.from)) {
-          continue;
+      ForLanes(lanes, [&](int l) {
+        for (const Pending& old : StateOf(warp, l).pending) {
+          if (old.object != object.id || old.offset != offset ||
+              op.scope < cta.position.Common(old.part.from)) {
+            continue;
+          }
+          Separate(warp, 1u << l);
+          Learn(cta, GroupOf(warp, l), old.part);
         }
-        Separate(warp, bit);
-        Learn(cta, GroupOf(warp, lane), old.part);
-      }
+      });
     }
   }
   if (!learned && write.by.agent != cta.agent) {
@@ -131,7 +131,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
     if (line.history == nullptr) {
       // A host may have written what nobody else has.
       if (object.HostVisible()) {
-        ForLanes(here, [&](int l) { ObserveHost(cta, path, l, *access.op, object); });
+        ObserveHost(cta, path, here, *access.op, object);
       }
       continue;
     }
@@ -171,6 +171,8 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       }
       if (leave > 0) cut = numbers[leave - 1];
     }
+    std::array<std::size_t, kLanes> sources;
+    std::uint32_t observe = 0, of_host = 0;
     ForLanes(here, [&](int l) {
       const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
       const std::uint32_t end = begin + access.bytes;
@@ -193,14 +195,14 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
         }
       }
       if (source == writes.size()) {
-        if (object.HostVisible()) ObserveHost(cta, path, l, *access.op, object);
+        if (object.HostVisible()) of_host |= 1u << l;
         return;
       }
       StrongWrite& write = writes[source];
       if (object.HostVisible() && write.first == begin &&
           std::memcmp(write.now, value,
                       std::min<std::size_t>({sizeof write.now, write.size, access.bytes})) != 0) {
-        ObserveHost(cta, path, l, *access.op, object);
+        of_host |= 1u << l;
       }
       const Scope common = cta.position.Common(write.from);
       if (access.op->scope >= common && write.scope >= common &&
@@ -211,16 +213,32 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       if (write.vector && access.op->count > 1 && !known && write.by.agent != cta.agent) {
         ReportVector(write, path, l, object, access.offset[l], access.bytes);
       }
-      Observe(cta, path, l, *access.op, write, object, access.offset[l]);
+      sources[static_cast<std::size_t>(l)] = source;
+      observe |= 1u << l;
     });
+    if (of_host != 0) ObserveHost(cta, path, of_host, *access.op, object);
+    while (observe != 0) {
+      const int first = std::countr_zero(observe);
+      const std::size_t source = sources[static_cast<std::size_t>(first)];
+      std::uint32_t same = 0;
+      ForLanes(observe, [&](int l) {
+        if (sources[static_cast<std::size_t>(l)] == source &&
+            access.offset[l] == access.offset[first]) {
+          same |= 1u << l;
+        }
+      });
+      observe &= ~same;
+      Observe(cta, path, same, *access.op, writes[source], object, access.offset[first]);
+    }
   }
+  if (warp.groups.size() > 1) Coalesce(warp);
   // Behind what it has acquired: that is ordered before the load itself.
   RememberStrong(*this, cta, warp, access);
   return chosen;
 }
 
 // What stands in memory that hosts see was written by one: it has said what it knows.
-void Checker::ObserveHost(CtaClocks& cta, const Path& path, int lane, const MemoryOp& op,
+void Checker::ObserveHost(CtaClocks& cta, const Path& path, std::uint32_t lanes, const MemoryOp& op,
                           const Object& object) {
   if (hosts_speak_) return;
   const auto host = hosts_.find(object.owner);
@@ -230,7 +248,7 @@ void Checker::ObserveHost(CtaClocks& cta, const Path& path, int lane, const Memo
   write.element = op.bytes;
   write.by.agent = cta.agent;  // no hint
   write.message.push_back({Scope::kSys, Position{}, host->second, nullptr, {}});
-  Observe(cta, path, lane, op, write, object, ~std::uint64_t{0});
+  Observe(cta, path, lanes, op, write, object, ~std::uint64_t{0});
 }
 
 void Checker::Store(const Access& access, const std::byte* old, bool settled) {
@@ -253,7 +271,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     const std::uint32_t end = begin + access.bytes;
     if (atomic) history.Reveal(begin, end, world_.now);
     // What it follows on: of the same thread, or what an atomic has read.
-    Message before;
+    const Message* before = nullptr;
     auto& writes = history.writes();
     std::size_t source = writes.size();
     for (std::size_t i = writes.size(); i-- > 0;) {
@@ -268,31 +286,36 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
           last.by.agent == cta.agent && last.by.warp == path.warp->id && last.by.lane == l;
       const bool follows =
           atomic && op.scope >= common && last.scope >= common && op.bytes == last.element;
-      before = follows ? last.message : same ? last.own : Message{};
+      before = follows ? &last.message : same ? &last.own : nullptr;
       if (follows) {
         last.Read({cta.agent, cta.tick, static_cast<std::uint16_t>(path.warp->id),
                    static_cast<std::uint8_t>(l)});
       }
       // A reduction gives nothing back: it acquires nothing, with or without a fence.
       if (op.what == MemoryOp::What::kAtomic)
-        Observe(cta, path, l, op, StrongWrite(last), object, access.offset[l]);
+        Observe(cta, path, 1u << l, op, last, object, access.offset[l]);
     } else if (atomic && object.HostVisible()) {
-      ObserveHost(cta, path, l, op, object);
+      ObserveHost(cta, path, 1u << l, op, object);
     }
     Message own = Say(cta, path, l, GroupOf(warp, l), Releases(op), op.scope);
     Message message = own;
-    for (const Part& part : before) Merge(message, part);
+    if (before != nullptr)
+      for (const Part& part : *before) Merge(message, part);
     if (object.HostVisible() && !hosts_speak_) {
       // A host that polls will see it.
       for (const Part& part : message) {
         if (part.scope == Scope::kSys && op.scope == Scope::kSys)
-          HostKnows(object.owner, part.clock);
+          HostKnows(object.owner, part.Whole());
       }
     }
-    // So many strong writes are remembered: beyond that a place has its newest only, and only if it
-    // says something.
+    // So many strong writes are remembered: beyond that a place has one, which says all that the
+    // earlier ones said, and is there only if that is something.
     const std::size_t kept = history.writes().size();
-    if (records_ > kMostRecords) {
+    const bool crowded = records_ > kMostRecords;
+    if (crowded) {
+      for (const StrongWrite& older : history.writes())
+        if (older.Overlaps(begin, end))
+          for (const Part& part : older.message) Merge(message, part);
       history.Erase(begin, end);
       if (message.empty()) {
         records_ -= kept - history.writes().size();
@@ -302,6 +325,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     StrongWrite& write = history.Add(seed_ != 0 ? History::kDepth : std::size_t{1}, world_.now);
     records_ += history.writes().size();
     records_ -= kept;
+    write.base = crowded;
     write.number = writes_;
     write.first = static_cast<std::uint8_t>(begin);
     write.size = static_cast<std::uint8_t>(access.bytes);
@@ -318,7 +342,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     write.pc = path.pc;
     write.message = std::move(message);
     write.own = std::move(own);
-    if (settled) write.visible = world_.now;
+    if (settled || crowded) write.visible = world_.now;
   });
   RememberStrong(*this, cta, warp, access);
   if (says) ++cta.tick;
