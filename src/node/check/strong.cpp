@@ -270,8 +270,9 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
     const std::uint32_t end = begin + access.bytes;
     if (atomic) history.Reveal(begin, end, world_.now);
-    // What it follows on: of the same thread, or what an atomic has read.
-    const Message* before = nullptr;
+    // What it follows on: what an atomic has read, and what its own thread has released here
+    // before.
+    const Message *before = nullptr, *said = nullptr;
     auto& writes = history.writes();
     std::size_t source = writes.size();
     for (std::size_t i = writes.size(); i-- > 0;) {
@@ -286,7 +287,8 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
           last.by.agent == cta.agent && last.by.warp == path.warp->id && last.by.lane == l;
       const bool follows =
           atomic && op.scope >= common && last.scope >= common && op.bytes == last.element;
-      before = follows ? &last.message : same ? &last.own : nullptr;
+      if (follows) before = &last.message;
+      if (same) said = &last.own;
       if (follows) {
         last.Read({cta.agent, cta.tick, static_cast<std::uint16_t>(path.warp->id),
                    static_cast<std::uint8_t>(l)});
@@ -298,6 +300,8 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
       ObserveHost(cta, path, 1u << l, op, object);
     }
     Message own = Say(cta, path, l, GroupOf(warp, l), Releases(op), op.scope);
+    if (said != nullptr)
+      for (const Part& part : *said) Merge(own, part);
     Message message = own;
     if (before != nullptr)
       for (const Part& part : *before) Merge(message, part);
