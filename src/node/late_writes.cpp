@@ -25,7 +25,8 @@ void LateWrites::Add(std::uint64_t offset, std::uint32_t size, const std::byte* 
   if (count_ >= sweep_at_) Sweep(now);
   const std::uint64_t number = offset / kLineBytes;
   Line& line = lines_[number];
-  Prune(line, now);
+  const bool open = !open_.empty() && open_.back() == number;
+  if (!open) Prune(line, now);  // else the lane before has
   // Only the newest are kept: an older one is then seen a little early, which any model permits.
   if (line.size() >= kMaxInLine) {
     line.erase(line.begin(), line.begin() + kMaxInLine / 2);
@@ -39,7 +40,7 @@ void LateWrites::Add(std::uint64_t offset, std::uint32_t size, const std::byte* 
   write.writer = writer;
   line.push_back(write);
   ++count_;
-  if (open_.empty() || open_.back() != number) open_.push_back(number);
+  if (!open) open_.push_back(number);
 }
 
 void LateWrites::Close(Time visible) {
@@ -102,6 +103,12 @@ Time LateWrites::Next(std::uint64_t offset, std::uint32_t size, Time now) const 
 // Drops what everybody can see. A write that can be seen also ends those before it, so these go
 // with it; where they reach beyond it, both stay until they can.
 void LateWrites::Prune(Line& line, Time now) {
+  const auto late = [&](const Write& write) { return write.visible > now; };
+  if (std::none_of(line.begin(), line.end(), late)) {
+    count_ -= line.size();
+    line.clear();
+    return;
+  }
   for (std::size_t i = line.size(); i-- > 0;) {
     if (line[i].visible > now) continue;
     const Write seen = line[i];
