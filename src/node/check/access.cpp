@@ -180,26 +180,44 @@ bool Checker::MorallyStrong(const Entry& e, const Entry& a) const {
   return e.scope() >= common && a.scope() >= common;
 }
 
-// Whoever is ordered after a read of a strong write is ordered after that write (causality order:
-// observation, then base causality).
+// Whoever is ordered after a read of a strong write is ordered after that write, and so he is if an
+// atomic has read it that was read (causality order: observation, then base causality).
 bool Checker::Observed(const Line& line, const Entry& e, const Entry& a, const Group& group,
                        const CtaClocks& cta) const {
   if (line.history == nullptr || !e.strong() || !e.write()) return false;
   Group sober = group;  // the order of fence.sc is luck
   sober.seen = nullptr;
-  const StrongWrite* newer = nullptr;
   const auto& writes = line.history->writes();
-  for (auto write = writes.rbegin(); write != writes.rend(); ++write) {
-    if (write->by.agent != e.agent || write->by.warp != e.warp || write->by.tick != e.tick ||
-        !write->Overlaps(a.first, a.end())) {
+  // Along the atomics behind it, each of which has read the one before.
+  const auto read = [&](std::size_t i) {
+    for (std::size_t next = i + 1;; ++next) {
+      if (KnowsReader(sober, cta, a.warp, a.lane, writes[i])) return true;
+      if (!a.write() || a.atomic()) return false;  // the reader may be the access itself
+      const StrongWrite& old = writes[i];
+      while (next < writes.size() && !writes[next].Overlaps(old.first, old.first + old.size))
+        ++next;
+      if (next == writes.size()) return false;
+      const StrongWrite& atomic = writes[next];
+      const Scope common = old.from.Common(atomic.from);
+      const bool same = old.by.agent == atomic.by.agent && old.by.warp == atomic.by.warp &&
+                        old.by.lane == atomic.by.lane;
+      const bool strong = old.scope >= common && atomic.scope >= common;
+      const bool whole = old.first == atomic.first && old.size == atomic.size;
+      if (!atomic.atomic || !whole || !(same || strong)) return false;
+      i = next;
+    }
+  };
+  bool any = false;
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    const StrongWrite& write = writes[i];
+    if (write.by.agent != e.agent || write.by.warp != e.warp || write.by.tick != e.tick ||
+        !write.Overlaps(a.first, a.end())) {
       continue;
     }
-    // An atomic has read what was there before it, and who reads it observes both.
-    const bool followed = newer != nullptr && newer->atomic && newer->by.lane == write->by.lane;
-    if (!followed && !KnowsReader(sober, cta, a.warp, a.lane, *write)) return false;
-    newer = &*write;
+    if (!read(i)) return false;
+    any = true;
   }
-  return newer != nullptr;
+  return any;
 }
 
 // Whether the write `a`, which covers `e`, leaves somebody who may be in a race with `e` alone.
