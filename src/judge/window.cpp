@@ -169,9 +169,8 @@ bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
   wire::JudgeRun run;
   run.case_index = place;
   run.drain = request_.drain;
-  // While a host stops, its kernels spin.
-  const bool stops = spec.schedule != 0 && problem_.window == problem::Window::kHost;
-  run.fuel = FuelOf(result) * (stops ? 8 : 1);
+  // Under a schedule hosts stop and blocks stall, and others spin meanwhile.
+  run.fuel = FuelOf(result) * (spec.schedule != 0 ? 8 : 1);
   run.calls = calls;
   run.check = spec.check;
   run.schedule = spec.schedule;

@@ -133,7 +133,7 @@ TEST(JudgedRun, HostsStopNowAndThenUnderASchedule) {
     Session session(kWorld, {"--check"});
     Prepare(session, PlanOf(kHostAlone, wire::JudgeWindow::kHost));
     ASSERT_EQ(session.News().what, What::kReady);
-    int late = 0, calls = 0;
+    int late_of_all = 0, calls = 0;
     for (std::uint64_t schedule = 0; schedule < 4; ++schedule) {
       wire::JudgeRun run = Talk(4);
       run.check = true;
@@ -142,12 +142,17 @@ TEST(JudgedRun, HostsStopNowAndThenUnderASchedule) {
       ASSERT_TRUE(reply.has_value());
       EXPECT_EQ(reply->end, End::kDone) << reply->text;
       EXPECT_TRUE(reply->findings.empty()) << reply->findings[0].text;
+      int late = 0;
       for (std::size_t i = 0; i < reply->opened_ps.size(); ++i, ++calls)
         late += reply->closed_ps[i] - reply->opened_ps[i] > kMost ? 1 : 0;
-      EXPECT_EQ(late != 0, schedule != 0) << "schedule " << schedule;
+      if (schedule == 0) {
+        EXPECT_EQ(late, 0);
+      }
+      late_of_all += late;
       closed.push_back(reply->closed_ps);
     }
-    EXPECT_LT(late, calls);
+    EXPECT_GT(late_of_all, 0);
+    EXPECT_LT(late_of_all, calls);
   }
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(closed[i], closed[i + 4]) << "schedule " << i;
 }

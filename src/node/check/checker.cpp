@@ -43,7 +43,9 @@ void Checker::Enqueue(OpClocks& op, ProcessId process, ChainPlace* stream) {
   op.place = {stream->chain, ++stream->number};
   op.process = process;
   const auto host = hosts_.find(process);
-  After(op, host != hosts_.end() ? host->second : met_);
+  ClockRef& knows = host != hosts_.end() ? host->second : met_;
+  knows = Settled(knows, places_);
+  After(op, knows);
   // What the host does from here on is not before the operation.
   if (const auto speaker = speakers_.find(process); speaker != speakers_.end())
     speaker->second.op.agent = 0;
@@ -118,7 +120,7 @@ void Checker::End(OpClocks& op, OpId id) {
     ended_[id].start = op.launch->start;
   }
   if (ended_.size() <= kMostEnded) return;
-  retired_ = Join(retired_, ended_.begin()->second.clock);
+  retired_ = Settled(Join(retired_, ended_.begin()->second.clock), places_);
   ended_.erase(ended_.begin());
 }
 

@@ -6,8 +6,8 @@
 // warp and lanes. To know a CTA is to know all its threads up to a tick (`base`, after a barrier),
 // and some lanes of some warps beyond that. Operations of a stream stand on a *chain*: to know one
 // is to know all before it on its chain, with all their CTAs, so what is known of CTAs is dropped
-// some time after their launch is known to be over. Numbers of agents, chains and ticks are never
-// reused: a hardware slot that two launches share hides nothing.
+// some time after their launch is known to be over. Numbers of agents, chains and ticks are not
+// reused while anything remembers them: a hardware slot that two launches share hides nothing.
 //
 // Clocks and what they are made of are immutable and shared (trie.h); equal ones are one object.
 // Threads of a warp mostly know the same and share one (Group); they are split where lanes part, by

@@ -29,11 +29,17 @@ class Interned {
   std::shared_ptr<const T> Find(T value) {
     const std::size_t hash = value.Hash();
     const auto [begin, end] = known_.equal_range(hash);
+    auto free = end;  // an entry whose object is gone
     for (auto it = begin; it != end; ++it) {
       std::shared_ptr<const T> known = it->second.lock();
+      if (known == nullptr) free = it;
       if (known != nullptr && *known == value) return known;
     }
     auto made = std::make_shared<const T>(std::move(value));
+    if (free != end) {
+      free->second = made;
+      return made;
+    }
     known_.emplace(hash, made);
     if (known_.size() > limit_) {
       std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });

@@ -156,9 +156,14 @@ void Checker::BarrierEnds(Cta& cta, std::uint32_t barrier, const std::vector<Pat
     for (const Group& group : Of(*path).groups)
       if ((group.lanes & path->mask) != 0) met.push_back(group);
   }
-  Group all = UniteAll(met);
   bool everybody = true;
   for (const Warp& warp : cta.warps) everybody &= (warp.live & ~lanes[warp.id]) == 0;
+  if (everybody) {
+    // The new base speaks for those that have exited, too, so what they knew goes with it.
+    for (const WarpClocks& warp : clocks.warps)
+      met.insert(met.end(), warp.groups.begin(), warp.groups.end());
+  }
+  Group all = UniteAll(met);
   if (const auto it = clocks.arrived.find(barrier); it != clocks.arrived.end()) {
     Unite(all, it->second);
     clocks.arrived.erase(it);

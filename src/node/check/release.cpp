@@ -42,7 +42,13 @@ void Keep(std::vector<Pending>& pending, const Pending& heard) {
   // Too many flags to tell apart: one more joins another of its kind.
   const bool full = pending.size() >= kMaxPending;
   if (full && known == pending.end()) known = std::find_if(pending.begin(), pending.end(), alike);
-  if (known != pending.end()) return Absorb(known->part, part);
+  if (known != pending.end()) {
+    Absorb(known->part, part);
+    Position& from = known->part.from;
+    if (from.cta != part.from.cta) from.cta = 0;
+    if (from.cluster != part.from.cluster) from.cluster = 0;
+    return;
+  }
   if (full) pending.erase(pending.begin());
   pending.push_back(heard);
 }
@@ -77,6 +83,8 @@ ClockRef Checker::Full(Agent agent, const Group& group, std::uint16_t warp, std:
 }
 
 void Checker::Learn(CtaClocks& cta, Group& group, const Part& part) {
+  group.seen = Join(group.seen, part.seen);
+  group.proxied = Join(group.proxied, part.proxied);
   // Who knows a thread at its release has learned it from that one or a later one of the thread,
   // and with it all that the thread knew.
   if (part.own != nullptr && group.others != nullptr && part.agent != cta.agent) {
@@ -92,8 +100,6 @@ void Checker::Learn(CtaClocks& cta, Group& group, const Part& part) {
   } else if (part.own != nullptr) {
     group.others = Plus(group.others, part.agent, part.own);
   }
-  group.seen = Join(group.seen, part.seen);
-  group.proxied = Join(group.proxied, part.proxied);
 }
 
 // What a strong write of a lane says.

@@ -275,20 +275,19 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     const Message *before = nullptr, *said = nullptr;
     auto& writes = history.writes();
     std::size_t source = writes.size();
-    for (std::size_t i = writes.size(); i-- > 0;) {
-      if (!writes[i].Overlaps(begin, end)) continue;
-      source = i;
-      break;
+    for (std::size_t i = writes.size(); i-- > 0 && said == nullptr;) {
+      const StrongWrite& older = writes[i];
+      if (!older.Overlaps(begin, end)) continue;
+      if (source == writes.size()) source = i;
+      if (older.by.agent == cta.agent && older.by.warp == path.warp->id && older.by.lane == l)
+        said = &older.own;
     }
     if (source < writes.size()) {
       StrongWrite& last = writes[source];
       const Scope common = cta.position.Common(last.from);
-      const bool same =
-          last.by.agent == cta.agent && last.by.warp == path.warp->id && last.by.lane == l;
       const bool follows =
           atomic && op.scope >= common && last.scope >= common && op.bytes == last.element;
       if (follows) before = &last.message;
-      if (same) said = &last.own;
       if (follows) {
         last.Read({cta.agent, cta.tick, static_cast<std::uint16_t>(path.warp->id),
                    static_cast<std::uint8_t>(l)});

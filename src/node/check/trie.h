@@ -80,6 +80,14 @@ class Trie {
     Trie made = *this;
     if (root_ != nullptr) made.root_ = FilterNode(root_, height_, 0, keep);
     if (made.root_ == nullptr) made.height_ = 0;
+    // As high as it need be, so that equal ones are the same.
+    const auto set = [](const NodeRef& below) { return below != nullptr; };
+    while (made.height_ > 0) {
+      const auto& slots = AsInner(*made.root_).slots;
+      if (std::any_of(slots.begin() + 1, slots.end(), set)) break;
+      made.root_ = NodeRef(slots[0]);
+      --made.height_;
+    }
     return made;
   }
 
