@@ -16,7 +16,6 @@ using problem::Case;
 
 namespace {
 
-constexpr int kSeeds = Trial::kSeeds;
 // Numbers of their first calls, for drawing.
 constexpr std::uint32_t kIsolatedCall = 1'000'000, kDisturbedCall = 2'000'000;
 constexpr std::uint32_t kScheduledCall = 3'000'000;
