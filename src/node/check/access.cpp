@@ -192,7 +192,7 @@ bool Checker::Observed(const Line& line, const Entry& e, const Entry& a, const G
   const auto read = [&](std::size_t i) {
     for (std::size_t next = i + 1;; ++next) {
       if (KnowsReader(sober, cta, a.warp, a.lane, writes[i])) return true;
-      if (!a.write() || a.atomic()) return false;  // the reader may be the access itself
+      if (a.strong() && (!a.write() || a.atomic())) return false;  // he may be the access itself
       const StrongWrite& old = writes[i];
       while (next < writes.size() && !writes[next].Overlaps(old.first, old.first + old.size))
         ++next;
