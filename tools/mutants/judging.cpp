@@ -113,7 +113,8 @@ std::string Judge::Program(const Mutant& mutant, Kind kind, const fs::path& fold
     const tools::Outcome ran = tools::Run(words, folder, kProgramSeconds);
     const std::string found = Found(findings);
     const std::string where = fmt::format("schedule {}: {}", schedule, FirstLine(ran.err));
-    if (ran.late || ran.code == 126) return "";
+    // Late, not started, or killed, as for want of memory.
+    if (ran.late || ran.code == 126 || ran.code == 127 || ran.code == 137) return "";
     if (ran.code == 70) return Json("internal_error", where);
     if (!found.empty()) return found;
     if (ran.code == 86) return Json("deadlock", where);
@@ -131,8 +132,7 @@ Verdict Judge::Of(const Mutant& mutant, Kind kind) const {
   fs::remove_all(folder);
   Verdict verdict = ParseVerdict(json);
   // A judge that failed is asked again the next time.
-  if (verdict.word != "none" && verdict.word != "internal_error" &&
-      !store_->Keep(mutant, kind, json))
+  if (!Failed(verdict) && !store_->Keep(mutant, kind, json))
     verdict = {"none", "the command was changed while it judged"};
   verdict.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return verdict;

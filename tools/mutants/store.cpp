@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
 #include "common/run.h"
@@ -62,7 +63,7 @@ std::string ContextOf(const Mutant& mutant) {
   std::vector<fs::path> files;
   if (IsProgram(mutant)) {
     for (const auto& entry :
-         fs::directory_iterator(fs::path(ALLRANKS_SOURCE_DIR) / "tests/programs"))
+         fs::recursive_directory_iterator(fs::path(ALLRANKS_SOURCE_DIR) / "tests/programs"))
       if (entry.path().extension() == ".h") files.push_back(entry.path());
   } else {
     for (const char* name : {"problem.toml", "template.cu", "oracle.cpp", "reference.lock"})
@@ -90,6 +91,18 @@ const char* NameOf(Kind kind) {
 }
 
 }  // namespace
+
+bool Caught(const Verdict& verdict) {
+  // No sown bug tampers or asks for what is forbidden: such a word is the judge's own trouble.
+  static const std::set<std::string> kNot = {"",           "pass",           "none",
+                                             "tampering",  "edit_violation", "forbidden_api",
+                                             "impossible", "unsupported",    "internal_error"};
+  return !kNot.contains(verdict.word);
+}
+
+bool Failed(const Verdict& verdict) {
+  return !verdict.word.empty() && verdict.word != "pass" && !Caught(verdict);
+}
 
 Verdict ParseVerdict(const std::string& text) {
   const auto json = nlohmann::json::parse(text, nullptr, false);

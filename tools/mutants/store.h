@@ -24,6 +24,10 @@ struct Verdict {
 // kOriginal: the original, with the checker.
 enum class Kind { kOutputs, kChecked, kOriginal };
 
+bool Caught(const Verdict& verdict);
+// The judge has said something that is neither a pass nor about the bug.
+bool Failed(const Verdict& verdict);
+
 // What `judge --json` has printed, or we have written in the same form.
 Verdict ParseVerdict(const std::string& json);
 

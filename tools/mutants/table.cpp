@@ -34,18 +34,6 @@ std::string Names(const std::vector<std::string>& names) {
 
 }  // namespace
 
-bool Caught(const Verdict& verdict) {
-  // No sown bug tampers or asks for what is forbidden: such a word is the judge's own trouble.
-  static const std::set<std::string> kNot = {"",           "pass",           "none",
-                                             "tampering",  "edit_violation", "forbidden_api",
-                                             "impossible", "unsupported",    "internal_error"};
-  return !kNot.contains(verdict.word);
-}
-
-bool Failed(const Verdict& verdict) {
-  return !verdict.word.empty() && verdict.word != "pass" && !Caught(verdict);
-}
-
 bool Compiles(const Case& one) {
   return one.outputs.word != "compile_error" && one.checked.word != "compile_error";
 }

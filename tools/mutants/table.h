@@ -32,9 +32,6 @@ struct Originals {
   std::vector<std::string> faulty;
 };
 
-bool Caught(const Verdict& verdict);
-// The judge has said something that is neither a pass nor about the bug.
-bool Failed(const Verdict& verdict);
 // Neither judge says that it does not.
 bool Compiles(const Case& one);
 bool Survives(const Case& one);
