@@ -23,7 +23,6 @@
 #include "checking/kept.h"
 #include "common/document.h"
 #include "common/run.h"
-#include "problem/lock.h"
 
 namespace allranks::checking {
 
@@ -79,7 +78,7 @@ Told JudgeOne(const Item& item, const fs::path& folder, const Choice& choice) {
   const tools::Outcome outcome = tools::Run(command, folder, kJudgeSeconds);
   const Json json = Json::parse(outcome.out, nullptr, false);
   Told told;
-  if (json.is_discarded()) {
+  if (!json.is_object() || !json.contains("cases")) {
     told.wrong = fmt::format("no JSON (exit {}): {}", outcome.code, outcome.err);
     return told;
   }
@@ -171,12 +170,14 @@ struct Row {
   }
 };
 
-std::string Table(const std::map<std::string, Row>& groups, const Row& all, const Choice& choice) {
+std::string Table(const std::map<std::string, Row>& groups, const Row& all, const Choice& choice,
+                  const std::string& build) {
   std::string text = fmt::format(
-      "As of {}: `checking alarms --seeds {}{}{} --write`, {:.0f} minutes of one core.\n\n"
+      "As of {}, build `{}`: `checking alarms --seeds {}{}{} --write`, {:.0f} minutes of one "
+      "core.\n\n"
       "| what | sources | runs of them | schedules of each source | checked runs | told of "
       "`portability` | alarms |\n|---|---:|---:|---:|---:|---:|---:|\n",
-      tools::Today(), choice.seeds, choice.each ? " --each" : "",
+      tools::Today(), build, choice.seeds, choice.each ? " --each" : "",
       choice.all_cases ? " --all-cases" : "", all.seconds / 60);
   const auto add = [&](const std::string& name, const Row& row) {
     const auto told = row.kinds.find("portability");
@@ -198,6 +199,11 @@ int Alarms(const fs::path& scratch, const Choice& choice) {
   }
   int skipped = 0;
   const std::vector<Item> items = Chosen(scratch, choice, &skipped);
+  const auto program = [](const Item& item) { return item.problem.empty(); };
+  if (choice.only.empty() && std::none_of(items.begin(), items.end(), program)) {
+    fmt::print(stderr, "there are no programs: are they built?\n");
+    return 1;
+  }
   Kept kept(choice.folder, choice.command, choice.resume);
 
   std::atomic<std::size_t> next = 0;
@@ -212,14 +218,16 @@ int Alarms(const fs::path& scratch, const Choice& choice) {
     for (std::size_t i = next++; i < items.size(); i = next++) {
       const Item& item = items[i];
       const bool solution = !item.problem.empty();
-      const std::string key = fmt::format(
-          "alarms {} {} {} {} {}", item.name, problem::HashOf(tools::ReadText(item.source)),
-          choice.all_cases ? "all" : item.one_case, choice.seeds, choice.each ? 1 : item.shares);
+      const std::string key = fmt::format("alarms {} {} {} {} {}", item.name, ContentOf(item),
+                                          choice.all_cases ? "all" : item.one_case, choice.seeds,
+                                          choice.each ? 1 : item.shares);
       const auto before = kept.Find(key);
-      const Told told = before     ? FromJson(*before)
-                        : solution ? JudgeOne(item, folder, choice)
-                                   : ExecOne(item, folder, choice);
-      if (!before && told.wrong.empty()) kept.Add(key, ToJson(told));  // what failed runs again
+      Told told = before     ? FromJson(*before)
+                  : solution ? JudgeOne(item, folder, choice)
+                             : ExecOne(item, folder, choice);
+      // What failed runs again the next time.
+      if (!before && told.wrong.empty() && !kept.Add(key, ToJson(told)))
+        told.wrong = "the command was built anew meanwhile";
       const std::lock_guard lock(mutex);
       all.Add(item, told);
       groups[item.group].Add(item, told);
@@ -249,7 +257,7 @@ int Alarms(const fs::path& scratch, const Choice& choice) {
   if (skipped != 0) fmt::print("{} not run: their source says why\n", skipped);
   for (const auto& [kind, count] : all.kinds)
     fmt::print("{}: told of {} of them, not counted\n", kind, count);
-  if (choice.write && !WriteInto("alarms", Table(groups, all, choice))) return 1;
+  if (choice.write && !WriteInto("alarms", Table(groups, all, choice, kept.build()))) return 1;
   return all.alarms == 0 && all.items > 0 ? 0 : 1;
 }
 

@@ -12,7 +12,6 @@
 #include "checking/kept.h"
 #include "common/document.h"
 #include "common/run.h"
-#include "problem/lock.h"
 
 namespace allranks::checking {
 
@@ -54,22 +53,27 @@ Json Repeat(const Item& item, const fs::path& scratch, const Choice& choice, int
 }  // namespace
 
 int Exact(const fs::path& scratch, const Choice& choice, int runs) {
+  if (choice.write && !choice.only.empty()) {
+    fmt::print(stderr, "--write is for all of them\n");
+    return 2;
+  }
   Kept kept(choice.folder, choice.command, choice.resume);
   std::string table = fmt::format(
-      "As of {}: `checking exact --runs {} --write`.\n\n| wrong solution | case | findings | "
-      "differ, "
-      "of {} alone | differ, of {} beside load |\n|---|---|---:|---:|---:|\n",
-      tools::Today(), runs, runs, runs);
+      "As of {}, build `{}`: `checking exact --runs {} --write`.\n\n| wrong solution | case | "
+      "findings | differ, of {} alone | differ, of {} beside load |\n|---|---|---:|---:|---:|\n",
+      tools::Today(), kept.build(), runs, runs, runs);
   int wrong = 0, judged = 0;
   for (const Item& item : WrongSolutions()) {
     if (!IsNamed(item, choice.only)) continue;
     const std::string chosen = choice.all_cases ? "all visible" : item.one_case;
     const std::string key =
-        fmt::format("exact {} {} {} {}", item.name, problem::HashOf(tools::ReadText(item.source)),
-                    chosen, runs);
+        fmt::format("exact {} {} {} {}", item.name, ContentOf(item), chosen, runs);
     const auto before = kept.Find(key);
     const Json result = before ? *before : Repeat(item, scratch, choice, runs);
-    if (!before) kept.Add(key, result);
+    if (!before && !kept.Add(key, result)) {
+      fmt::print(stderr, "the command was built anew meanwhile\n");
+      return 1;
+    }
     ++judged;
     const int findings = result["findings"], alone = result["alone"], loaded = result["loaded"];
     wrong += alone + loaded + (findings == 0 ? 1 : 0);  // where nothing is found nothing is shown

@@ -1,6 +1,5 @@
 // See items.h.
 #include "checking/items.h"
-#include "common/run.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +10,8 @@
 #include <sstream>
 #include <utility>
 
+#include "common/build.h"
+#include "common/run.h"
 #include "problem/lock.h"
 #include "problem/problem.h"
 
@@ -149,6 +150,22 @@ bool IsNamed(const Item& item, const std::vector<std::string>& parts) {
   return parts.empty() || std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
            return item.name.find(part) != std::string::npos;
          });
+}
+
+std::string ContentOf(const Item& item) {
+  std::vector<fs::path> files = {item.source};
+  for (const std::string& word : item.command)
+    if (fs::path(word).is_absolute() && fs::is_regular_file(word)) files.push_back(word);
+  if (!item.problem.empty()) {
+    for (const char* name : {"problem.toml", "template.cu", "oracle.cpp", "reference.lock"})
+      files.push_back(item.problem / name);
+    for (const auto& entry : fs::recursive_directory_iterator(kSource / "include"))
+      if (entry.is_regular_file()) files.push_back(entry.path());
+    std::sort(files.begin(), files.end());
+  }
+  tools::Hash hash;
+  for (const fs::path& file : files) hash.Add(tools::ReadText(file));
+  return hash.Text();
 }
 
 std::vector<std::string> JudgeCommand(const Item& item, const std::string& allranks,

@@ -31,6 +31,8 @@ std::vector<Item> Programs(const std::filesystem::path& scratch);
 
 // Whether its name contains one of these; none: yes.
 bool IsNamed(const Item& item, const std::vector<std::string>& parts);
+// Changes with the files that decide what is run: the source and its problem, or the programs.
+std::string ContentOf(const Item& item);
 // Judges an item in its one case, or in all visible ones, and prints JSON.
 std::vector<std::string> JudgeCommand(const Item& item, const std::string& allranks,
                                       const std::string& seed, bool all_cases);

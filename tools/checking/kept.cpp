@@ -6,18 +6,19 @@
 #include <sstream>
 
 #include "base/files.h"
+#include "common/build.h"
 #include "common/document.h"
 #include "common/run.h"
-#include "problem/lock.h"
 
 namespace allranks::checking {
 
 namespace fs = std::filesystem;
 
-Kept::Kept(const fs::path& folder, const fs::path& command, bool resume) {
+Kept::Kept(const fs::path& folder, const fs::path& command, bool resume)
+    : command_(command), build_(tools::BuildOf(command)), dates_(tools::DatesOf(command)) {
   if (folder.empty()) return;
   fs::create_directories(folder);
-  file_ = folder / (problem::HashOf(tools::ReadText(command)) + ".jsonl");
+  file_ = folder / (build_ + ".jsonl");
   if (!resume) return;  // what comes later counts
   std::istringstream lines(tools::ReadText(file_));
   for (std::string line; std::getline(lines, line);) {
@@ -33,12 +34,14 @@ std::optional<Json> Kept::Find(const std::string& key) const {
   return found == results_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void Kept::Add(const std::string& key, const Json& result) {
+bool Kept::Add(const std::string& key, const Json& result) {
+  if (tools::DatesOf(command_) != dates_) return false;
   const std::lock_guard lock(mutex_);
   results_[key] = result;
-  if (file_.empty()) return;
+  if (file_.empty()) return true;
   if (const Status added = AppendLine(file_, Json{{"key", key}, {"result", result}}.dump()); !added)
     fmt::print(stderr, "{}: {}\n", file_.string(), added.error().message);
+  return true;
 }
 
 bool WriteInto(const std::string& name, const std::string& text) {

@@ -21,10 +21,14 @@ class Kept {
 
   // Of all that says what was done: its source, its cases, how often. Threads may share this.
   std::optional<Json> Find(const std::string& key) const;
-  void Add(const std::string& key, const Json& result);
+  // False: the command was built anew meanwhile, and nobody knows which one has done this.
+  [[nodiscard]] bool Add(const std::string& key, const Json& result);
+  // The first digits of its hash.
+  const std::string& build() const { return build_; }
 
  private:
-  std::filesystem::path file_;
+  std::filesystem::path command_, file_;
+  std::string build_, dates_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, Json> results_;
 };

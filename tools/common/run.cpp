@@ -80,7 +80,7 @@ Load::Load(int count) {
     const pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
-      alarm(1800);
+      alarm(4 * 3600);  // if we are killed
       for (volatile std::uint64_t spin = 0;;) spin = spin + 1;
     }
     pids_.push_back(pid);

@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "common/build.h"
 #include "common/run.h"
 
 namespace allranks::mutants {
@@ -19,45 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// FNV-1a: names of files, nothing that anybody attacks.
-class Hash {
- public:
-  void Add(const std::string& text) {
-    for (const char c : text) value_ = (value_ ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  }
-  std::string Text() const { return fmt::format("{:016x}", value_); }
-
- private:
-  std::uint64_t value_ = 0xcbf29ce484222325u;
-};
-
-// The command and the libraries that it puts under programs, of a build's folder or installed.
-std::vector<fs::path> FilesOf(const fs::path& command) {
-  std::vector<fs::path> files = {command};
-  for (const char* folder : {"../shim", "../lib/allranks"}) {
-    std::error_code none;
-    for (const auto& entry : fs::directory_iterator(command.parent_path() / folder, none))
-      if (entry.is_regular_file()) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-std::string BuildOf(const fs::path& command) {
-  Hash hash;
-  for (const fs::path& file : FilesOf(command)) hash.Add(tools::ReadText(file));
-  return hash.Text().substr(0, 12);
-}
-
-// Changes with the files, at the cost of looking at their dates.
-std::string DatesOf(const fs::path& command) {
-  std::string dates;
-  std::error_code gone;
-  for (const fs::path& file : FilesOf(command))
-    dates += fmt::format("{} {}\n", file.string(),
-                         fs::last_write_time(file, gone).time_since_epoch().count());
-  return dates;
-}
+using tools::Hash;
 
 std::string ContextOf(const Mutant& mutant) {
   std::vector<fs::path> files;
@@ -113,8 +76,8 @@ Verdict ParseVerdict(const std::string& text) {
 Store::Store(fs::path folder, const fs::path& command, bool reuse_outputs, bool reuse_all)
     : folder_(std::move(folder)),
       command_(command),
-      build_(BuildOf(command)),
-      dates_(DatesOf(command)),
+      build_(tools::BuildOf(command)),
+      dates_(tools::DatesOf(command)),
       reuse_outputs_(reuse_outputs || reuse_all),
       reuse_all_(reuse_all) {}
 
@@ -155,7 +118,7 @@ Verdict Store::Find(const Mutant& mutant, Kind kind) {
 }
 
 bool Store::Keep(const Mutant& mutant, Kind kind, const std::string& json) {
-  if (DatesOf(command_) != dates_) return false;
+  if (tools::DatesOf(command_) != dates_) return false;
   const fs::path path = folder_ / build_ / NameOf(kind) / Tail(mutant);
   fs::create_directories(path.parent_path());
   const fs::path part = Scratch() / "verdict";
