@@ -43,7 +43,7 @@ class CheckHostTest : public PtxMachineTest {
   Checking& checking() { return dynamic_cast<Checking&>(*machine_); }
 
   // Runs for a while; no host waits for its end.
-  void Launch(const std::string& body) {
+  void Launch(const std::string& body, std::uint32_t threads = 1) {
     text_ = Kernel(body);
     Status status;
     auto module = machine_->LoadModule(process_, 0, std::as_bytes(std::span(text_)), &status);
@@ -52,6 +52,7 @@ class CheckHostTest : public PtxMachineTest {
     ASSERT_EQ(machine_->GetKernel(*module, "k", &info), Status::kSuccess);
     LaunchRequest request;
     request.kernel = info.id;
+    request.block.x = threads;
     request.params.resize(info.param_bytes);
     std::memcpy(request.params.data() + info.param_offsets[0], &memory_, 8);
     OpId op = 0;
@@ -158,6 +159,50 @@ TEST_F(CheckHostTest, WhatIsReadMayBeOverwrittenOnceSaid) {
   Host(128, false, Order::kAcquire);
   Host(0, true, Order::kPlain);
   EXPECT_EQ(Found(), "");
+}
+
+// What was released is heard by those that read an update of it, too: it goes on with the sequence.
+TEST_F(CheckHostTest, AnUpdateHandsOnWhatItHasRead) {
+  for (const bool updates : {true, false}) {
+    words_[64] = 0;
+    checking().HostsMeet();
+    Launch(
+        "setp.gt.u32 %p1, %t, 32;\n@%p1 ret;\nsetp.eq.u32 %p1, %t, 32;\n@%p1 bra other;\n"
+        "setp.ne.u32 %p1, %t, 0;\n@%p1 ret;\nst.global.u32 [%out], 7;\n"
+        "st.release.sys.global.u32 [%out+128], 1;\nret;\n"
+        "other:\nld.relaxed.sys.global.u32 %r1, [%out+256];\nsetp.eq.u32 %p2, %r1, 0;\n"
+        "@%p2 bra other;\nld.acquire.sys.global.u32 %r1, [%out+128];\n"
+        "ld.global.u32 %r2, [%out];\nst.global.u32 [%out+512], %r2;\n",
+        64);
+    Host(128, true, updates ? Order::kAcquire : Order::kRelaxed);
+    words_[32] = 2;
+    Host(256, true, Order::kRelaxed);  // only now the other one looks
+    words_[64] = 1;
+    machine_->HostWrote(process_, machine_->now());
+    machine_->RunUntil(machine_->now() + Us(100));
+    EXPECT_EQ(Found(), updates ? "" : "race");
+  }
+}
+
+// A device's relaxed write that the host has read is before what the host releases then (PTX:
+// observation, then base causality).
+TEST_F(CheckHostTest, WhatAHostHasSeenIsBeforeWhatItSays) {
+  for (const bool looks : {true, false}) {
+    words_[64] = 0;
+    checking().HostsMeet();
+    Launch(
+        "setp.gt.u32 %p1, %t, 32;\n@%p1 ret;\nsetp.eq.u32 %p1, %t, 32;\n@%p1 bra other;\n"
+        "setp.ne.u32 %p1, %t, 0;\n@%p1 ret;\nst.relaxed.sys.global.u32 [%out+128], 1;\nret;\n"
+        "other:\nld.acquire.sys.global.u32 %r1, [%out+256];\nsetp.eq.u32 %p2, %r1, 0;\n"
+        "@%p2 bra other;\nst.global.u32 [%out+128], 2;\n",
+        64);
+    if (looks) Host(128, false, Order::kRelaxed);
+    Host(256, true, Order::kRelease);
+    words_[64] = 1;
+    machine_->HostWrote(process_, machine_->now());
+    machine_->RunUntil(machine_->now() + Us(100));
+    EXPECT_EQ(Found(), looks ? "" : "race");
+  }
 }
 
 }  // namespace

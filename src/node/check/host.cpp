@@ -1,6 +1,7 @@
 // Accesses of hosts that tell of them: the threads of a process are one, at system scope. Its
 // accesses are stamped with an operation on a chain of its own; whoever hears of the operation
 // knows all of them, so another one begins whenever the host has said something. See checker.h.
+#include <algorithm>
 #include <cstring>
 
 #include "node/check/checker.h"
@@ -12,6 +13,16 @@ using Order = Checking::HostOrder;
 
 bool Acquires(Order order) { return order == Order::kAcquire || order == Order::kBoth; }
 bool Releases(Order order) { return order == Order::kRelease || order == Order::kBoth; }
+
+// The newest write of these bytes that has arrived; null: none is remembered.
+StrongWrite* Newest(const Line& line, std::uint32_t begin, std::uint32_t end, Time now) {
+  if (line.history == nullptr) return nullptr;
+  auto& writes = line.history->writes();
+  const auto write = std::find_if(writes.rbegin(), writes.rend(), [&](const StrongWrite& one) {
+    return one.Overlaps(begin, end) && one.visible <= now;
+  });
+  return write != writes.rend() ? &*write : nullptr;
+}
 
 }  // namespace
 
@@ -40,17 +51,12 @@ Checker::Speaker& Checker::SpeakerOf(ProcessId process) {
 
 // What the newest write that has arrived says to everybody.
 ClockRef Checker::Heard(const Line& line, std::uint32_t begin, std::uint32_t end) const {
-  if (line.history == nullptr) return nullptr;
-  auto& writes = line.history->writes();
-  for (auto write = writes.rbegin(); write != writes.rend(); ++write) {
-    if (!write->Overlaps(begin, end) || write->visible > world_.now) continue;
-    ClockRef heard;
-    if (write->scope == Scope::kSys)
-      for (const Part& part : write->message)
-        if (part.scope == Scope::kSys) heard = Join(heard, part.Whole());
-    return heard;
-  }
-  return nullptr;
+  const StrongWrite* write = Newest(line, begin, end, world_.now);
+  ClockRef heard;
+  if (write == nullptr || write->scope != Scope::kSys) return heard;
+  for (const Part& part : write->message)
+    if (part.scope == Scope::kSys) heard = Join(heard, part.Whole());
+  return heard;
 }
 
 void Checker::HostAccess(ProcessId process, Object& object, std::uint64_t offset,
@@ -60,14 +66,29 @@ void Checker::HostAccess(ProcessId process, Object& object, std::uint64_t offset
   Line& line = ShadowOf(object).At(offset / kLineBytes);
   const auto begin = static_cast<std::uint32_t>(offset % kLineBytes);
   const auto end = begin + static_cast<std::uint32_t>(size);
-  if (atomic) {
+  Message before;  // what an update goes on with
+  // A store acquires nothing: a write that does is an update.
+  const bool updates = write && Acquires(order);
+  if (atomic && (!write || updates)) {
     const ClockRef heard = Heard(line, begin, end);
     if (Acquires(order)) {
       HostKnows(process, heard);
       After(speaker.op, heard);
-    } else if (!write) {
+    } else {
       speaker.pending = Join(speaker.pending, heard);
     }
+  }
+  StrongWrite* last =
+      atomic && (!write || updates) ? Newest(line, begin, end, world_.now) : nullptr;
+  if (last != nullptr && last->scope == Scope::kSys) {
+    // Whoever is ordered after the first of the host's reads sees nothing older and is ordered
+    // after the write, too; later reads say no more.
+    const auto& own = agents_[speaker.op.agent].info;
+    const auto& readers = last->readers;
+    if (std::none_of(readers.begin(), readers.end(),
+                     [&](const auto& reader) { return agents_[reader.agent].info == own; }))
+      last->Read({speaker.op.agent, 1, 0, 0});
+    if (updates) before = last->message;
   }
   Direct(&speaker.op, object, offset, size, write, atomic);
   if (!write || !atomic) return;
@@ -78,6 +99,7 @@ void Checker::HostAccess(ProcessId process, Object& object, std::uint64_t offset
   made.first = static_cast<std::uint8_t>(begin);
   made.size = made.element = static_cast<std::uint8_t>(size);
   made.scope = Scope::kSys;
+  made.atomic = updates;
   std::memcpy(made.old, object.data + offset, size);
   made.by = {speaker.op.agent, 1, 0, 0};
   made.from = positions_[speaker.op.agent];
@@ -85,6 +107,7 @@ void Checker::HostAccess(ProcessId process, Object& object, std::uint64_t offset
   const ClockRef said = Releases(order) ? knows : speaker.fenced;
   if (said != nullptr)
     made.message.push_back({Scope::kSys, made.from, said, nullptr, {said, said}});
+  for (const Part& part : before) Merge(made.message, part);
   speaker.op.agent = 0;
 }
 
