@@ -69,6 +69,7 @@ __global__ void Sum(const int* in, int count, volatile long long* partial, long 
     partial[blockIdx.x] = sum;
     __threadfence();
     last = atomicInc(&finished, gridDim.x - 1) == gridDim.x - 1;
+    __threadfence();  // an acquire: without it the last block may read what was there before
   }
   __syncthreads();
   if (!last) return;
