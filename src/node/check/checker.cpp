@@ -13,6 +13,8 @@ namespace {
 
 // Operations whose end is remembered one by one.
 constexpr std::size_t kMostEnded = 1 << 14;
+// What many operations add to is settled now and then.
+constexpr OpId kSettleEvery = 16;
 
 }  // namespace
 
@@ -109,9 +111,13 @@ void Checker::End(OpClocks& op, OpId id) {
   end = Settled(end, places_);
   op.end = end;
   for (const ProcessId process : op.told) HostKnows(process, end);
-  everything_ = Settled(Join(everything_, end), places_);
   ClockRef& device = devices_[{op.process, op.device}];
-  device = Settled(Join(device, end), places_);
+  everything_ = Join(everything_, end);
+  device = Join(device, end);
+  if (id % kSettleEvery == 0) {
+    everything_ = Settled(everything_, places_);
+    device = Settled(device, places_);
+  }
   ended_[id] = {op.process, std::move(end), -1, nullptr};
   // Only kernels that let others begin early have dependents that must wait for them
   // (griddepcontrol.wait).

@@ -60,6 +60,8 @@ void Checker::Unite(Group& into, const Group& from) {
 }
 
 Group Checker::UniteAll(const std::vector<Group>& groups) {
+  const auto same = [&](const Group& group) { return group.Same(groups.front()); };
+  if (!groups.empty() && std::all_of(groups.begin(), groups.end(), same)) return groups.front();
   const auto each = [&](auto of) {
     std::vector<std::decay_t<decltype(of(groups[0]))>> all;
     for (const Group& group : groups) all.push_back(of(group));
