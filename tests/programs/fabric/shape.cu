@@ -2,6 +2,7 @@
 // different ones do not, stores of a few bytes waste a link, a slowed link is slow by its factor, a
 // release after remote stores waits for the way there and back.
 //
+// unchecked: it compares modelled times, which stalls under a schedule change
 // run incast: | incast
 // run packets: | packets
 // run slow: --fault link:gpu1-nvswitch=0.25 | slow
