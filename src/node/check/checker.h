@@ -275,7 +275,7 @@ class Checker {
   bool Hear(CtaClocks& cta, WarpClocks& warp, std::uint32_t lanes, const Message& message,
             bool acquires, Scope scope, std::uint32_t object, std::uint64_t offset);
   void HearAll(const Path& path, std::uint32_t lanes, const Message& message, const AsyncOp& op);
-  void Merge(Message& message, const Part& part) const;
+  static void Merge(Message& message, const Part& part);
   bool KnowsReader(const Group& group, const CtaClocks& cta, std::uint16_t warp, int lane,
                    const StrongWrite& write) const;
   bool Observed(const Line& line, const Entry& e, const Entry& a, const Group& group,

@@ -27,6 +27,8 @@ void Absorb(Part& into, const Part& part) {
   }
   into.seen = Join(into.seen, part.seen);
   into.proxied = Join(into.proxied, part.proxied);
+  if (into.from.cta != part.from.cta) into.from.cta = 0;
+  if (into.from.cluster != part.from.cluster) into.from.cluster = 0;
 }
 
 // One more thing that a fence will acquire.
@@ -42,13 +44,7 @@ void Keep(std::vector<Pending>& pending, const Pending& heard) {
   // Too many flags to tell apart: one more joins another of its kind.
   const bool full = pending.size() >= kMaxPending;
   if (full && known == pending.end()) known = std::find_if(pending.begin(), pending.end(), alike);
-  if (known != pending.end()) {
-    Absorb(known->part, part);
-    Position& from = known->part.from;
-    if (from.cta != part.from.cta) from.cta = 0;
-    if (from.cluster != part.from.cluster) from.cluster = 0;
-    return;
-  }
+  if (known != pending.end()) return Absorb(known->part, part);
   if (full) pending.erase(pending.begin());
   pending.push_back(heard);
 }
@@ -56,24 +52,19 @@ void Keep(std::vector<Pending>& pending, const Pending& heard) {
 }  // namespace
 
 // Releases of one scope by one CTA become one, and those of one device if they get many.
-void Checker::Merge(Message& message, const Part& part) const {
-  const auto join = [&](Part& known) {
-    Absorb(known, part);
-    if (known.from.cta != part.from.cta) known.from.cta = 0;
-    if (known.from.cluster != part.from.cluster) known.from.cluster = 0;
-  };
+void Checker::Merge(Message& message, const Part& part) {
   // At these scopes it does not matter which CTA of the device it was.
   const bool wide = part.scope >= Scope::kGpu;
   for (Part& known : message) {
     if (known.scope != part.scope || known.from.device != part.from.device) continue;
-    if (wide || known.from.cta == part.from.cta) return join(known);
+    if (wide || known.from.cta == part.from.cta) return Absorb(known, part);
   }
   if (wide || message.size() < kMaxParts) {
     message.push_back(part);
     return;
   }
   for (Part& known : message) {
-    if (known.scope == part.scope && known.from.device == part.from.device) return join(known);
+    if (known.scope == part.scope && known.from.device == part.from.device) return Absorb(known, part);
   }
 }
 
