@@ -268,8 +268,8 @@ class Checker {
   static ClockRef Full(Agent agent, const Group& group, std::uint16_t warp, std::uint32_t lanes,
                        Tick tick);
   void Learn(CtaClocks& cta, Group& group, const Part& part);
-  static void Unite(Group& into, const Group& from);
-  static Group UniteAll(const std::vector<Group>& groups);
+  // What any of them knows.
+  static Group United(const std::vector<Group>& groups);
   Message Say(const CtaClocks& cta, const Path& path, int lane, const Group& group, bool releases,
               Scope scope) const;
   bool Hear(CtaClocks& cta, WarpClocks& warp, std::uint32_t lanes, const Message& message,

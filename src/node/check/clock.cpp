@@ -133,6 +133,7 @@ ClockRef Join(const ClockRef& a, const ClockRef& b) {
   memo = {a, b, JoinAnew(a, b)};
   return memo.joined;
 }
+
 ClockRef Join(std::vector<ClockRef> clocks) {
   std::erase(clocks, nullptr);
   std::sort(clocks.begin(), clocks.end());

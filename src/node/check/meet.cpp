@@ -52,14 +52,7 @@ void Checker::Coalesce(WarpClocks& warp) {
   }
 }
 
-void Checker::Unite(Group& into, const Group& from) {
-  into.others = Join(into.others, from.others);
-  into.own = Merged(into.own, from.own);
-  into.seen = Join(into.seen, from.seen);
-  into.proxied = Join(into.proxied, from.proxied);
-}
-
-Group Checker::UniteAll(const std::vector<Group>& groups) {
+Group Checker::United(const std::vector<Group>& groups) {
   const auto same = [&](const Group& group) { return group.Same(groups.front()); };
   if (!groups.empty() && std::all_of(groups.begin(), groups.end(), same)) return groups.front();
   const auto each = [&](auto of) {
@@ -131,7 +124,7 @@ void Checker::WarpMeets(Warp& warp, std::uint32_t lanes) {
     std::vector<Group> met;
     for (const Group& group : clocks.groups)
       if ((group.lanes & lanes) != 0) met.push_back(group);
-    Meet(clocks, lanes, UniteAll(met));
+    Meet(clocks, lanes, United(met));
   }
   for (Group& group : clocks.groups) {
     if ((group.lanes & lanes) != 0) group.own = With(group.own, number, lanes, cta.tick);
@@ -142,34 +135,32 @@ void Checker::WarpMeets(Warp& warp, std::uint32_t lanes) {
 void Checker::BarrierArrives(const Path& path, std::uint32_t barrier) {
   CtaClocks& cta = *path.warp->cta->clocks;
   Group& arrived = cta.arrived[barrier];
-  for (const Group& group : Of(path).groups) {
-    if ((group.lanes & path.mask) != 0) Unite(arrived, group);
-  }
+  std::vector<Group> met{arrived};
+  for (const Group& group : Of(path).groups)
+    if ((group.lanes & path.mask) != 0) met.push_back(group);
+  arrived = United(met);
   arrived.own = With(arrived.own, static_cast<std::uint16_t>(path.warp->id), path.mask, cta.tick);
   ++cta.tick;
 }
 
 void Checker::BarrierEnds(Cta& cta, std::uint32_t barrier, const std::vector<Path*>& waiting) {
   CtaClocks& clocks = *cta.clocks;
-  std::vector<Group> met;
   std::vector<std::uint32_t> lanes(cta.warps.size());
-  for (const Path* path : waiting) {
-    lanes[path->warp->id] |= path->mask;
-    for (const Group& group : Of(*path).groups)
-      if ((group.lanes & path->mask) != 0) met.push_back(group);
-  }
+  for (const Path* path : waiting) lanes[path->warp->id] |= path->mask;
   bool everybody = true;
   for (const Warp& warp : cta.warps) everybody &= (warp.live & ~lanes[warp.id]) == 0;
-  if (everybody) {
-    // The new base speaks for those that have exited, too, so what they knew goes with it.
-    for (const WarpClocks& warp : clocks.warps)
-      met.insert(met.end(), warp.groups.begin(), warp.groups.end());
+  // If everybody has come, the new base speaks for those that have exited, too: what they knew goes
+  // with it.
+  std::vector<Group> met;
+  for (std::size_t i = 0; i < clocks.warps.size(); ++i) {
+    for (const Group& group : clocks.warps[i].groups)
+      if (everybody || (group.lanes & lanes[i]) != 0) met.push_back(group);
   }
-  Group all = UniteAll(met);
   if (const auto it = clocks.arrived.find(barrier); it != clocks.arrived.end()) {
-    Unite(all, it->second);
+    met.push_back(it->second);
     clocks.arrived.erase(it);
   }
+  Group all = United(met);
   if (everybody) {
     all.own = WithBase(all.own, clocks.tick);
   } else {

@@ -64,7 +64,8 @@ void Checker::Merge(Message& message, const Part& part) {
     return;
   }
   for (Part& known : message) {
-    if (known.scope == part.scope && known.from.device == part.from.device) return Absorb(known, part);
+    if (known.scope == part.scope && known.from.device == part.from.device)
+      return Absorb(known, part);
   }
 }
 
