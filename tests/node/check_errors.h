@@ -20,9 +20,7 @@ class CheckErrorsTest : public PtxMachineTest {
   void SetUp() override {
     MachineOptions options;
     options.check = true;
-    machine_ = MakeTestMachine(options);
-    ASSERT_NE(machine_, nullptr);
-    process_ = machine_->AddProcess(0, 0);
+    ASSERT_NO_FATAL_FAILURE(Start(options));
     dynamic_cast<Checking&>(*machine_).SetChecking(true);
   }
 

@@ -25,9 +25,7 @@ class CheckHostTest : public PtxMachineTest {
   void SetUp() override {
     MachineOptions options;
     options.check = true;
-    machine_ = MakeTestMachine(options);
-    ASSERT_NE(machine_, nullptr);
-    process_ = machine_->AddProcess(0, 0);
+    ASSERT_NO_FATAL_FAILURE(Start(options));
     PinnedMemory pinned;
     ASSERT_EQ(machine_->AllocatePinned(process_, 4096, false, &pinned), Status::kSuccess);
     memory_ = pinned.address;

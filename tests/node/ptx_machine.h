@@ -17,11 +17,12 @@ namespace allranks::node {
 
 class PtxMachineTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    machine_ = MakeTestMachine();
+  void Start(const MachineOptions& options) {
+    machine_ = MakeTestMachine(options);
     ASSERT_NE(machine_, nullptr);
     process_ = machine_->AddProcess(0, 0);
   }
+  void SetUp() override { Start({}); }
 
   // `before`: directives between the parameters and the body (.reqnctapercluster ...).
   std::string Kernel(const std::string& body, const std::string& before = "") {
