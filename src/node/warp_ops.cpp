@@ -16,21 +16,16 @@
 namespace allranks::node {
 namespace {
 
-std::uint32_t Lane32(const Path& path, Slot slot, int lane) {
+template <class Word>
+Word LaneOf(const Path& path, Slot slot, int lane) {
   const Launch& launch = *path.warp->cta->launch;
   const std::byte* base = SlotAt(RegistersOf(path), launch.constants.data(), slot);
-  std::uint32_t value = 0;
-  std::memcpy(&value, base + lane * 4, 4);
+  Word value = 0;
+  std::memcpy(&value, base + static_cast<std::size_t>(lane) * sizeof value, sizeof value);
   return value;
 }
-
-std::uint64_t Lane64(const Path& path, Slot slot, int lane) {
-  const Launch& launch = *path.warp->cta->launch;
-  const std::byte* base = SlotAt(RegistersOf(path), launch.constants.data(), slot);
-  std::uint64_t value = 0;
-  std::memcpy(&value, base + lane * 8, 8);
-  return value;
-}
+constexpr auto Lane32 = LaneOf<std::uint32_t>;
+constexpr auto Lane64 = LaneOf<std::uint64_t>;
 
 void SetLane32(const Path& path, Slot slot, int lane, std::uint32_t value) {
   std::memcpy(RegistersOf(path) + slot * kSlotBytes + lane * 4, &value, 4);
