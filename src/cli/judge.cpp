@@ -97,8 +97,8 @@ JudgeCommand::JudgeCommand(CLI::App* app) {
       ->check(CLI::Range(1, 1'000'000));
   command_->add_flag("--drain", options_.drain,
                      "A test mode: each call begins when all ranks are at rest");
-  option("--rank-seconds", options_.rank_wall_s, "SECONDS [60]",
-         "Wall time that a rank has to set up and capture")
+  option("--rank-seconds", options_.idle_s, "SECONDS [60]",
+         "How long ranks may do nothing while everybody waits for them")
       ->check(CLI::Range(1.0, 3600.0));
 }
 
@@ -114,7 +114,7 @@ int JudgeCommand::Run() const {
   if (!profile) return Usage(profile.error().message);
   Result<judge::Tools> tools = FindTools(!options.no_cache);
   if (!tools) return Usage(tools.error().message);
-  tools->rank_wall_ms = static_cast<int>(options.rank_wall_s * 1e3);
+  tools->idle_ms = static_cast<int>(options.idle_s * 1e3);
 
   judge::Request request;
   request.problem = &*problem;

@@ -22,7 +22,7 @@ struct JudgeOptions {
   std::optional<std::uint64_t> schedule;
   std::uint64_t schedules = 0;
   int band = 0;
-  double rank_wall_s = 60;
+  double idle_s = 60;
 };
 
 inline constexpr int kExitPass = 0;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "judge/host_rules.h"
 #include "judge/sandbox.h"
 #include "judge/scratch.h"
 #include "problem/args.h"
@@ -31,7 +32,6 @@ SandboxLimits CompilerLimits() {
   limits.file_bytes = 256ull << 20;
   limits.processes = 64;
   limits.cpu = std::chrono::seconds(20);
-  limits.wall = std::chrono::seconds(180);
   limits.output_bytes = 1 << 20;
   return limits;
 }
@@ -73,8 +73,8 @@ const char* ReasonOf(const SandboxEnd& end) {
       return "the compiler started more processes than it may";
     case SandboxEnd::Why::kCpu:
       return "the compiler used more CPU time than it may";
-    case SandboxEnd::Why::kWall:
-      return "the compiler took more time than it may";
+    case SandboxEnd::Why::kIdle:
+      return "the compiler did nothing any more";
     case SandboxEnd::Why::kOutput:
       return "the compiler printed more than it may";
     case SandboxEnd::Why::kFiles:
@@ -135,7 +135,8 @@ std::vector<std::string> CompilerFlags(const problem::Problem& problem,
   if (problem.window == problem::Window::kHost) {
     // Its accesses to shared memory are seen and its work is charged: shim/driver/instrumented.cpp.
     // What the compiler expands in place after that has no hooks, so these stay calls.
-    for (const char* flag : {"-fsanitize=thread", "-fsanitize-coverage=trace-pc",
+    // Volatile accesses count as relaxed ones, so they have hooks of their own.
+    for (const char* flag : {"-fsanitize=thread", "--param=tsan-distinguish-volatile=1", "-fsanitize-coverage=trace-pc",
                              "-fno-builtin-memcpy", "-fno-builtin-memmove", "-fno-builtin-memset"})
       flags.insert(flags.end(), {"-Xcompiler", flag});
   }
@@ -176,19 +177,30 @@ Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
   const Result<std::string> given = HashOfGiven(tools.include);
   if (!given) return Internal(given.error().message);
   const std::string command = fmt::format(
-      "nvcc {} -I/tmp -I/allranks/include -c candidate.cu -o candidate.o && "
+      "nvcc {} --keep -I/tmp -I/allranks/include -c candidate.cu -o candidate.o && "
+      "nm --format=posix candidate.o > symbols && "
       "g++ -o rank candidate.o -Wl,--whole-archive /allranks/shim/liballranks_driver.a "
       "-Wl,--no-whole-archive -rdynamic{} -L/allranks/shim -l:libcudart.so.13 "
       "-l:libcuda.so.1 -l:liballranks_host.so -lpthread -ldl",
       flags, LinkFlags(problem));
   const std::string hash =
-      HashOf({"build 2", command, *given, source, header, *driver_hash, *runtime_hash, flags,
+      HashOf({"build 3", command, *given, source, header, *driver_hash, *runtime_hash, flags,
               tools.cuda, std::to_string(nvcc.st_mtim.tv_sec), std::to_string(nvcc.st_size)});
   const Cache cache(tools.cache);
   Build build;
   build.program = cache.Find("candidates", hash);
-  if (!build.program.empty()) {
+  if (const std::string module = cache.Find("modules", hash);
+      !build.program.empty() && !module.empty()) {
+    const Result<std::string> known = HashOfFile(module);
+    if (!known) return Internal(known.error().message);
+    build.module = *known;
     build.cached = true;
+    return build;
+  }
+  const bool host = problem.window == problem::Window::kHost;
+  if (std::string why = host ? RefusedSource(source) : ""; !why.empty()) {
+    build.verdict = Verdict::kForbiddenApi;
+    build.text = std::move(why);
     return build;
   }
 
@@ -197,7 +209,8 @@ Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
   spec.filter = SandboxSpec::Filter::kCompiler;
   spec.limits = CompilerLimits();
   spec.files = {{"/tmp/candidate.cu", source}, {"/tmp/problem.h", header}};
-  spec.collect = {"/tmp/rank"};
+  spec.collect = {"/tmp/rank", "/tmp/candidate.fatbin", "/tmp/symbols"};
+  if (host) spec.collect.push_back("/tmp/candidate.cudafe1.cpp");
   spec.binds = {{tools.include, "/allranks/include", false}, {tools.shim, "/allranks/shim", false}};
   if (!tools.cuda.starts_with("/usr/")) spec.binds.push_back({tools.cuda, tools.cuda, false});
   spec.environment = {"PATH=" + tools.cuda + "/bin:/usr/bin:/bin", "TMPDIR=/tmp", "LC_ALL=C"};
@@ -216,21 +229,37 @@ Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
     build.text = reason != nullptr ? reason : FirstError(build.log);
     return build;
   }
-  if (end.collected.size() != 1 || !end.collected[0]) {
+  if (!std::all_of(end.collected.begin(), end.collected.end(),
+                   [](const auto& file) { return file.has_value(); })) {
     build.verdict = Verdict::kCompileError;
     build.text = "the build left no program";
     return build;
   }
-  const std::string made = folder + "/rank";
-  const wire::Fd file(open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755));
-  const std::string& bytes = *end.collected[0];
-  if (file.get() < 0 ||
-      write(file.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
-    return Internal(fmt::format("cannot write {}: {}", made, std::strerror(errno)));
   build.log.clear();  // warnings: not there when it comes from the cache
-  build.program = made;
+  if (host) {
+    std::string why = RefusedHostText(*end.collected[3], "candidate.cu");
+    if (why.empty()) why = RefusedSymbols(*end.collected[2]);
+    if (!why.empty()) {
+      build.verdict = Verdict::kForbiddenApi;
+      build.text = std::move(why);
+      return build;
+    }
+  }
+  build.program = folder + "/rank";
+  const std::string module = folder + "/module";
+  for (const auto& [made, what] : {std::pair(build.program, 0), std::pair(module, 1)}) {
+    const std::string& bytes = *end.collected[static_cast<std::size_t>(what)];
+    const wire::Fd file(open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755));
+    if (file.get() < 0 ||
+        write(file.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+      return Internal(fmt::format("cannot write {}: {}", made, std::strerror(errno)));
+  }
+  const Result<std::string> module_hash = HashOfFile(module);
+  if (!module_hash) return Internal(module_hash.error().message);
+  build.module = *module_hash;
   if (!cache.enabled()) return build;
-  Result<std::string> kept = cache.Put("candidates", hash, made);
+  Result<std::string> kept = cache.Put("modules", hash, module);
+  if (kept) kept = cache.Put("candidates", hash, build.program);
   if (!kept) return Internal(kept.error().message);
   build.program = *kept;
   return build;

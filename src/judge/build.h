@@ -12,10 +12,11 @@
 namespace allranks::judge {
 
 struct Build {
-  Verdict verdict = Verdict::kPass;  // or compile_error, internal_error
+  Verdict verdict = Verdict::kPass;  // or compile_error, forbidden_api, internal_error
   std::string text;                  // why not: the first error
   std::string log;                   // the compiler's words, bounded
   std::string program;               // path of the executable
+  std::string module;                // SHA-256 of its device code, in hexadecimal digits
   bool cached = false;
   double cpu_seconds = 0;
 };

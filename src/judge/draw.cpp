@@ -11,7 +11,8 @@
 namespace allranks::judge {
 namespace {
 
-constexpr std::int64_t kNs = 1000;  // ps
+constexpr std::int64_t kNs = 1000;                            // ps
+constexpr std::int64_t kLatestBegin = std::int64_t{1} << 42;  // some four seconds
 
 // Any order of magnitude is as likely as any other.
 std::int64_t AnySize(Stream& stream, std::int64_t low, std::int64_t high) {
@@ -120,6 +121,27 @@ std::int64_t Drawer::DelayPs(std::string_view case_name, std::uint32_t call, int
     default:
       return 0;
   }
+}
+
+std::int64_t Drawer::BeginPs(std::string_view case_name, std::uint32_t call) const {
+  Stream stream(key_, fmt::format("begin/{}/{}", case_name, call));
+  return stream.Between(0, kLatestBegin);
+}
+
+std::uint64_t Drawer::ScheduleSeed(std::string_view case_name, std::uint32_t call) const {
+  Stream stream(key_, fmt::format("schedule/{}/{}", case_name, call));
+  return stream.Next64() | 1;
+}
+
+double Drawer::Fraction(std::string_view case_name, std::string_view label) const {
+  Stream stream(key_, fmt::format("fraction/{}/{}", case_name, label));
+  return static_cast<double>(stream.Next32()) * 0x1p-32;
+}
+
+void Drawer::Shuffle(std::string_view case_name, std::size_t count,
+                     const std::function<void(std::size_t, std::size_t)>& exchange) const {
+  Stream stream(key_, fmt::format("shuffle/{}", case_name));
+  for (std::size_t i = count; i > 1; --i) exchange(i - 1, stream.Below(i));
 }
 
 std::array<std::uint64_t, 4> Drawer::OracleRandom(std::string_view case_name,

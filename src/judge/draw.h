@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,15 @@ class Drawer {
   std::uint32_t PoisonWord(std::string_view case_name, std::uint32_t call) const;
   // How much later than it could a rank enters a call of a case with skew.
   std::int64_t DelayPs(std::string_view case_name, std::uint32_t call, int rank) const;
+  // When a window begins whose first call has this number, from some moment of the node's on.
+  std::int64_t BeginPs(std::string_view case_name, std::uint32_t call) const;
+  // What a schedule is drawn from; not 0.
+  std::uint64_t ScheduleSeed(std::string_view case_name, std::uint32_t call) const;
+  // In [0, 1).
+  double Fraction(std::string_view case_name, std::string_view label) const;
+  // Brings `count` things into a drawn order by exchanging two at a time.
+  void Shuffle(std::string_view case_name, std::size_t count,
+               const std::function<void(std::size_t, std::size_t)>& exchange) const;
   // For an oracle's randomised checks of a call.
   std::array<std::uint64_t, 4> OracleRandom(std::string_view case_name, std::uint32_t call) const;
   // 64 hexadecimal digits.

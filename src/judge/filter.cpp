@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -262,7 +263,12 @@ Result<Filter> LockedFilter(bool may_listen) {
   rules.Add(yes, "socketpair", {SCMP_A0(SCMP_CMP_EQ, AF_UNIX)});
   rules.Add(yes, {"connect", "sendmsg", "recvmsg", "sendto", "recvfrom", "sendmmsg", "recvmmsg",
                   "shutdown", "getsockopt", "setsockopt", "getsockname", "getpeername"});
-  if (may_listen) rules.Add(yes, {"bind", "listen", "accept", "accept4", "unlink", "unlinkat"});
+  if (may_listen) {
+    rules.Add(yes, {"bind", "listen", "accept", "accept4", "unlink", "unlinkat"});
+    // fork(): the node runs each window in a copy of itself.
+    rules.Add(yes, "clone",
+              {SCMP_A0(SCMP_CMP_EQ, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD)});
+  }
   // Threads, but no processes.
   rules.Add(yes, "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)});
   rules.Add(SCMP_ACT_ERRNO(ENOSYS), {"clone3"});

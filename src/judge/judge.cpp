@@ -146,6 +146,9 @@ bool Trial::Prepare() {
   judgement_.log = build.log;
   if (build.verdict != Verdict::kPass) return End(build.verdict, build.text);
   program_ = build.program;
+  for (std::size_t i = 0; i + 1 < build.module.size(); i += 2)
+    module_hash_.push_back(
+        static_cast<std::byte>(std::stoi(build.module.substr(i, 2), nullptr, 16)));
 
   Result<Oracle> loaded = Oracle::Load(tools_, problem_);
   if (!loaded) return End(Verdict::kInternalError, loaded.error().message);
@@ -205,7 +208,7 @@ Trial::Group Trial::GroupOf(const Case& one) const {
 
 Judgement Trial::Run() {
   const auto start = std::chrono::steady_clock::now();
-  const double before = OwnSeconds();
+  own_before_ = OwnSeconds();
   judgement_.seed = request_.seed;
   if (Prepare()) {
     ChooseCases();
@@ -226,7 +229,7 @@ Judgement Trial::Run() {
     Conclude(perturbed_, &judgement_);
     if (judgement_.verdict == Verdict::kPass) judgement_.score = Score(judgement_.cases);
   }
-  judgement_.cost.judge = OwnSeconds() - before;
+  judgement_.cost.judge = OwnSeconds() - own_before_;
   judgement_.cost.wall =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return std::move(judgement_);
@@ -237,6 +240,7 @@ bool Trial::RunGroup(const Group& group, const std::vector<std::size_t>& indices
   plan.window = WireWindow(problem_.window);
   plan.world = static_cast<std::uint32_t>(group.world);
   plan.host_threads = static_cast<std::uint32_t>(problem_.host_threads);
+  plan.module_hash = module_hash_;
   plan.rules = {.setup = problem_.setup,
                 .copies = Allows(problem_, "memcpy"),
                 .values = Allows(problem_, "values"),
@@ -255,6 +259,13 @@ bool Trial::RunGroup(const Group& group, const std::vector<std::size_t>& indices
       fmt::format("handles of {}world {}", group.late ? "drawn cases in " : "", group.world));
   if (traced) options.trace_fd = trace_.get();
   options.check = checks();
+  const double left = tools_.cpu_ms - 1e3 * (judgement_.cpu_seconds() + OwnSeconds() - own_before_);
+  if (left <= 0)
+    return End(
+        Verdict::kTimeout,
+        fmt::format("the candidate takes more than the {} s of CPU time that a judgement has",
+                    tools_.cpu_ms / 1000));
+  options.cpu = std::chrono::milliseconds(static_cast<std::int64_t>(left) + 1);
   for (const std::size_t i : indices) {
     const Case& one = judgement_.cases[i].what;
     plan.cases.push_back(WireCase(problem_, one));

@@ -26,7 +26,11 @@ struct Tools {
   std::string include;   // folder with allranks/*.h
   std::string cuda;      // the CUDA toolkit: CUDA/bin/nvcc
   std::string cache;     // built candidates and oracles by content hash; empty: nothing is kept
-  int rank_wall_ms = 60'000;  // wall time that a rank has to set up and capture
+  // For so long nobody may do anything while ranks are waited for.
+  int idle_ms = 60'000;
+  // What a judgement may take altogether, compiler included (20 s at most). Honest candidates need
+  // a fraction of it: whoever does not end by then is `timeout`.
+  int cpu_ms = 60'000;
 };
 
 struct Request {

@@ -187,9 +187,10 @@ double Roofline::LeastNs(const FloorValues& floor, int calls) const {
   const double start = calls > 1 ? next_ns_ : start_ns_;
   const double work =
       count * std::max({WireNs(floor), MemoryNs(floor), floor.flops / (2 * flops_)});
-  // In a burst, what the last call needs may have been fetched by a kernel of the call before.
-  const double last_hops = calls > 1 ? std::max(floor.hops - 1, 0.0) : floor.hops;
-  const double starts = start * count + last_hops * hop_ns_;
+  // Of the latencies behind each other one may lie in the call before, since what it brings may
+  // have been fetched there; the others are paid in every call.
+  const double hops = calls > 1 ? std::max(floor.hops - 1, 0.0) : floor.hops;
+  const double starts = count * (start + hops * hop_ns_);
   const double transfers =
       start + std::max(0.0, work - 2 * bucket_ns_) + std::min(floor.hops, 1.0) * hop_ns_;
   return std::max(starts, transfers) / count;

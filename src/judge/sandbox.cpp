@@ -39,6 +39,7 @@
 #include "judge/bubblewrap.h"
 #include "judge/cgroup.h"
 #include "judge/filter.h"
+#include "judge/idleness.h"
 #include "judge/launch_config.h"
 #include "judge/means.h"
 #include "judge/orders.h"
@@ -110,7 +111,7 @@ class Running final : public Sandbox {
   void CheckBounds();
   void End(Why why);
   void Finish(int status);
-  double CpuSeconds() const;
+  double CpuSeconds() const override;
 
   SandboxLimits limits_;
   std::string name_;
@@ -122,7 +123,8 @@ class Running final : public Sandbox {
   std::string info_text_;
   Stream out_, err_;
   std::vector<Fd> collected_;
-  Clock::time_point begun_;
+  Idleness idle_;
+  Clock::time_point ending_since_;
   bool started_ = false, ended_ = false, ending_ = false;
   int not_started_ = 0;
   std::optional<LaunchReport> report_;
@@ -131,7 +133,7 @@ class Running final : public Sandbox {
 };
 
 Status Running::Begin(const SandboxSpec& spec) {
-  begun_ = Clock::now();
+  idle_ = Idleness(Clock::now());
   result_.collected.resize(spec.collect.size());
   const SandboxMeans& means = Means();
   if (!means.missing.empty()) return Fail("no sandbox: {}", means.missing);
@@ -302,11 +304,11 @@ double Running::CpuSeconds() const {
 void Running::CheckBounds() {
   if (ending_) {
     End(result_.why);
-    if (Clock::now() - begun_ > limits_.wall + kGrace) kill(pid_, SIGKILL);
+    if (Clock::now() - ending_since_ > kGrace) kill(pid_, SIGKILL);
     return;
   }
   if (report_) return;
-  if (Clock::now() - begun_ > limits_.wall) return End(Why::kWall);
+  if (idle_.For(Clock::now(), CpuSeconds()) > limits_.idle) return End(Why::kIdle);
   if (group_ != nullptr) {
     if (group_->OutOfMemory()) return End(Why::kMemory);
     if (group_->OutOfProcesses()) return End(Why::kProcesses);
@@ -320,7 +322,10 @@ void Running::CheckBounds() {
 
 void Running::End(Why why) {
   if (ended_) return;
-  if (!ending_) result_.why = why;
+  if (!ending_) {
+    result_.why = why;
+    ending_since_ = Clock::now();
+  }
   ending_ = true;
   TakeInfo();
   // Without bubblewrap, process 1 could live on if its death signal is not set yet: it is killed as
@@ -391,14 +396,14 @@ void Running::Finish(int status) {
 milliseconds Running::Patience() const {
   if (ended_) return std::chrono::minutes(1);  // nothing will come
   if (ending_) return milliseconds(inside_.get() >= 0 ? 50 : 2);
-  const auto wall = std::chrono::ceil<milliseconds>(begun_ + limits_.wall - Clock::now());
+  const auto idle = std::chrono::ceil<milliseconds>(idle_.since() + limits_.idle - Clock::now());
   // The earliest moment at which all cores together can have used up what is left.
   static const long cores = std::max(1l, sysconf(_SC_NPROCESSORS_ONLN));
   const auto cpu = milliseconds(
       static_cast<long>((static_cast<double>(limits_.cpu.count()) - CpuSeconds() * 1000) /
                         static_cast<double>(cores)));
   const milliseconds look = group_ != nullptr ? milliseconds(100) : milliseconds(10);
-  return std::max(milliseconds(1), std::min({wall, cpu + milliseconds(1), look}));
+  return std::max(milliseconds(1), std::min({idle, cpu + milliseconds(1), look}));
 }
 
 const SandboxEnd& Running::Wait() {

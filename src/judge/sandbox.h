@@ -35,7 +35,9 @@ struct SandboxLimits {
   std::uint32_t processes = 64;  // and threads
   std::uint32_t descriptors = 256;
   std::chrono::milliseconds cpu{10'000};  // of all its processes together
-  std::chrono::milliseconds wall{60'000};
+  // It is ended when for so long it has used less than a hundredth of that time: it hangs. How long
+  // it takes altogether is up to the machine and its other work.
+  std::chrono::milliseconds idle{60'000};
   std::uint64_t output_bytes = 256 << 10;  // of stdout and stderr each; more ends it
 };
 
@@ -69,7 +71,7 @@ struct SandboxEnd {
     kMemory,
     kProcesses,
     kCpu,
-    kWall,
+    kIdle,
     kOutput,
     kFiles,
     kKilled,   // by Kill()
@@ -105,6 +107,8 @@ class Sandbox {
   virtual bool Poll() = 0;
   // How long the caller may wait before the next Poll().
   virtual std::chrono::milliseconds Patience() const = 0;
+  // Used so far, by all its processes.
+  virtual double CpuSeconds() const = 0;
   virtual void Kill() = 0;
   // Blocks until it has ended.
   virtual const SandboxEnd& Wait() = 0;

@@ -24,28 +24,41 @@ constexpr int kIllegalAddress = 700;  // CUresult
 constexpr int kMisaligned = 716;
 constexpr int kInvalidAddressSpace = 717;
 constexpr int kTracePatienceMs = 120'000;
+// Node and ranks together stay below 4 GB.
+constexpr std::uint64_t kNodeMemory = 2560ull << 20, kRanksMemory = 1280ull << 20;
+constexpr std::uint64_t kMostRankMemory = 512ull << 20;
+// Where ranks only set up and capture, an honest one takes hundredths of a second. Where they live
+// through all windows they share a third of what a judgement has.
+constexpr std::chrono::milliseconds kRankCpu{1500}, kLiveRanksCpu{20'000};
+
+constexpr std::chrono::milliseconds kLeastNodeCpu{1000};
+
+std::chrono::milliseconds RankCpu(const wire::JudgePlan& plan) {
+  if (plan.window == wire::JudgeWindow::kGraph) return kRankCpu;
+  return kLiveRanksCpu / std::max(plan.world, 1u);
+}
 
 // A rank only sets up and captures; its real work is the node's.
-SandboxLimits RankLimits(const Tools& tools) {
+SandboxLimits RankLimits(const wire::JudgePlan& plan) {
   SandboxLimits limits;
-  limits.memory_bytes = 1ull << 30;
+  limits.memory_bytes = std::min(kMostRankMemory, kRanksMemory / std::max(plan.world, 1u));
   limits.file_bytes = 0;
   limits.processes = 32;
-  limits.cpu = std::chrono::seconds(10);
-  limits.wall = std::chrono::milliseconds(tools.rank_wall_ms);
+  limits.cpu = RankCpu(plan);
+  limits.idle = std::chrono::hours(24);  // they wait for the node: Session looks at all together
   limits.output_bytes = 64 << 10;
   return limits;
 }
 
 // The node is ours; its bounds catch what fuel does not.
-SandboxLimits NodeLimits() {
+SandboxLimits NodeLimits(std::chrono::milliseconds cpu) {
   SandboxLimits limits;
-  limits.memory_bytes = 12ull << 30;
+  limits.memory_bytes = kNodeMemory;
   limits.file_bytes = 0;
   limits.processes = 16;
   limits.descriptors = 4096;
-  limits.cpu = std::chrono::minutes(10);
-  limits.wall = std::chrono::minutes(60);
+  limits.cpu = cpu;
+  limits.idle = std::chrono::hours(24);
   limits.output_bytes = 1 << 20;
   return limits;
 }
@@ -80,6 +93,7 @@ Verdict OfFault(int status) {
 Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options,
                                                 const wire::JudgePlan& plan) {
   std::unique_ptr<Session> session(new Session);
+  session->most_idle_ = std::chrono::milliseconds(options.tools->idle_ms);
   Result<MemoryFile> inputs = MemoryFile::Make("inputs", options.input_bytes, true);
   if (!inputs) return Fail(inputs.error());
   session->inputs_ = std::move(*inputs);
@@ -115,7 +129,7 @@ Status Session::StartNode(const SessionOptions& options, const wire::JudgePlan& 
   SandboxSpec spec;
   spec.name = "node";
   spec.filter = SandboxSpec::Filter::kNode;
-  spec.limits = NodeLimits();
+  spec.limits = NodeLimits(std::max(options.cpu - RankCpu(plan) * plan.world, kLeastNodeCpu));
   spec.no_address_randomization = true;
   // A profile may extend another one beside it.
   spec.binds = {{options.tools->allranks, "/allranks/bin/allranks", false},
@@ -158,7 +172,7 @@ Status Session::StartRanks(const SessionOptions& options, const wire::JudgePlan&
   for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
     SandboxSpec spec;
     spec.name = fmt::format("rank {}", rank);
-    spec.limits = RankLimits(*options.tools);
+    spec.limits = RankLimits(plan);
     spec.no_address_randomization = true;
     spec.binds = {{options.program, "/allranks/rank", false},
                   {options.tools->shim, "/allranks/shim", false},
@@ -227,6 +241,15 @@ std::optional<wire::Frame> Session::Next(Outcome* outcome) {
       *outcome = NodeEnded();
       return std::nullopt;
     }
+    double used = node_->CpuSeconds();
+    for (const auto& rank : ranks_) used += rank->CpuSeconds();
+    if (idle_.For(Idleness::Clock::now(), used) > most_idle_) {
+      *outcome = ranks_.empty()
+                     ? Internal("the node does nothing any more")
+                     : Outcome{Verdict::kTimeout,
+                               "the ranks wait on the host for something that never comes", ""};
+      return std::nullopt;
+    }
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       if (!ranks_[rank]->Poll() || delivered_) continue;
       // An end by itself is told by the node, too, and with more knowledge.
@@ -245,7 +268,8 @@ Outcome Session::NodeEnded() {
   if (end.why == SandboxEnd::Why::kMemory)
     return {Verdict::kCrash, "the candidate's device memory is more than the judge can hold", ""};
   if (end.why == SandboxEnd::Why::kCpu)
-    return {Verdict::kTimeout, "the candidate's kernels take more than the judge can execute", ""};
+    return {Verdict::kTimeout,
+            "its kernels take more CPU time than a judgement has for all of them", ""};
   std::string how = end.text;
   switch (end.why) {
     case SandboxEnd::Why::kExit:
@@ -254,8 +278,8 @@ Outcome Session::NodeEnded() {
     case SandboxEnd::Why::kSignal:
       how = fmt::format("was ended by signal {}", end.code);
       break;
-    case SandboxEnd::Why::kWall:
-      how = "took more time than it may";
+    case SandboxEnd::Why::kIdle:
+      how = "did nothing any more";
       break;
     case SandboxEnd::Why::kKilled:
       how = "closed its connection";
@@ -303,11 +327,8 @@ Outcome Session::RankEnded(std::size_t rank) {
       outcome = {Verdict::kTimeout, fmt::format("rank {} used up its CPU time on the host", rank),
                  end.err};
       break;
-    case SandboxEnd::Why::kWall:
-      outcome = {Verdict::kTimeout,
-                 fmt::format("rank {} waited on the host for something that never came", rank),
-                 end.err};
-      break;
+    case SandboxEnd::Why::kIdle:
+      return Internal(fmt::format("rank {} did nothing for a day", rank));
     case SandboxEnd::Why::kKilled:
       return Internal(fmt::format("rank {} was killed by the judge too early", rank));
     case SandboxEnd::Why::kSandbox:

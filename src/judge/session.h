@@ -5,6 +5,7 @@
 // is told apart: a rank's end is the candidate's, the node's or a sandbox's is ours.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 
 #include "base/result.h"
 #include "judge/exchange.h"
+#include "judge/idleness.h"
 #include "judge/judge.h"
 #include "judge/sandbox.h"
 #include "judge/verdict.h"
@@ -36,6 +38,7 @@ struct SessionOptions {
   std::vector<std::string> calls;  // entry points
   std::string secret;              // hexadecimal: what handles are drawn from
   int trace_fd = -1;
+  std::chrono::milliseconds cpu{};                  // that the node may use
   bool check = false;                               // runs may be checked
   std::uint64_t input_bytes = 0, output_bytes = 0;  // the most of one run
 };
@@ -58,6 +61,7 @@ class Session {
   std::span<const std::byte> outputs() const { return outputs_->bytes(); }
   // A query's answer comes in a message; the judge puts it where outputs are.
   std::span<std::byte> outputs_for_answers() const { return outputs_->bytes(); }
+  bool traced() const { return traced_; }
   double rank_seconds() const { return rank_seconds_; }
   double node_seconds() const { return node_seconds_; }
 
@@ -82,6 +86,8 @@ class Session {
   bool delivered_ = false;  // a rank's end is of no importance
   bool traced_ = false;
   double rank_seconds_ = 0, node_seconds_ = 0;
+  Idleness idle_;
+  std::chrono::milliseconds most_idle_{};
 };
 
 }  // namespace allranks::judge

@@ -21,11 +21,19 @@ namespace allranks::judge {
 
 // How one window of a case is run.
 struct WindowSpec {
-  int seed = 0;  // which drawer
-  std::uint32_t calls = 1;
-  bool skew = false;
-  bool check = false;
-  std::uint64_t schedule = 0;  // not 0: inputs of its own
+  enum class What : std::uint8_t {
+    kAlone,     // one call
+    kBurst,     // of a timed case: undisturbed, its time counts
+    kReplay,    // the same burst once more, disturbed from a drawn moment on
+    kLate,      // ranks enter late and stumble
+    kSchedule,  // under another schedule, on inputs of its own
+  };
+  What what = What::kBurst;
+  int seed = 0;                // which drawer
+  std::uint64_t schedule = 0;  // kSchedule, kReplay: its number, from 1 on
+  double moment = 0;           // kReplay: where in the burst, 0 (all of it is disturbed) to 1
+
+  bool disturbed() const { return what != What::kAlone && what != What::kBurst; }
 };
 
 // What one window showed, beside its outputs being right.
@@ -64,9 +72,21 @@ class Trial {
   bool RunCase(Session& session, std::uint32_t place, CaseResult& result);
   // The same case under other schedules; false if there are to be no more of them.
   bool RunSchedules(Session& session, std::uint32_t place, CaseResult& result);
+  // The repetitions of a timed case's bursts.
+  std::vector<WindowSpec> Replays(const CaseResult& result) const;
+  // The schedules that a case is run under, by their numbers.
+  std::vector<std::uint64_t> Schedules(const CaseResult& result) const;
+  // Ranks live while inputs exist: they remember what has happened, so that no window can be the
+  // same as another.
+  bool live() const { return problem_.window != problem::Window::kGraph; }
   // One window; false if the judgement is over.
   bool RunWindow(Session& session, std::uint32_t place, CaseResult& result, const WindowSpec& spec,
                  Seen* seen);
+  // A window as the node is asked for it: what is drawn, where outputs go.
+  Status Draw(Session& session, const CaseResult& result, const WindowSpec& spec,
+              wire::JudgeRun* run, std::vector<CallView>* views);
+  void PassOver(Session& session, wire::JudgeRun run, Outcome* outcome,
+                wire::JudgeRunReply* reply) const;
   bool CheckOutputs(CaseResult& result, const WindowSpec& spec, const std::vector<CallView>& views,
                     const wire::JudgeRunReply& reply);
   bool CheckTraffic(CaseResult& result, const std::vector<FloorValues>& floors,
@@ -76,8 +96,6 @@ class Trial {
   // Thread-instructions that the reference takes for a burst of this case, or of one that is at
   // least as large; nullopt: not known.
   std::optional<std::uint64_t> SizeOf(const CaseResult& result) const;
-  // Whether so many calls of a timed case are worth checking.
-  bool IsCheap(const CaseResult& result, std::uint32_t calls) const;
   bool checks() const { return request_.check && !request_.times_only && !request_.drain; }
 
   const Tools& tools_;
@@ -91,9 +109,12 @@ class Trial {
   std::vector<Drawer> drawers_;  // by seed
   // A case that failed under another schedule than 0 only.
   const CaseResult* perturbed_ = nullptr;
-  bool found_ = false;          // something that counts
-  std::uint64_t schedule_ = 0;  // of the window that is run
+  bool found_ = false;            // something that counts
+  double burst_ns_[kSeeds] = {};  // how long the burst of the case under way took, by seed
+  WindowSpec window_;             // that is run
   std::string program_;
+  wire::Blob module_hash_;
+  double own_before_ = 0;  // CPU seconds of this thread before the judgement
   wire::Fd trace_;
 };
 

@@ -16,31 +16,38 @@ using problem::Case;
 
 namespace {
 
-// Numbers of their first calls, for drawing.
-constexpr std::uint32_t kIsolatedCall = 1'000'000, kDisturbedCall = 2'000'000;
-constexpr std::uint32_t kScheduledCall = 3'000'000;
+// Numbers of windows' first calls, for drawing.
+constexpr std::uint32_t kAloneCall = 1'000'000, kLateCall = 2'000'000;
+constexpr std::uint32_t kScheduledCall = 10'000'000, kScheduledCalls = 4'096;
+constexpr std::uint32_t kNumbers = 100'000;  // schedules that have calls of their own
+// Of a replay: its disturbances. Its inputs are those of the burst.
+constexpr std::uint32_t kReplayCall = 1'000'000'000;
 // Cases that take no more than this are run under schedules 1 to kSchedules, too, and tiny ones
 // under more: values that are old show in one schedule and not in the next.
 constexpr std::uint64_t kSchedules = 3, kMoreSchedules = 12;
 constexpr std::uint64_t kCheapInstructions = 1'000'000, kTinyInstructions = 200'000;
-// Of timed cases, only windows of so few instructions are checked.
-constexpr std::uint64_t kCheckedInstructions = 10'000'000;
-// A kernel may use so many times the instructions that the reference uses for its whole share.
-constexpr std::uint64_t kFuelFactor = 64;
-constexpr std::uint64_t kLeastFuel = 20'000'000;
-constexpr std::uint64_t kDefaultFuel = 5'000'000'000;
+// Replays of a timed case beside the one that is disturbed from its beginning on: three, or one
+// where the reference needs more instructions for a burst than the first of these. Beyond the second
+// not all windows are checked.
+constexpr std::uint64_t kManyReplays = 1'000'000, kSomeReplays = 20'000'000;
+// How long a burst may take where that is not known beforehand.
+constexpr double kUsualCallNs = 50'000;
+// All kernels of a window together may do so many times the reference's work; the largest only up
+// to a bound that the judge can execute in seconds. What work is: Machine::SetFuel.
+constexpr std::uint64_t kFuelFactor = 64, kLargeFuelFactor = 8;
+constexpr std::uint64_t kLeastFuel = 500'000'000, kLargeFuel = 2'500'000'000;
 
 }  // namespace
 
 std::uint64_t Trial::FuelOf(const CaseResult& result) const {
-  if (!lock_) return kDefaultFuel;
+  if (!lock_) return kLargeFuel;
   const problem::LockEntry* entry = lock_->Find(profile_->name, result.what.name);
   // A drawn case has no entry; the costliest of the known ones bounds it.
   const std::uint64_t whole = entry != nullptr ? entry->reference.thread_instructions
                                                : lock_->MostInstructions(profile_->name);
-  if (whole == 0) return kDefaultFuel;
-  const auto shares = static_cast<std::uint64_t>(problem_.burst * result.what.world);
-  return std::max(kLeastFuel, whole / shares * kFuelFactor);
+  if (whole == 0) return kLargeFuel;
+  return std::clamp(whole * kFuelFactor, kLeastFuel,
+                    std::max(kLargeFuel, whole * kLargeFuelFactor));
 }
 
 std::optional<std::uint64_t> Trial::SizeOf(const CaseResult& result) const {
@@ -62,22 +69,20 @@ std::optional<std::uint64_t> Trial::SizeOf(const CaseResult& result) const {
   return size;
 }
 
-bool Trial::IsCheap(const CaseResult& result, std::uint32_t calls) const {
-  const problem::LockEntry* entry = lock_ ? lock_->Find(profile_->name, result.what.name) : nullptr;
-  if (entry == nullptr) return true;
-  const auto burst = static_cast<std::uint64_t>(problem_.burst);
-  return entry->reference.thread_instructions / burst * calls <= kCheckedInstructions;
-}
-
 bool Trial::Failed(CaseResult& result, Verdict verdict, std::string text, std::string log) {
   result.verdict = verdict;
-  if (schedule_ != 0 && verdict != Verdict::kInternalError) {
+  if (window_.disturbed() && window_.schedule != 0 && verdict != Verdict::kInternalError) {
+    const std::string how =
+        window_.what == WindowSpec::What::kReplay
+            ? fmt::format("when its burst is disturbed in the middle (replay {})", window_.schedule)
+            : fmt::format(
+                  "under schedule {1}, one of the orders that PTX permits (--case {0} "
+                  "--schedule {1} shows it again)",
+                  result.what.name, window_.schedule);
+    result.schedule = window_.schedule;
+    result.text = fmt::format("{}: {}: {}", result.what.name, how, text);
+    if (live()) return End(verdict, result.text, std::move(log));
     // Not the end: outputs under schedule 0 say whether it is right but for its order.
-    result.schedule = schedule_;
-    result.text = fmt::format(
-        "{0}: under schedule {1}, one of the orders that PTX permits (--case {0} --schedule {1} "
-        "shows it again): {2}",
-        result.what.name, schedule_, text);
     perturbed_ = &result;
     return false;
   }
@@ -85,36 +90,78 @@ bool Trial::Failed(CaseResult& result, Verdict verdict, std::string text, std::s
   return End(verdict, result.text, std::move(log));
 }
 
+// By the reference's size, and never by the candidate's, which could make itself too large.
+std::vector<std::uint64_t> Trial::Schedules(const CaseResult& result) const {
+  const std::optional<std::uint64_t> size = SizeOf(result);
+  if (!request_.schedule && request_.schedules == 0 && (!size || *size > kCheapInstructions))
+    return {};
+  const bool tiny = size && *size <= kTinyInstructions;
+  const std::uint64_t most = request_.schedules != 0 ? request_.schedules
+                             : tiny                  ? kMoreSchedules
+                                                     : kSchedules;
+  const std::uint64_t last = request_.schedule.value_or(most);
+  std::vector<std::uint64_t> schedules;
+  for (std::uint64_t number = 1; number <= std::min(last, most); ++number)
+    schedules.push_back(number);
+  if (last > most) schedules.push_back(last);
+  return schedules;
+}
+
+// The first one is disturbed from its beginning on. The others begin exactly as the burst that is
+// timed does, and go on so until a moment that is drawn, in equal parts of the burst: whatever a
+// candidate leaves out there because nothing disturbs it, it leaves out here as well.
+std::vector<WindowSpec> Trial::Replays(const CaseResult& result) const {
+  std::vector<WindowSpec> replays;
+  if (result.what.kind != Case::Kind::kTimed || request_.times_only) return replays;
+  if (!checks()) return {{.what = WindowSpec::What::kLate}};
+  const std::uint64_t size = SizeOf(result).value_or(kSomeReplays);
+  const bool large = size > kSomeReplays;
+  const int parts = size <= kManyReplays ? 3 : 1;
+  if (large && !live()) replays.push_back({.what = WindowSpec::What::kLate});
+  for (int i = large && !live() ? 1 : 0; i <= parts; ++i) {
+    const double drawn = drawers_[0].Fraction(result.what.name, fmt::format("moment {}", i));
+    replays.push_back({.what = WindowSpec::What::kReplay,
+                       .seed = i % kSeeds,
+                       .schedule = static_cast<std::uint64_t>(i) + 1,
+                       .moment = i == 0 ? 0 : (i - 1 + drawn) / parts});
+  }
+  return replays;
+}
+
 bool Trial::RunCase(Session& session, std::uint32_t place, CaseResult& result) {
-  // Only what is timed goes undisturbed: elsewhere ranks enter late and their warps stumble.
+  using What = WindowSpec::What;
   const bool timed = result.what.kind == Case::Kind::kTimed;
   // Visible cases are for finding out what is wrong: one seed does.
   const int seeds = result.what.kind == Case::Kind::kVisible || request_.times_only ? 1 : kSeeds;
-  for (int seed = 0; seed < seeds; ++seed) {
-    Seen disturbed, alone, burst;
-    const auto calls = static_cast<std::uint32_t>(problem_.burst);
-    // What passes only while nothing disturbs it must not be timed: a candidate knows these sizes.
-    if (timed && !request_.times_only) {
-      const WindowSpec late = {
-          .calls = calls, .skew = true, .check = checks() && IsCheap(result, calls)};
-      if (seed == 0 && !RunWindow(session, place, result, late, &disturbed)) return false;
-      const WindowSpec single = {.seed = seed, .check = checks() && seed == 0};
-      if (!RunWindow(session, place, result, single, &alone)) return false;
+  std::vector<WindowSpec> windows;
+  if (timed && !request_.times_only) windows.push_back({.what = What::kAlone});
+  for (int seed = 0; seed < seeds; ++seed)
+    windows.push_back(
+        {.what = timed && !result.what.skew ? What::kBurst : What::kLate, .seed = seed});
+  if (live() && problem_.window != problem::Window::kQuery) {
+    // Ranks count windows: which of them is timed must not be known before.
+    for (const WindowSpec& replay : Replays(result)) windows.push_back(replay);
+    if (timed)
+      drawers_[0].Shuffle(result.what.name, windows.size(),
+                          [&](std::size_t a, std::size_t b) { std::swap(windows[a], windows[b]); });
+  }
+  for (double& known : burst_ns_)
+    known = static_cast<double>(problem_.burst) *
+            (result.reference_ns != 0 ? result.reference_ns : kUsualCallNs);
+  for (const WindowSpec& spec : windows) {
+    Seen seen;
+    if (!RunWindow(session, place, result, spec, &seen)) return false;
+    if (spec.what == What::kAlone) result.isolated_ns = seen.ns;
+    if (spec.what == What::kAlone || spec.what == What::kReplay) continue;
+    burst_ns_[spec.seed] = seen.ns * problem_.burst;
+    if (seen.ns > result.call_ns) {
+      result.call_ns = seen.ns;
+      result.roofline_ns = seen.roofline_ns;
+      result.bytes = seen.ingress;
     }
-    const WindowSpec whole = {.seed = seed,
-                              .calls = calls,
-                              .skew = result.what.skew || !timed,
-                              .check = checks() && seed == 0 && !timed};
-    if (!RunWindow(session, place, result, whole, &burst)) return false;
-    result.isolated_ns = std::max(result.isolated_ns, alone.ns);
-    if (burst.ns > result.call_ns) {
-      result.call_ns = burst.ns;
-      result.roofline_ns = burst.roofline_ns;
-      result.bytes = burst.ingress;
-    }
-    if (seed == 0) {
-      result.moved = burst.moved;
-      result.thread_instructions = burst.thread_instructions;
+    if (spec.seed == 0) {
+      result.moved = seen.moved;
+      result.thread_instructions = seen.thread_instructions;
     }
   }
   result.ran = true;
@@ -123,72 +170,70 @@ bool Trial::RunCase(Session& session, std::uint32_t place, CaseResult& result) {
 
 // What is wrong already need not be looked at from other sides.
 bool Trial::RunSchedules(Session& session, std::uint32_t place, CaseResult& result) {
-  if (!checks() || problem_.window == problem::Window::kQuery || found_ || perturbed_ != nullptr)
-    return false;
-  std::vector<std::uint64_t> schedules;
-  // By the reference, and never by the candidate, which could make itself too large for this.
-  const std::optional<std::uint64_t> size = SizeOf(result);
-  const bool tiny = size && *size <= kTinyInstructions;
-  const std::uint64_t most = request_.schedules != 0 ? request_.schedules
-                             : tiny                  ? kMoreSchedules
-                                                     : kSchedules;
-  const std::uint64_t last = request_.schedule.value_or(most);
-  for (std::uint64_t seed = 1; seed <= std::min(last, most); ++seed) schedules.push_back(seed);
-  if (last > most) schedules.push_back(last);
-  if (!request_.schedule && request_.schedules == 0 && (!size || *size > kCheapInstructions))
-    return true;
-  for (const std::uint64_t schedule : schedules) {
+  if (problem_.window == problem::Window::kQuery || found_ || perturbed_ != nullptr) return false;
+  std::vector<WindowSpec> windows;
+  if (!live()) windows = Replays(result);
+  if (checks())
+    for (const std::uint64_t number : Schedules(result))
+      windows.push_back({.what = WindowSpec::What::kSchedule, .schedule = number});
+  for (int seed = 0; seed < kSeeds; ++seed) burst_ns_[seed] = result.call_ns * problem_.burst;
+  for (const WindowSpec& spec : windows) {
     Seen seen;
-    schedule_ = schedule;
-    const WindowSpec spec = {.calls = static_cast<std::uint32_t>(problem_.burst),
-                             .skew = true,
-                             .check = true,
-                             .schedule = schedule};
     const bool good = RunWindow(session, place, result, spec, &seen);
-    schedule_ = 0;
-    ++result.schedules;
+    if (spec.schedule != 0) ++result.schedules;
     if (!good || found_) return false;
   }
   return true;
 }
 
-bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
-                      const WindowSpec& spec, Seen* seen) {
+Status Trial::Draw(Session& session, const CaseResult& result, const WindowSpec& spec,
+                   wire::JudgeRun* run, std::vector<CallView>* views) {
+  using What = WindowSpec::What;
   const Case& one = result.what;
-  const std::uint32_t calls = spec.calls;
   const auto world = static_cast<std::uint32_t>(one.world);
-  const Placement placement = Place(problem_, one, calls);
-  const Drawer& drawer = drawers_[static_cast<std::size_t>(spec.seed)];
-  // Every window has inputs of its own.
   const bool timed = one.kind == Case::Kind::kTimed;
-  const std::uint32_t first = spec.schedule != 0   ? kScheduledCall
-                              : calls == 1         ? kIsolatedCall
-                              : timed && spec.skew ? kDisturbedCall
-                                                   : 0;
-  wire::JudgeRun run;
-  run.case_index = place;
-  run.drain = request_.drain;
+  run->calls = spec.what == What::kAlone ? 1 : static_cast<std::uint32_t>(problem_.burst);
+  const Placement placement = Place(problem_, one, run->calls);
+  const Drawer& drawer = drawers_[static_cast<std::size_t>(spec.seed)];
+  const auto number = static_cast<std::uint32_t>(spec.schedule % kNumbers);
+  // Every window has inputs of its own but for the repetitions of a burst, which nothing but the
+  // disturbance may tell from it. Ranks that live would know the inputs again.
+  std::uint32_t first = 0;
+  if (spec.what == What::kAlone) first = kAloneCall;
+  if (spec.what == What::kLate && timed) first = kLateCall;
+  if (spec.what == What::kSchedule) first = kScheduledCall + number * kScheduledCalls;
+  if (spec.what == What::kReplay && live()) first = kReplayCall + number * kScheduledCalls;
+  // What disturbs a replay is not drawn with its inputs.
+  const std::uint32_t disturbance =
+      spec.what == What::kReplay ? kReplayCall + number * kScheduledCalls : first;
+  run->drain = request_.drain;
   // Under a schedule hosts stop and blocks stall, and others spin meanwhile.
-  run.fuel = FuelOf(result) * (spec.schedule != 0 ? 8 : 1);
-  run.calls = calls;
-  run.check = spec.check;
-  run.schedule = spec.schedule;
-  std::vector<CallView> views(calls);
-  for (std::uint32_t call = 0; call < calls; ++call) {
-    CallView& view = views[call];
+  run->fuel = FuelOf(result) * (spec.schedule != 0 ? 2 : 1);
+  // Which of two bursts is checked nobody can tell from inside, and the slower one counts.
+  const bool large = SizeOf(result).value_or(kSomeReplays) > kSomeReplays;
+  run->check = checks() && !(large && !live() && timed && spec.schedule == 0 &&
+                             (spec.seed != 0 || spec.what == What::kLate));
+  if (spec.schedule != 0) run->schedule = drawer.ScheduleSeed(one.name, disturbance);
+  run->brief = timed;
+  run->begin_ps = drawer.BeginPs(one.name, first);
+  run->disturbed_from_ps = static_cast<std::int64_t>(spec.moment * burst_ns_[spec.seed] * 1e3);
+  views->resize(run->calls);
+  for (std::uint32_t call = 0; call < run->calls; ++call) {
+    CallView& view = (*views)[call];
     view.poison = drawer.PoisonWord(one.name, first + call);
     view.random = drawer.OracleRandom(one.name, first + call);
     for (std::uint32_t rank = 0; rank < world; ++rank) {
-      wire::JudgeCall& made = run.by_rank.emplace_back();
+      wire::JudgeCall& made = run->by_rank.emplace_back();
       auto& tensors = view.by_rank.emplace_back(problem_.tensors.size());
-      if (spec.skew) made.delay_ps = drawer.DelayPs(one.name, first + call, static_cast<int>(rank));
+      if (spec.disturbed())
+        made.delay_ps = drawer.DelayPs(one.name, disturbance + call, static_cast<int>(rank));
       const std::size_t at = call * world + rank;
       for (const Placement::Item& item : placement.in[at]) {
         const std::span<std::byte> bytes = session.inputs().subspan(item.place, item.bytes);
         if (const Status drawn = drawer.Fill(problem_, one, item.tensor, first + call,
                                              static_cast<int>(rank), bytes);
             !drawn)
-          return Failed(result, Verdict::kInternalError, drawn.error().message);
+          return drawn;
         tensors[item.tensor] = bytes;
         made.draw.push_back({item.tensor, item.place, item.bytes});
       }
@@ -199,9 +244,45 @@ bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
       }
     }
   }
+  return Ok();
+}
+
+// `unsupported` does not count against a candidate, so it must not hide what does: the window is
+// run once more without the instruction. Whatever goes wrong then but outputs, which may depend on
+// it, is the verdict.
+void Trial::PassOver(Session& session, wire::JudgeRun run, Outcome* outcome,
+                     wire::JudgeRunReply* reply) const {
+  run.pass_over = true;
+  wire::JudgeRunReply again;
+  Outcome other = session.Run(run, &again);
+  if (other.verdict == Verdict::kPass && !VerdictOf(FindingsOf(again))) return;
+  if (other.verdict == Verdict::kPass) {
+    reply->findings = std::move(again.findings);
+    outcome->verdict = *VerdictOf(FindingsOf(*reply));
+    return;
+  }
+  *outcome = std::move(other);
+  *reply = std::move(again);
+}
+
+bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
+                      const WindowSpec& spec, Seen* seen) {
+  const Case& one = result.what;
+  const auto world = static_cast<std::uint32_t>(one.world);
+  window_ = spec;
+  wire::JudgeRun run;
+  std::vector<CallView> views;
+  run.case_index = place;
+  run.trace = session.traced() && spec.what == WindowSpec::What::kBurst && spec.seed == 0;
+  if (const Status drawn = Draw(session, result, spec, &run, &views); !drawn)
+    return Failed(result, Verdict::kInternalError, drawn.error().message);
+  const std::uint32_t calls = run.calls;
+  const Placement placement = Place(problem_, one, calls);
   wire::JudgeRunReply reply;
-  const Outcome outcome = session.Run(run, &reply);
-  const std::vector<node::Finding> findings = FindingsOf(reply);
+  Outcome outcome = session.Run(run, &reply);
+  if (outcome.verdict == Verdict::kUnsupported && !live()) PassOver(session, run, &outcome, &reply);
+  std::vector<node::Finding> findings = FindingsOf(reply);
+  for (node::Finding& finding : findings) finding.schedule = spec.schedule;
   node::Fold(findings, &result.findings);
   found_ |= VerdictOf(findings).has_value();
   if (outcome.verdict != Verdict::kPass) {

@@ -277,7 +277,7 @@ void StartTransfer(World& world, std::shared_ptr<Transfer> transfer, Time read, 
       transfer->read = nullptr;
     });
   }
-  if (!transfer->targets.empty()) {
+  if (!transfer->targets.empty() && world.now >= world.perturbed_from) {
     const SharedPlace& to = transfer->targets.front().to;
     done += to.cta->stall.At(transfer->pc, 0);
   }

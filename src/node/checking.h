@@ -7,8 +7,21 @@
 
 #include "node/finding.h"
 #include "node/ids.h"
+#include "node/time.h"
 
 namespace allranks::node {
+
+// Seed 0: strong loads return the newest value and nothing is perturbed. Else a strong load may
+// return any value that coherence and causality permit, blocks begin and waits end a little late,
+// and some blocks stall; the seed says which.
+struct Schedule {
+  std::uint64_t seed = 0;
+  // Until then everything happens exactly as under schedule 0, so that nothing can tell the two
+  // apart before.
+  Time from = 0;
+  // Stalls of up to 32 us instead of 1 ms: enough for a call or two, and cheaper where others poll.
+  bool brief = false;
+};
 
 class Checking {
  public:
@@ -17,10 +30,8 @@ class Checking {
   // Whether what happens from now on is checked. Only while no work is unfinished; what was known
   // of memory before is forgotten.
   virtual void SetChecking(bool on) = 0;
-  // 0: strong loads return the newest value and nothing is perturbed. Else a strong load may return
-  // any value that coherence and causality permit, blocks begin and waits end a little late; the
-  // seed says which. Only while no work is unfinished.
-  virtual void SetSchedule(std::uint64_t seed) = 0;
+  // Only while no work is unfinished.
+  virtual void SetSchedule(const Schedule& schedule) = 0;
   // What has been found since the last call, in the order of first occurrence.
   virtual std::vector<Finding> TakeFindings() = 0;
 

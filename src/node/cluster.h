@@ -12,6 +12,7 @@
 namespace allranks::node {
 
 inline constexpr int kRankShift = 24;
+inline constexpr std::uint64_t kMostRank = 254;  // that has a place in the window
 
 // The CTA that has a shared address as `cta` sees it, and the offset there; nullptr if the cluster
 // has no such CTA or it is over.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <unordered_map>
 
 #include "node/decode_internal.h"
@@ -74,10 +75,35 @@ void Decoder::One(const Instruction& in) {
   } else {
     known = (name == "mov" && Mov(in)) || Alu(in);
   }
-  if (!known) {
+  if (!known && HasNoEffect(in)) {
+    Emit(Start(in, OpKind::kNop));
+  } else if (!known) {
     Emit(Start(in, OpKind::kUnsupported));
     code_->unsupported.push_back(in.Form());
   }
+}
+
+// It touches registers only, and nobody reads the one that it writes. Then its meaning does not
+// matter, and a program cannot make it look as if that were missing.
+bool Decoder::HasNoEffect(const Instruction& in) const {
+  static constexpr std::string_view kOfRegisters[] = {
+      "stacksave", "mov", "cvt",  "add",  "sub",  "mul",  "mad", "fma",  "min",
+      "max",       "set", "setp", "selp", "slct", "prmt", "shf", "dp2a", "dp4a"};
+  if (std::find(std::begin(kOfRegisters), std::end(kOfRegisters), in.opcode) ==
+          std::end(kOfRegisters) ||
+      in.operands.empty() || in.operands[0].kind != Operand::Kind::kReg)
+    return false;
+  const std::int32_t written = in.operands[0].reg;
+  const std::function<bool(const Operand&)> names = [&](const Operand& operand) {
+    return (operand.reg == written && operand.kind == Operand::Kind::kReg) ||
+           std::any_of(operand.elements.begin(), operand.elements.end(), names);
+  };
+  std::size_t named = 0;
+  for (const Instruction& other : function_.code) {
+    for (const Operand& operand : other.operands) named += names(operand) ? 1 : 0;
+    if (other.guard == written) ++named;
+  }
+  return named == 1;
 }
 
 void Decoder::Track(std::uint32_t at) {

@@ -166,6 +166,7 @@ class Decoder {
   bool Mov(const Instruction& in);
   bool Alu(const Instruction& in);
   void Track(std::uint32_t at);
+  bool HasNoEffect(const Instruction& in) const;
   void LayOutVariables();
   void Spins();
   void Lines();

@@ -49,6 +49,7 @@ struct Process {
   std::vector<Arena> device_arenas;  // per visible device
   std::vector<DeviceSet> peers;      // per visible device: the visible ones it may use
   std::vector<Status> sticky;        // per visible device
+  std::int64_t resident = 0, max_resident = 0;  // CTAs of all its kernels; most of them, 0: any
 };
 
 }  // namespace allranks::node

@@ -34,7 +34,6 @@ void EngineT<kChecked>::Settle() {
   record.thread_instructions += lanes_issued_;
   world_.stats.warp_instructions += issued_;
   world_.stats.thread_instructions += lanes_issued_;
-  launch_->instructions += lanes_issued_;
   issued_ = 0;
   lanes_issued_ = 0;
   settled_ = path_->clock;
@@ -61,8 +60,15 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
   EnterFrame();
   Lanes lanes{registers_, constants_, predicates_};
   const Time step = world_.costs.step;
-  if (world_.fuel != 0 && launch_->instructions > world_.fuel) {
+  if (world_.fuel != 0 && world_.Work() - world_.work_before > world_.fuel) {
     world_.Fault(path, Status::kLaunchTimeout, "instruction fuel is used up");
+    return;
+  }
+  if (launch_->crowd != 0) {
+    world_.Fault(
+        path, Status::kNotPermitted,
+        fmt::format("{} blocks of the rank's kernels are resident at once, the limit is {}",
+                    launch_->crowd, world_.ProcessOf(launch_->process).max_resident));
     return;
   }
   std::uint32_t join_pc = JoinPc();
@@ -265,6 +271,10 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
         break;
       case OpKind::kUnsupported:
         if (mask == 0) {
+          ++path.pc;
+          break;
+        }
+        if (world_.pass_over) {
           ++path.pc;
           break;
         }

@@ -74,7 +74,6 @@ class EngineT final : public Engine {
       record.thread_instructions -= lanes;
       world_.stats.warp_instructions -= op.count;
       world_.stats.thread_instructions -= lanes;
-      launch_->instructions -= lanes;
     }
     Settle();
     world_.QueuePath(*path_, path_->clock);

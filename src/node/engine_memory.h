@@ -205,7 +205,8 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::ui
     }
     if (!Turn()) return Again(op);
     if constexpr (kChecked) {
-      if (const Time late = cta_->stall.At(path.pc, warp_->id); late != 0) {
+      const bool perturbed = path.clock >= world_.perturbed_from;
+      if (const Time late = perturbed ? cta_->stall.At(path.pc, warp_->id) : 0; late != 0) {
         world_.RecordChange(path);
         path.clock += late;
         return Again(op);

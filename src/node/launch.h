@@ -95,7 +95,6 @@ struct Launch {
   std::vector<Cta*> ctas;  // resident; owned by the World's pool
   RegisterPool* registers = nullptr;
   Time end = 0;
-  std::uint64_t instructions = 0;  // thread instructions, against fuel
   // Programmatic dependent launch: griddepcontrol.wait holds paths until the launch that this one
   // depends on is over; its own dependents may start when every CTA has triggered or ended.
   int priority = 0;  // lower numbers first
@@ -104,6 +103,7 @@ struct Launch {
   std::vector<Path*> grid_waiters;
   std::shared_ptr<check::LaunchClocks> clocks;
   std::uint64_t schedule = 0;  // check::Stalls::OfLaunch
+  std::int64_t crowd = 0;      // CTAs resident with it, if these are more than its process may have
 };
 
 }  // namespace allranks::node

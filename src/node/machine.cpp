@@ -66,7 +66,7 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
           checker_->Add(std::move(finding), key);
         });
     world_.errors = errors_.get();
-    SetSchedule(options.seed);
+    SetSchedule({.seed = options.seed});
   }
   world_.fuel = options.fuel;
   world_.listener = options.listener;
@@ -222,7 +222,7 @@ bool MachineImpl::RunUntil(Time limit) {
 
 // How long the path whose wait has just ended is held up.
 Time MachineImpl::Stumble() {
-  if (stumble_ == 0) return 0;
+  if (stumble_ == 0 || world_.now < world_.perturbed_from) return 0;
   std::uint64_t drawn = stumble_ + 0x9e3779b97f4a7c15 * ++stumbles_;
   drawn = (drawn ^ (drawn >> 30)) * 0xbf58476d1ce4e5b9;
   drawn = (drawn ^ (drawn >> 27)) * 0x94d049bb133111eb;

@@ -46,7 +46,8 @@ struct MachineOptions {
   std::uint64_t memory_limit = 0;  // bytes of real memory the node may back; 0 = 16 GiB
   bool check = false;              // races, memory errors (checking.h)
   std::uint64_t seed = 0;          // of the checker's first schedule; 0: none
-  std::uint64_t fuel = 0;          // thread-instructions per kernel before it is ended; 0 = none
+  // Work of all kernels together (Machine::SetFuel) before the next one is ended; 0 = no limit.
+  std::uint64_t fuel = 0;
   // The key from which handles that travel between processes are made; empty: a random one.
   std::string secret;
   // Tests of what must not depend on order: not 0, warps start up to some hundred cycles late and
@@ -430,6 +431,16 @@ class Machine {
   virtual Time Settled(ProcessId process, Address address, std::uint64_t size) const = 0;
   // Pinned memory that no device may use from here on.
   virtual void HideFromDevices(ProcessId process, Address address) = 0;
+  // The process loses what is mapped at `address`, under all its addresses, until Restore gives
+  // back all that was taken. Only while none of its work is unfinished.
+  virtual void Withdraw(ProcessId process, Address address) = 0;
+  virtual void Restore(ProcessId process) = 0;
+  // From here on the host sees pinned memory through a view (host_view.h): bytes of devices appear
+  // at the first ShowHost after their arrival, those of the host count from HostWrote on.
+  virtual void SeparateHost(ProcessId process, Address address) = 0;
+  virtual void ShowHost(ProcessId process) = 0;
+  // Pinned memory becomes this process's own: after a fork nobody else sees what is written to it.
+  virtual void OwnPinned() = 0;
   // Last operation of a stream / the one an event marks / all of a device. What synchronise waits
   // for.
   virtual Status StreamTail(ProcessId process, StreamId stream, std::vector<OpId>* ops) = 0;
@@ -460,8 +471,15 @@ class Machine {
   virtual bool Busy(ProcessId process) const = 0;
   // Caches hold nothing from here on.
   virtual void CoolCaches() = 0;
-  // For kernels from now on, as MachineOptions::fuel.
+  // All kernels together may do so much work from here on: thread instructions, and eight more for
+  // each warp instruction. Whoever then goes on fails with kLaunchTimeout. 0: no limit.
   virtual void SetFuel(std::uint64_t fuel) = 0;
+  // So many CTAs of a process, of all its kernels together, may be resident at once; a kernel with
+  // one more fails with kNotPermitted. 0: any number.
+  virtual void SetMaxResident(ProcessId process, std::uint32_t ctas) = 0;
+  // Instructions that the node lacks are passed over, instead of failing with kNotSupported: for
+  // finding out what else is wrong.
+  virtual void SetPassOver(bool on) = 0;
   // True if everything unfinished waits: all paths parked, and only timer wake-ups that change no
   // memory have happened over the profile's span. With no host thread able to act, that is a
   // deadlock.

@@ -17,12 +17,15 @@ void MachineImpl::SetChecking(bool on) {
   errors_->Forget();  // what is written meanwhile is not seen
 }
 
-void MachineImpl::SetSchedule(std::uint64_t seed) {
+void MachineImpl::SetSchedule(const Schedule& schedule) {
   if (checker_ == nullptr) return;
+  const auto& [seed, from, brief] = schedule;
   checker_->SetSchedule(seed);
-  world_.order_seed = seed != 0 ? seed : options_.order_seed;
+  brief_ = brief;
+  // Who is first among equal times cannot change midway: tickets of both orders would mix.
+  world_.order_seed = seed != 0 && from == 0 ? seed : options_.order_seed;
   scheduled_ = seed != 0;
-  SetStumble(seed);
+  SetStumble(seed, from);
 }
 
 std::vector<Finding> MachineImpl::TakeFindings() {

@@ -52,13 +52,18 @@ bool MachineImpl::Peek(ProcessId process, Address address, std::span<std::byte> 
   // What is still on its way has not arrived for this reader, either.
   place.ForParts(bytes.size(),
                  [&](Object& object, std::uint64_t offset, std::uint64_t at, std::uint64_t size) {
-                   if (!object.late.Pending(world_.now)) return;
-                   for (std::uint64_t done = 0; done < size; done += kHidden) {
-                     const auto part = static_cast<std::uint32_t>(std::min(kHidden, size - done));
-                     object.late.Hide(offset + done, part, bytes.data() + at + done, world_.now, 0);
-                   }
+                   HideLate(object, offset, bytes.subspan(at, size));
                  });
   return true;
+}
+
+void MachineImpl::HideLate(const Object& object, std::uint64_t offset,
+                           std::span<std::byte> bytes) const {
+  if (!object.late.Pending(world_.now)) return;
+  for (std::uint64_t done = 0; done < bytes.size(); done += kHidden) {
+    const auto part = static_cast<std::uint32_t>(std::min(kHidden, bytes.size() - done));
+    object.late.Hide(offset + done, part, bytes.data() + done, world_.now, 0);
+  }
 }
 
 bool MachineImpl::Poke(ProcessId process, Address address, std::span<const std::byte> bytes) {

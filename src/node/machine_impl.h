@@ -197,6 +197,11 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   bool Poke(ProcessId process, Address address, std::span<const std::byte> bytes) override;
   Time Settled(ProcessId process, Address address, std::uint64_t size) const override;
   void HideFromDevices(ProcessId process, Address address) override;
+  void Withdraw(ProcessId process, Address address) override;
+  void Restore(ProcessId process) override;
+  void SeparateHost(ProcessId process, Address address) override;
+  void ShowHost(ProcessId process) override;
+  void OwnPinned() override;
   Status StreamTail(ProcessId process, StreamId stream, std::vector<OpId>* ops) override;
   Status EventTail(ProcessId process, EventId event, std::vector<OpId>* ops) override;
   Status DeviceTail(ProcessId process, int device, std::vector<OpId>* ops) override;
@@ -212,14 +217,22 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   bool Busy() const override { return !operations_.empty(); }
   bool Busy(ProcessId process) const override;
   void CoolCaches() override { world_.CoolCaches(); }
-  void SetFuel(std::uint64_t fuel) override { world_.fuel = fuel; }
-  void SetStumble(std::uint64_t seed) override {
+  void SetMaxResident(ProcessId process, std::uint32_t ctas) override {
+    if (Find(process) != nullptr) world_.ProcessOf(process).max_resident = ctas;
+  }
+  void SetPassOver(bool on) override { world_.pass_over = on; }
+  void SetFuel(std::uint64_t fuel) override {
+    world_.fuel = fuel;
+    world_.work_before = world_.Work();
+  }
+  void SetStumble(std::uint64_t seed, Time from) override {
     stumble_ = seed;
     stumbles_ = 0;
-    world_.stalls.SetSeed(scheduled_ ? seed : 0);
+    world_.perturbed_from = from;
+    world_.stalls.SetSeed(scheduled_ ? seed : 0, brief_);
   }
   void SetChecking(bool on) override;
-  void SetSchedule(std::uint64_t seed) override;
+  void SetSchedule(const Schedule& schedule) override;
   std::vector<Finding> TakeFindings() override;
   void SetHostsSpeak(bool on) override;
   void HostAccess(ProcessId process, Address address, std::uint64_t size, bool write,
@@ -234,6 +247,11 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   const Stats& stats() const override;
 
  private:
+  // What is on its way to `bytes`, a copy of the object's from `offset` on, is taken back.
+  void HideLate(const Object& object, std::uint64_t offset, std::span<std::byte> bytes) const;
+  // What the host has written to its views since the last time.
+  void TakeHost(ProcessId process);
+
   struct Timed {
     Time time;
     std::uint64_t order;
@@ -350,6 +368,8 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   std::uint64_t order_ = 0;
   std::uint64_t next_id_ = 1;
   bool stop_ = false;
+  std::map<ProcessId, std::vector<Mapping>> withdrawn_;
+  bool brief_ = false;                        // Schedule
   bool scheduled_ = false;                    // by another seed than 0
   std::uint64_t stumble_ = 0, stumbles_ = 0;  // the seed, and the waits that have ended since
   const std::atomic<bool>* interrupt_ = nullptr;

@@ -17,6 +17,7 @@ void MachineImpl::HostWrote(ProcessId id, Time at) {
   if (Find(id) == nullptr) return;
   const Process& process = world_.ProcessOf(id);
   at = std::max(at, world_.now);
+  TakeHost(id);
   RecheckValues(at);
   for (const auto& [base, mapping] : process.table.all()) {
     if (!mapping.object->HostVisible()) continue;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "node/host_view.h"
 
 namespace allranks::node {
 namespace {
@@ -157,6 +158,7 @@ std::shared_ptr<Object> Backing::Create(Object::Kind kind, int device, ProcessId
   object->fd = fd;
   return {object, [used = used_](Object* gone) {
             munmap(gone->data, gone->mapped);
+            if (gone->view != nullptr) munmap(gone->view->bytes().data(), gone->mapped);
             if (gone->fd >= 0) close(gone->fd);
             *used -= gone->mapped;
             delete gone;

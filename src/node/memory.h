@@ -63,6 +63,8 @@ struct FreeDeleter {
 };
 using L2Stamps = std::unique_ptr<std::uint32_t[], FreeDeleter>;
 
+class HostView;
+
 struct Object {
   enum class Kind : std::uint8_t {
     kDevice,
@@ -89,6 +91,7 @@ struct Object {
   // Of the checker: made on first use; which bytes are written (null: all count as written).
   std::shared_ptr<check::Shadow> shadow;
   std::shared_ptr<check::Initialised> initialised;
+  std::shared_ptr<HostView> view;  // through which its host sees it; null: directly
   // Mapped into its process, which can change it at any time.
   bool HostVisible() const { return kind == Kind::kPinned || kind == Kind::kManaged; }
 };

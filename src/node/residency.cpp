@@ -308,9 +308,9 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
     QueuePath(*path, at + late);
   }
   cta.clocks = nullptr;
-  cta.stall = check::Stalls::OfBlock(launch.schedule, number, launch.total_ctas);
+  cta.stall = stalls.OfBlock(launch.schedule, number, launch.total_ctas);
   if (checker != nullptr && launch.clocks != nullptr) checker->BeginCta(cta);
-  Occupy(launch, sm_index, 1);
+  Reside(launch, sm_index, 1);
   launch.ctas.push_back(&cta);
   ++launch.live_ctas;
   last_change = std::max(last_change, at);
@@ -361,11 +361,19 @@ void World::ReleaseCta(Cta& cta) {
   free_ctas_.push_back(&cta);
 }
 
+void World::Reside(Launch& launch, int sm_index, int ctas) {
+  Occupy(launch, sm_index, ctas);
+  Process& process = ProcessOf(launch.process);
+  process.resident += ctas;
+  if (process.max_resident != 0 && process.resident > process.max_resident)
+    launch.crowd = process.resident;
+}
+
 void World::CtaDone(Cta& cta) {
   Launch& launch = *cta.launch;
   TriggerGrid(cta, cta.end);
   LeaveCluster(*this, cta);
-  Occupy(launch, cta.sm, -1);
+  Reside(launch, cta.sm, -1);
   const auto it = std::find(launch.ctas.begin(), launch.ctas.end(), &cta);
   CHECK(it != launch.ctas.end());
   *it = launch.ctas.back();
@@ -390,7 +398,7 @@ void World::Kill(Launch& launch) {
     for (Warp& warp : cta->warps) {
       while (!warp.paths.empty()) RemovePath(*warp.paths.back());
     }
-    Occupy(launch, cta->sm, -1);
+    Reside(launch, cta->sm, -1);
     ReleaseCta(*cta);
   }
   launch.ctas.clear();

@@ -5,14 +5,16 @@
 
 #include <cstdint>
 
+#include "node/time.h"
+
 namespace allranks::node {
 
 class Stumbling {
  public:
   virtual ~Stumbling() = default;
   // From now on a path whose wait has ended goes on 2 to 20 us later in a quarter of the cases,
-  // which `seed` chooses; 0: none.
-  virtual void SetStumble(std::uint64_t seed) = 0;
+  // which `seed` chooses; 0: none. Not before `from`.
+  virtual void SetStumble(std::uint64_t seed, Time from) = 0;
 };
 
 }  // namespace allranks::node

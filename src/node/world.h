@@ -91,13 +91,15 @@ class World {
   Time now = 0;
   Time last_change = 0;           // of memory, or of what runs; see Stuck
   std::uint64_t timer_wakes = 0;  // since then
-  std::uint64_t fuel = 0;
+  bool pass_over = false;  // Machine::SetPassOver
+  std::uint64_t fuel = 0, work_before = 0;  // MachineOptions; Work() when it was set
   std::uint64_t order_seed = 0;  // MachineOptions
   Listener* listener = nullptr;  // MachineOptions
   // What is checked; null: nothing is.
   check::Checker* checker = nullptr;
   check::Errors* errors = nullptr;
   check::Stalls stalls;
+  Time perturbed_from = 0;  // stumbles, stalls and choices of a schedule begin then
 
   // A strong operation at time t may be performed at once if t < order_limit: nothing else
   // that is known of happens before it.
@@ -114,6 +116,9 @@ class World {
   // Nothing is in any L2 from here on.
   void CoolCaches();
 
+  // What executing kernels has taken so far, in thread instructions: those of warps with few lanes
+  // cost more than their lanes, so each warp instruction counts as eight on top.
+  std::uint64_t Work() const { return stats.thread_instructions + 8 * stats.warp_instructions; }
   Process& ProcessOf(ProcessId id) { return *processes[id - 1]; }
   // The machine-wide number of what the process calls `device`, and the way back (-1: it does not
   // see that device).
@@ -241,6 +246,8 @@ class World {
   void OpenRegisters(Warp& warp);
   void CloseRegisters(Warp& warp);
   void CtaDone(Cta& cta);
+  // CTAs of a launch come to an SM, or go (negative).
+  void Reside(Launch& launch, int sm_index, int ctas);
   std::function<void(Launch&, Time)> on_launch_done;
   std::function<void(Launch&, Time)> on_started;  // its last CTA has begun
   // Ends a launch at once: its CTAs are gone, nothing it queued will happen.

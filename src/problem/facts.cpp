@@ -151,7 +151,7 @@ std::vector<std::string> AllowFacts(const Problem& problem, bool allowed) {
   };
   std::string kernels = "Kernels on the rank's own device";
   if (allowed && problem.max_ctas > 0) {
-    kernels += fmt::format(", with at most {} blocks each", problem.max_ctas);
+    kernels += fmt::format(", with at most {} blocks at the same time", problem.max_ctas);
     if (problem.window == Window::kGraph) kernels += ", and together where they run side by side";
   }
   add("kernel", kernels + ".");

@@ -125,6 +125,12 @@ void Core::Handle(Thread thread, const wire::LoadModule& message, Time) {
     return Reply<wire::LoadModule>(thread, {.module = found->second, .message = {}});
   if (process.modules.size() >= options_.limits.objects)
     return Fail<wire::LoadModule>(thread, Status::kOutOfMemory);
+  if (judged_ != nullptr && !judged_->IsOwnModule(image->second.bytes)) {
+    judged_->Forbidden(thread.rank,
+                       "a module other than what the compiler has made of the source is not "
+                       "allowed");
+    return Fail<wire::LoadModule>(thread, Status::kNotPermitted);
+  }
   Status status = Status::kSuccess;
   const Result<node::ModuleId> module =
       machine_->LoadModule(MachineOf(thread), message.device, image->second.bytes, &status);

@@ -59,7 +59,7 @@ Judged::Judged(Core& core, JudgedOptions options)
     process.machine = rank.process;
     core_.machine_ranks_[rank.process] = number;
   }
-  Check(false, 0);  // windows are checked, nothing before them
+  Check(false, 0, 0);  // windows are checked, nothing before them
 }
 
 node::Machine& Judged::machine() { return *core_.machine_; }
@@ -102,6 +102,12 @@ bool Judged::Received(const wire::Frame& frame) {
     } else if (broken_) {
       Answer<wire::JudgeRun>(frame.sequence, Status::kSuccess, *broken_);
     } else {
+      if (plan_.window == wire::JudgeWindow::kGraph) CloseRanks();
+      if (splits()) {
+        if (!options_.split()) return true;
+        copy_ = true;
+        machine().OwnPinned();
+      }
       Start(frame.sequence, std::move(run));
     }
     return true;
@@ -320,6 +326,7 @@ void Judged::Handle(Thread thread, const wire::JudgeGather& message, Time at) {
 // held up, lest a host that waits does nothing else.
 node::Time Judged::HostStall(const wire::JudgeHostStep& message) {
   if (!run_ || run_->stalls == 0 || message.size == 0) return 0;
+  if (core_.hosts_.now() < run_->disturbed) return 0;
   const bool looks = !message.writes && message.order != 0;
   if (looks || !message.watches.empty()) return 0;
   std::uint64_t drawn = run_->stalls + 0x9e3779b97f4a7c15 * ++run_->host_steps;

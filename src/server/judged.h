@@ -10,6 +10,13 @@
 // the judge's own, between two actions of the node, and the machine is run until nothing is left.
 // In the other windows the ranks do the same by messages.
 //
+// Windows look alike. A graph window runs in a copy of the node, made by fork when all ranks have
+// delivered, so that each begins with the same memory, addresses, counters and caches, whatever ran
+// before it; it begins at a drawn time; and what disturbs it begins at a drawn time, too. A
+// candidate that behaves otherwise in one of them must have guessed. Where ranks are alive there is
+// no such copy: there the judge draws the order of the windows. In each window a rank reaches the
+// memory of its case and of no other.
+//
 // What a rank may not do is answered with an error and told to the judge, who ends the run.
 #pragma once
 
@@ -38,6 +45,11 @@ struct JudgedOptions {
   std::span<std::byte> outputs;       // read by it
   // A frame for the judge.
   std::function<void(wire::Op, std::uint64_t sequence, const wire::Blob& payload)> send;
+  // Splits the process for one graph window: true in the copy, false in the original, once the copy
+  // has ended. Without it windows of a case follow each other in one process.
+  std::function<bool()> split;
+  // The copy's end; does not return.
+  std::function<void(bool trace)> leave;
 };
 
 class Judged {
@@ -69,6 +81,8 @@ class Judged {
   // Everybody has been served: only the judge can go on.
   bool WaitsForJudge() const { return ready_ && !run_; }
   bool RunsGraphs() const { return run_ && plan_.window == wire::JudgeWindow::kGraph; }
+  // Graph windows run in copies of the process, which write traces themselves.
+  bool splits() const { return options_.split && plan_.window == wire::JudgeWindow::kGraph; }
   // The machine has been run as far as it goes by itself.
   void GraphsOver();
   void Deadlocked();
@@ -77,9 +91,13 @@ class Judged {
   template <class M>
   std::string Refusal(Thread thread, const M& message) {
     std::string why = RefusedCall(thread, M::kOp);
+    if constexpr (requires { message.stream.stream; })
+      if (why.empty()) why = RefusedStream(thread.rank, M::kOp, message.stream.stream);
     return why.empty() ? RefusedArguments(thread.rank, message) : why;
   }
   void Forbidden(std::int32_t rank, const std::string& why);
+  // Whether this is what the compiler has made of the candidate's source.
+  bool IsOwnModule(std::span<const std::byte> image) const;
   // Host memory of the plan that the rank has not mapped yet; false: none of this size.
   bool TakePinned(std::int32_t rank, std::uint64_t size, node::PinnedMemory* memory);
 
@@ -105,6 +123,10 @@ class Judged {
     std::uint32_t case_index = 0;
     bool taken = false;
   };
+  struct Given {
+    std::uint64_t size = 0;
+    std::uint32_t case_index = 0;
+  };
   struct Rank {
     node::ProcessId process = 0;
     int device = 0;  // ordinal
@@ -117,20 +139,22 @@ class Judged {
     std::optional<Thread> waiting;  // in JudgeNext, for the judge or for other ranks
     std::set<node::GraphId> graphs;
     std::vector<node::GraphId> delivered;             // by case
-    std::map<node::Address, std::uint64_t> given;     // the plan's memory: base to size
+    std::map<node::Address, Given> given;             // the plan's memory, by base
     std::vector<std::vector<node::Address>> tensors;  // by case and tensor
     std::vector<wire::Blob> args;                     // by case
     std::vector<Pinned> pinned;
-    std::string forbidden;    // the first thing that it was refused
-    bool lacked = false;      // the node itself has answered that it cannot do something
-    bool opened = false;      // a window's call
-    std::uint32_t calls = 0;  // of this window that it has closed
+    std::string forbidden;           // the first thing that it was refused
+    bool lacked = false;             // the node itself has answered that it cannot do something
+    bool opened = false;             // a window's call
+    std::uint32_t calls = 0;         // of this window that it has closed
+    std::uint64_t given_stream = 0;  // of the call that is open
   };
   struct Window {
     std::uint64_t sequence = 0;
     wire::JudgeRun request;
     wire::JudgeRunReply reply;
     Time begin = 0;
+    Time disturbed = 0;  // from when on; 0: all of it
     std::vector<node::LinkRecord> links;
     std::array<node::MoverRecord, node::kMovers> moved{};
     std::uint64_t instructions = 0;
@@ -163,7 +187,7 @@ class Judged {
   // --- judged_memory.cpp
   node::Status Plan(wire::JudgePlan plan);
   node::Status PlaceCase(std::uint32_t index);
-  node::Status PlaceShared(const wire::JudgeTensor& tensor,
+  node::Status PlaceShared(std::uint32_t index, const wire::JudgeTensor& tensor,
                            std::vector<std::vector<node::Address>>* at,
                            std::vector<node::Address>* multicast);
 
@@ -171,7 +195,10 @@ class Judged {
   void Start(std::uint64_t sequence, wire::JudgeRun run);
   bool Valid(const wire::JudgeRun& run) const;
   void CloseRanks();
+  // Only the memory of this case can be reached from here on.
+  void Confine(std::uint32_t case_index);
   bool EnqueueGraph(std::int32_t rank, std::uint32_t call, Time at);
+  Time DelayOf(std::int32_t rank, std::uint32_t call, Time at) const;
   void Open(std::int32_t rank, std::uint32_t call, Time at);
   void Close(std::int32_t rank, std::uint32_t call, Time at);
   void OpenInStream(Thread thread, const wire::JudgeOpen& message, Time at);
@@ -181,17 +208,17 @@ class Judged {
   void FinishByFailure(std::int32_t rank, const wire::JudgeNext& message);
   void Finish(End end, std::int32_t rank, std::string text);
   // What is looked for from here on. Only while nothing is under way.
-  void Check(bool on, std::uint64_t schedule);
+  void Check(bool on, std::uint64_t schedule, Time from);
   node::StreamId StreamOf(std::int32_t rank, std::uint64_t stream);
 
   // --- judged_policy.cpp: what is allowed
   std::string RefusedCall(Thread thread, wire::Op op);
+  std::string RefusedStream(std::int32_t rank, wire::Op op, std::uint64_t stream);
   template <class M>
   std::string RefusedArguments(std::int32_t, const M&) {
     return {};
   }
   std::string RefusedArguments(std::int32_t rank, const wire::PutGraph& message);
-  std::string RefusedTogether(const wire::PutGraph& message) const;
   std::string RefusedArguments(std::int32_t rank, const wire::DropGraph& message);
   std::string RefusedArguments(std::int32_t rank, const wire::Launch& message);
   std::string RefusedArguments(std::int32_t rank, const wire::Free& message);
@@ -216,6 +243,7 @@ class Judged {
   std::optional<wire::JudgeRunReply> broken_;  // the end after which there are no more windows
   std::vector<std::optional<std::pair<Thread, wire::Blob>>> gather_;  // by rank
   std::size_t faults_seen_ = 0;
+  bool copy_ = false;  // this process is one, for the window under way
   int news_ = 0;
   std::vector<std::byte> buffer_;
 };

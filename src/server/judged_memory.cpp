@@ -74,7 +74,7 @@ Status Judged::PlaceCase(std::uint32_t index) {
     auto& all = multicast.emplace_back(world);
     const std::uint64_t bytes = std::max<std::uint64_t>(tensor.bytes, 1);
     if (tensor.multicast) {
-      if (const Status status = PlaceShared(tensor, &at, &all); status != Status::kSuccess)
+      if (const Status status = PlaceShared(index, tensor, &at, &all); status != Status::kSuccess)
         return status;
       continue;
     }
@@ -88,12 +88,13 @@ Status Judged::PlaceCase(std::uint32_t index) {
         at[r][r] = pinned.memory.address;
         if (!tensor.device && status == Status::kSuccess)
           machine().HideFromDevices(rank.process, pinned.memory.address);
+        machine().SeparateHost(rank.process, pinned.memory.address);
         core_.processes_.at(static_cast<std::int32_t>(r)).pinned = true;
       } else {
         status = machine().Allocate(rank.process, rank.device, bytes, &at[r][r]);
       }
       if (status != Status::kSuccess) return status;
-      rank.given[at[r][r]] = bytes;
+      rank.given[at[r][r]] = {bytes, index};
     }
     if (!tensor.peers) continue;
     for (std::size_t owner = 0; owner < world; ++owner) {
@@ -103,7 +104,7 @@ Status Judged::PlaceCase(std::uint32_t index) {
         if (r == owner) continue;
         Rank& rank = ranks_[r];
         status = machine().IpcOpen(rank.process, rank.device, handle, &at[r][owner]);
-        rank.given[at[r][owner]] = bytes;
+        rank.given[at[r][owner]] = {bytes, index};
       }
       if (status != Status::kSuccess) return status;
     }
@@ -127,8 +128,8 @@ Status Judged::PlaceCase(std::uint32_t index) {
 }
 
 // Memory by handles, bound to one multicast object. No rank keeps a handle of it.
-Status Judged::PlaceShared(const wire::JudgeTensor& tensor, std::vector<std::vector<Address>>* at,
-                           std::vector<Address>* multicast) {
+Status Judged::PlaceShared(std::uint32_t index, const wire::JudgeTensor& tensor,
+                           std::vector<std::vector<Address>>* at, std::vector<Address>* multicast) {
   node::VirtualMemory& memory = machine().virtual_memory();
   constexpr std::uint64_t kUnit = node::VirtualMemory::kGranularity;
   const std::uint64_t size = (std::max<std::uint64_t>(tensor.bytes, 1) + kUnit - 1) / kUnit * kUnit;
@@ -138,7 +139,7 @@ Status Judged::PlaceShared(const wire::JudgeTensor& tensor, std::vector<std::vec
     if (status == Status::kSuccess)
       status = memory.SetAccess(rank.process, *address, size, rank.device,
                                 node::AccessRight::kReadWrite);
-    rank.given[*address] = size;
+    rank.given[*address] = {size, index};
     return status;
   };
   const std::size_t world = ranks_.size();

@@ -2,7 +2,12 @@
 // at the arguments of what could reach beyond it. Everything that is not listed is refused with a
 // sentence that names the call. judged.h has the theory.
 #include <fmt/format.h>
+#include <openssl/evp.h>
 
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
 #include "server/core.h"
 #include "server/judged.h"
 
@@ -13,7 +18,6 @@ using wire::Op;
 namespace {
 
 constexpr std::size_t kMaxNodes = 4'096;  // of a delivered graph
-constexpr std::size_t kMaxOrdered = 256;  // of one whose order is looked at
 
 // Host code among itself.
 bool OfThreads(Op op) {
@@ -247,6 +251,23 @@ std::string Judged::RefusedCall(Thread thread, Op op) {
   return fmt::format("{} is not allowed {}", CallName(op), when);
 }
 
+// In a window a rank gives work to the stream that it was given and to no other: what it does is
+// between the beginning and the end of a call.
+std::string Judged::RefusedStream(std::int32_t rank, Op op, std::uint64_t stream) {
+  const Rank& r = Of(rank);
+  if (r.phase != Phase::kWindow || !OfWindow(op, plan_.rules) || stream == r.given_stream)
+    return {};
+  return "work in another stream than the given one is not allowed in the window";
+}
+
+bool Judged::IsOwnModule(std::span<const std::byte> image) const {
+  if (plan_.module_hash.empty()) return true;
+  std::array<std::byte, 32> hash{};
+  CHECK(EVP_Digest(image.data(), image.size(), reinterpret_cast<unsigned char*>(hash.data()),
+                   nullptr, EVP_sha256(), nullptr) == 1);
+  return std::equal(hash.begin(), hash.end(), plan_.module_hash.begin(), plan_.module_hash.end());
+}
+
 // --- arguments ---------------------------------------------------------------------------------
 
 std::string Judged::RefusedKernel(std::int32_t rank, int device, const wire::Launch& launch) {
@@ -301,34 +322,7 @@ std::string Judged::RefusedArguments(std::int32_t rank, const wire::PutGraph& me
     }
     if (!why.empty()) return why;
   }
-  return RefusedTogether(message);
-}
-
-// The limit on CTAs holds for what can run at the same time: kernels that are not ordered by edges
-// count together.
-std::string Judged::RefusedTogether(const wire::PutGraph& message) const {
-  if (plan_.rules.max_ctas == 0) return {};
-  std::vector<std::vector<bool>> before(message.nodes.size());  // which nodes one waits for
-  std::vector<std::size_t> kernels;
-  std::uint64_t ctas = 0;
-  bool chain = message.nodes.size() <= kMaxOrdered;
-  for (std::size_t i = 0; i < message.nodes.size(); ++i) {
-    if (chain) before[i].resize(message.nodes.size());
-    for (const std::uint32_t k : message.nodes[i].after) {
-      if (!chain || k >= i) continue;  // the machine refuses the latter
-      before[i][k] = true;
-      for (std::size_t j = 0; j < k; ++j) before[i][j] = before[i][j] || before[k][j];
-    }
-    if (message.nodes[i].kind != wire::GraphNode::Kind::kKernel) continue;
-    if (chain && !kernels.empty()) chain = before[i][kernels.back()];
-    kernels.push_back(i);
-    const wire::Launch& launch = message.nodes[i].launch;
-    ctas += std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
-  }
-  if (chain || ctas <= plan_.rules.max_ctas) return {};
-  return fmt::format(
-      "kernels side by side with {} blocks together are not allowed: the limit is {}", ctas,
-      plan_.rules.max_ctas);
+  return {};
 }
 
 std::string Judged::RefusedArguments(std::int32_t rank, const wire::DropGraph& message) {
@@ -339,7 +333,8 @@ std::string Judged::RefusedArguments(std::int32_t rank, const wire::DropGraph& m
 
 std::string Judged::RefusedGiven(std::int32_t rank, std::uint64_t address, std::uint64_t size,
                                  const char* what) {
-  for (const auto& [base, bytes] : Of(rank).given) {
+  for (const auto& [base, given] : Of(rank).given) {
+    const std::uint64_t bytes = given.size;
     const bool meets = address < base + bytes && base - address < (size == 0 ? 1 : size);
     const bool within = address >= base && address - base < bytes;
     if (within || (address < base && meets))

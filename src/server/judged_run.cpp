@@ -1,6 +1,7 @@
 // The windows of a judged run: calls between two actions of the node in the ranks' streams, and
 // what is reported of them. judged.h has the theory.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <tuple>
@@ -19,10 +20,20 @@ using node::Status;
 namespace {
 
 constexpr std::uint32_t kMaxCalls = 4'096;
-// Windows begin at multiples of this, some nine seconds: far more than happens between them, and a
-// power of two, as are the buckets in which capacity is given out (node/servers.h). So a window is
-// the same whenever it is asked for.
+// Windows are drawn to begin behind multiples of this, some nine seconds: far more than happens
+// between them, so that it does not matter when a window is asked for.
 constexpr node::Time kGrid = node::Time{1} << 43;
+constexpr node::Time kLatest = kGrid / 2;  // behind it
+
+// Drawn times are multiples of the buckets in which capacity is given out (node/servers.h): so what
+// happens in a window does not depend on when it begins, and the time at which a rank enters a call
+// does not tell whether it was delayed.
+node::Time Whole(node::Time drawn, const node::Profile& profile) {
+  const node::Time bucket = profile.CyclesToTime(profile.time.bucket_cycles);
+  const auto unit = static_cast<node::Time>(
+      std::bit_ceil(static_cast<std::uint64_t>(std::max<node::Time>(bucket, 2))));
+  return drawn / unit * unit;
+}
 
 std::size_t At(std::uint32_t call, std::int32_t rank, std::size_t world) {
   return call * world + static_cast<std::size_t>(rank);
@@ -43,8 +54,8 @@ std::uint64_t SkewOf(const wire::JudgeRun& run) {
   return skew;
 }
 
-void SetStumble(node::Machine& machine, std::uint64_t seed) {
-  if (auto* stumbling = dynamic_cast<node::Stumbling*>(&machine)) stumbling->SetStumble(seed);
+void SetStumble(node::Machine& machine, std::uint64_t seed, node::Time from) {
+  if (auto* stumbling = dynamic_cast<node::Stumbling*>(&machine)) stumbling->SetStumble(seed, from);
 }
 
 // Times count from the window's beginning, as all of its times do.
@@ -111,6 +122,9 @@ bool Judged::Valid(const wire::JudgeRun& run) const {
       run.by_rank.size() != run.calls * ranks_.size())
     return false;
   if (run.check ? core_.checking_ == nullptr : run.schedule != 0) return false;
+  if (run.begin_ps < 0 || run.begin_ps > kLatest || run.disturbed_from_ps < 0 ||
+      run.disturbed_from_ps > kLatest)
+    return false;
   const auto& tensors = plan_.cases[run.case_index].tensors;
   for (const wire::JudgeCall& call : run.by_rank) {
     if (call.delay_ps < 0 || call.delay_ps > node::Ms(10'000)) return false;
@@ -125,12 +139,15 @@ bool Judged::Valid(const wire::JudgeRun& run) const {
 }
 
 void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
-  if (plan_.window == wire::JudgeWindow::kGraph) CloseRanks();
+  Confine(request.case_index);
   Window& run = run_.emplace(Window{});
   run.sequence = sequence;
   run.request = std::move(request);
   // When ranks have ended is a matter of wall time.
-  run.begin = (std::max(machine().now(), core_.hosts_.now()) / kGrid + 1) * kGrid;
+  run.begin = (std::max(machine().now(), core_.hosts_.now()) / kGrid + 1) * kGrid +
+              Whole(run.request.begin_ps, machine().profile());
+  const Time from = run.request.disturbed_from_ps;
+  run.disturbed = from == 0 ? 0 : run.begin + from;
   run.reply.opened_ps.assign(run.request.by_rank.size(), -1);
   run.reply.closed_ps.assign(run.request.by_rank.size(), -1);
   run.reply.changed.assign(run.request.by_rank.size(), 0);
@@ -141,9 +158,11 @@ void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
   run.instructions = stats.thread_instructions;
   machine().CoolCaches();
   machine().SetFuel(run.request.fuel);
-  if (run.request.check) Check(true, run.request.schedule);
+  machine().SetPassOver(run.request.pass_over);
+  for (const Rank& rank : ranks_) machine().SetMaxResident(rank.process, plan_.rules.max_ctas);
+  if (run.request.check) Check(true, run.request.schedule, run.disturbed);
   // Another schedule stumbles elsewhere.
-  SetStumble(machine(), SkewOf(run.request) ^ run.request.schedule);
+  SetStumble(machine(), SkewOf(run.request) ^ run.request.schedule, run.disturbed);
   if (run.request.schedule != 0) run.stalls = SkewOf(run.request) ^ run.request.schedule;
   const auto world = static_cast<std::int32_t>(ranks_.size());
   for (std::int32_t r = 0; r < world; ++r) {
@@ -164,11 +183,19 @@ void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
   }
 }
 
-void Judged::Check(bool on, std::uint64_t schedule) {
+void Judged::Confine(std::uint32_t case_index) {
+  for (const Rank& rank : ranks_) {
+    machine().Restore(rank.process);
+    for (const auto& [base, given] : rank.given)
+      if (given.case_index != case_index) machine().Withdraw(rank.process, base);
+  }
+}
+
+void Judged::Check(bool on, std::uint64_t schedule, Time from) {
   node::Checking* checking = core_.checking_;
   if (checking == nullptr) return;
   checking->SetChecking(on);
-  checking->SetSchedule(schedule);
+  checking->SetSchedule({.seed = schedule, .from = from, .brief = run_ && run_->request.brief});
   checking->SetHostsSpeak(on && host_window());
   checking->HostsMeet();
 }
@@ -185,9 +212,16 @@ void Judged::CloseRanks() {
 
 // --- one call of one rank ----------------------------------------------------------------------
 
+// Not before the window is to be disturbed.
+node::Time Judged::DelayOf(std::int32_t rank, std::uint32_t call, Time at) const {
+  if (at < run_->disturbed) return 0;
+  return Whole(run_->request.by_rank[At(call, rank, ranks_.size())].delay_ps,
+               core_.machine_->profile());
+}
+
 bool Judged::EnqueueGraph(std::int32_t r, std::uint32_t call, Time at) {
   const Rank& rank = Of(r);
-  const Time delay = run_->request.by_rank[At(call, r, ranks_.size())].delay_ps;
+  const Time delay = DelayOf(r, call, at);
   node::OpId op = 0;
   Status status = machine().Act(
       rank.process, rank.stream, delay, [this, r, call](Time now) { Open(r, call, now); }, at, &op);
@@ -274,6 +308,7 @@ void Judged::Handle(Thread thread, const wire::JudgeOpen& message, Time at) {
     return core_.Fail<wire::JudgeOpen>(thread, Status::kNotPermitted);
   }
   rank.opened = true;
+  rank.given_stream = message.stream;
   if (run_->request.drain && message.call > 0 && run_->closed[message.call - 1] != ranks_.size()) {
     core_.hosts_.Wait(thread, "the other ranks' calls", false);
     run_->drained.emplace_back(thread, message);
@@ -286,7 +321,7 @@ void Judged::OpenInStream(Thread thread, const wire::JudgeOpen& message, Time at
   if (!run_) return core_.Fail<wire::JudgeOpen>(thread, Status::kNotPermitted);
   const Rank& rank = Of(thread.rank);
   const std::int32_t r = thread.rank;
-  const Time delay = run_->request.by_rank[At(message.call, r, ranks_.size())].delay_ps;
+  const Time delay = DelayOf(r, message.call, at);
   const bool host = plan_.window == wire::JudgeWindow::kHost;
   // Host code looks at its memory without waiting for a stream: it begins when the call is open.
   if (host) core_.hosts_.Wait(thread, "the beginning of a call", false);
@@ -342,6 +377,7 @@ void Judged::FinishByFault() {
   if (fault.status == Status::kNotSupported || fault.status == Status::kInvalidPtx)
     end = End::kUnsupported;
   if (fault.status == Status::kLaunchTimeout) end = End::kFuel;
+  if (fault.status == Status::kNotPermitted) end = End::kForbidden;
   run_->reply.status = static_cast<std::int32_t>(fault.status);
   Finish(end, of == core_.machine_ranks_.end() ? -1 : of->second, fault.message);
 }
@@ -399,15 +435,16 @@ void Judged::Finish(End end, std::int32_t rank, std::string text) {
     for (node::Finding& finding : findings)
       run.reply.findings.push_back(OnWire(std::move(finding), run.begin));
     // What has not ended by itself is not followed by another window.
-    if (end == End::kDone) Check(false, 0);
+    if (end == End::kDone) Check(false, 0, 0);
   }
   machine().SetFuel(0);
-  SetStumble(machine(), 0);
+  SetStumble(machine(), 0, 0);
   // Nobody reads what kernels print.
   for (const Rank& r : ranks_) machine().TakeText(r.process, wire::kMaxPayload);
   if (end != End::kDone) broken_ = run.reply;
   wire::ReplyHeader header;
   options_.send(wire::Op::kJudgeRun, run.sequence, wire::EncodePayload(header, run.reply));
+  if (copy_) options_.leave(run.request.trace);
 }
 
 }  // namespace allranks::server

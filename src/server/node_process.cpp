@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -194,6 +195,22 @@ std::optional<JudgedOptions> NodeProcess::JudgedBy(const NodeOptions& options) {
   judged.outputs = MapFile(options.judge_outputs_fd, PROT_READ | PROT_WRITE);
   judged.send = [this](wire::Op op, std::uint64_t sequence, const wire::Blob& payload) {
     if (!wire::SendFrame(control_.get(), op, sequence, payload)) over_ = true;
+  };
+  judged.split = [] {
+    const pid_t copy = fork();
+    CHECK(copy >= 0);
+    if (copy == 0) return true;
+    int status = 0;
+    while (waitpid(copy, &status, 0) < 0 && errno == EINTR) {
+    }
+    // Whatever ended it ends the node, so that the judge sees why.
+    if (WIFSIGNALED(status)) raise(WTERMSIG(status));
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) _exit(WEXITSTATUS(status) | 1);
+    return false;
+  };
+  judged.leave = [this](bool trace) {
+    if (trace && trace_ != nullptr) WriteTrace(core_.Report());
+    _exit(0);
   };
   return judged;
 }
@@ -413,7 +430,8 @@ int NodeProcess::Run() {
       reply.findings = FindingsText(report);
       reply.counted = static_cast<std::uint32_t>(node::CountedOf(report.findings));
     }
-    if (trace_ != nullptr) WriteTrace(report);
+    const bool by_copies = core_.judged() != nullptr && core_.judged()->splits();
+    if (trace_ != nullptr && !by_copies) WriteTrace(report);
     wire::SendFrame(control_.get(), wire::Op::kFinish, finish_sequence_,
                     wire::EncodePayload(wire::ReplyHeader{}, reply));
     return 0;

@@ -315,7 +315,12 @@ void Core::SendReply(Thread thread, node::Status status, const wire::Blob& body,
   if (found == threads_.end()) return;
   ThreadRecord& record = found->second;
   Meet(thread);
-  if (judged_ != nullptr) judged_->Answered(thread.rank, status);
+  if (judged_ != nullptr) {
+    judged_->Answered(thread.rank, status);
+    if (const auto process = processes_.find(thread.rank);
+        process != processes_.end() && process->second.machine)
+      machine_->ShowHost(*process->second.machine);
+  }
   Release(record, thread);
   record.asked = false;
   if (record.since && options_.trace != nullptr)

@@ -57,7 +57,7 @@ struct JudgeRules {
   bool setup = false;           // the candidate has a `setup`, with calls on memory and modules
   bool copies = false;          // copies between devices and memsets
   bool values = false;          // stream memory operations
-  std::uint32_t max_ctas = 0;   // of one kernel; 0: no limit
+  std::uint32_t max_ctas = 0;   // of all its kernels, at the same time; 0: no limit
   template <class A> void Visit(A& a) { a(setup, copies, values, max_ctas); }
 };
 // The first message of a judged run; its reply says whether memory suffices.
@@ -68,8 +68,13 @@ struct JudgePlan {
   std::uint32_t world = 1;
   std::uint32_t host_threads = 0;  // host window: threads that call `host`
   JudgeRules rules;
+  // SHA-256 of the one module that ranks may load: what the compiler has made of the candidate's
+  // source. Empty: any.
+  Blob module_hash;
   std::vector<JudgeCase> cases;
-  template <class A> void Visit(A& a) { a(window, world, host_threads, rules, cases); }
+  template <class A> void Visit(A& a) {
+    a(window, world, host_threads, rules, module_hash, cases);
+  }
 };
 
 // Bytes of a tensor in one of the shared memory files.
@@ -157,13 +162,23 @@ struct JudgeRun {
   using Reply = JudgeRunReply;
   std::uint32_t case_index = 0;
   bool drain = false;             // a test mode: every call begins when all ranks are at rest
-  std::uint64_t fuel = 0;         // thread-instructions of one kernel; 0: no limit
+  std::uint64_t fuel = 0;         // thread-instructions of all kernels together; 0: no limit
   bool check = false;             // look for races and the like; the node must be able to
   std::uint64_t schedule = 0;     // node::Checking::SetSchedule; only with `check`
+  // When the window begins, from a grid of the node's on. Drawn, so that no time tells of which
+  // window it is a part.
+  std::int64_t begin_ps = 0;
+  // What disturbs a window (delays, stumbles, schedule) begins so long after it; until then it goes
+  // exactly as if nothing did.
+  std::int64_t disturbed_from_ps = 0;
+  bool brief = false;             // node::Schedule
+  bool trace = false;             // graph window: write the node's trace at its end
+  bool pass_over = false;         // instructions that the node lacks
   std::uint32_t calls = 0;
   std::vector<JudgeCall> by_rank; // calls x world: call by call, in each rank by rank
   template <class A> void Visit(A& a) {
-    a(case_index, drain, fuel, check, schedule, calls, by_rank);
+    a(case_index, drain, fuel, check, schedule, begin_ps, disturbed_from_ps, brief, trace, pass_over,
+      calls, by_rank);
   }
 };
 

@@ -39,7 +39,7 @@ SandboxSpec Probe(std::vector<std::string> what, Filter filter = Filter::kRank) 
   spec.limits.files = 500;
   spec.limits.processes = 20;
   spec.limits.cpu = milliseconds(3000);
-  spec.limits.wall = milliseconds(10'000);
+  spec.limits.idle = milliseconds(10'000);
   return spec;
 }
 
@@ -144,8 +144,8 @@ TEST(SandboxTest, BoundsCpuOfAllThreadsTogether) {
 
 TEST(SandboxTest, BoundsWallClock) {
   SandboxSpec spec = Probe({"sleep"});
-  spec.limits.wall = milliseconds(150);
-  EXPECT_EQ(RunIt(spec).why, Why::kWall);
+  spec.limits.idle = milliseconds(150);
+  EXPECT_EQ(RunIt(spec).why, Why::kIdle);
 }
 
 TEST(SandboxTest, BoundsOutput) {

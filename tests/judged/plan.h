@@ -40,6 +40,7 @@ enum Mode {
   kTalkPeeks,
   kHostAlone,
   kRelaxed,
+  kObserve,
 };
 enum Tensor { kIn, kOut, kScratch, kBox, kTold };
 inline constexpr std::size_t kToldBytes = 404;

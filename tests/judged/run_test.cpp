@@ -106,7 +106,7 @@ TEST(JudgedRun, RanksEndByThemselvesAndDelaysAndDrainsAreKept) {
   EXPECT_EQ(session.WaitFor(0), 0);
   EXPECT_EQ(session.WaitFor(0), 0);
   wire::JudgeRun run = RunOf(session, 3);
-  constexpr std::int64_t kDelay = 50'000'000;  // ps
+  constexpr std::int64_t kDelay = 400 << 17;  // ps; delays are whole buckets of time
   run.by_rank[1 * kWorld + 1].delay_ps = kDelay;
   const auto skewed = session.Call(run);
   ASSERT_TRUE(skewed.has_value());

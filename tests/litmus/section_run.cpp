@@ -259,7 +259,7 @@ Result<Ending> SectionRun::Run(std::uint64_t seed) {
   if (auto status = Reset(); !status) return Fail(status.error());
   if (checking_ != nullptr) {
     checking_->HostsMeet();
-    checking_->SetSchedule(seed);
+    checking_->SetSchedule({.seed = seed});
   }
   Draw draw(seed);
   Ending ending;

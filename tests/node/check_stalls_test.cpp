@@ -20,7 +20,7 @@ std::vector<Where> Drawn(std::uint64_t seed, std::uint64_t blocks) {
   for (int launch = 0; launch < 40; ++launch) {
     const std::uint64_t key = stalls.OfLaunch();
     for (std::uint64_t block = 0; block < blocks; ++block) {
-      Stall stall = Stalls::OfBlock(key, block, blocks);
+      Stall stall = stalls.OfBlock(key, block, blocks);
       for (int round = 0; round < 100; ++round)
         for (std::uint32_t pc = 0; pc < 10; ++pc)
           for (std::uint32_t warp = 0; warp < 2; ++warp)

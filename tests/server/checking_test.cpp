@@ -19,7 +19,7 @@ namespace {
 class CheckedMachine final : public FakeMachine, public node::Checking {
  public:
   void SetChecking(bool) override {}
-  void SetSchedule(std::uint64_t) override {}
+  void SetSchedule(const node::Schedule&) override {}
   std::vector<node::Finding> TakeFindings() override { return std::exchange(found, {}); }
   void HostMeets(node::ProcessId process) override { met.push_back(process); }
   void HostsMeet() override {}

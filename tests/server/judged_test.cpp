@@ -354,6 +354,7 @@ TEST_F(JudgedTest, AFailedCaptureIsTold) {
 }
 
 TEST_F(JudgedTest, AWindowDrawsPoisonsAndKeeps) {
+  constexpr node::Time kDelay = 53 << 17;  // delays are whole buckets of time
   Join(PlanOf(false));
   Next();
   Deliver(0);
@@ -370,12 +371,12 @@ TEST_F(JudgedTest, AWindowDrawsPoisonsAndKeeps) {
     run.by_rank[i].keep.push_back({kIn, i * 200, kBytes});
     run.by_rank[i].keep.push_back({kOut, i * 200 + 100, 6});
   }
-  run.by_rank[1].delay_ps = node::Us(7);
+  run.by_rank[1].delay_ps = kDelay;
   wire::JudgeRunReply reply;
   ASSERT_EQ(Judge(run, &reply), 0);
   EXPECT_EQ(reply.end, End::kDone);
   EXPECT_EQ(reply.opened_ps[0], 0);
-  EXPECT_EQ(reply.opened_ps[1], node::Us(7));
+  EXPECT_EQ(reply.opened_ps[1], kDelay);
   EXPECT_EQ(reply.opened_ps[3], reply.closed_ps[1]);
   EXPECT_EQ(reply.changed, std::vector<std::uint8_t>(4));
   EXPECT_TRUE(reply.links.empty());

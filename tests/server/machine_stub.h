@@ -136,6 +136,13 @@ class MachineStub : public node::Machine {
   bool Peek(node::ProcessId, node::Address, std::span<std::byte>) const override { return false; }
   bool Poke(node::ProcessId, node::Address, std::span<const std::byte>) override { return false; }
   void HideFromDevices(node::ProcessId, node::Address) override {}
+  void Withdraw(node::ProcessId, node::Address) override {}
+  void Restore(node::ProcessId) override {}
+  void SeparateHost(node::ProcessId, node::Address) override {}
+  void ShowHost(node::ProcessId) override {}
+  void OwnPinned() override {}
+  void SetMaxResident(node::ProcessId, std::uint32_t) override {}
+  void SetPassOver(bool) override {}
   std::vector<node::Fault> TakeFaults() override { return {}; }
   Status SetLimit(node::ProcessId, int, node::DeviceLimit, std::uint64_t) override {
     return Status::kSuccess;

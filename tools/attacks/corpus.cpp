@@ -41,6 +41,8 @@ Result<Attack> ReadAttack(const fs::path& path) {
       attack.drained = value;
     } else if (key == "problem") {
       attack.problem = value;
+    } else if (key == "at most") {
+      attack.at_most = value;
     } else if (key == "with") {
       auto first = ReadWhole(path.parent_path() / value);
       if (!first) return Fail(first.error());

@@ -7,6 +7,8 @@
 //   // drained: pass         what it must get if each call begins when all ranks are at rest
 //   // problem: SLUG         allreduce_one_shot unless it says otherwise
 //   // with: honest.inc      text of this file comes first
+//   // at most: NAME         a pass must not score more than this one by more than 3 %: the name of
+//   //                       another candidate of the folder, or `reference`
 #pragma once
 
 #include <filesystem>
@@ -22,6 +24,7 @@ struct Attack {
   std::vector<std::string> rows, verdicts;
   bool all_cases = false;
   std::string drained;  // empty: not asked
+  std::string at_most;  // empty: any score
   std::string problem = "allreduce_one_shot";
   std::string text;  // the candidate
 };

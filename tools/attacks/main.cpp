@@ -10,7 +10,10 @@
 #include <chrono>
 #include <fstream>
 #include <iostream>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "attacks/corpus.h"
@@ -132,6 +135,47 @@ std::string Table(const std::vector<Attack>& attacks) {
   return table;
 }
 
+// Scores of candidates that others are compared with, judged when first asked for.
+class Scores {
+ public:
+  Scores(Runner& runner, const std::vector<Attack>& all) : runner_(runner), all_(all) {}
+
+  // nullopt: it does not pass, or there is none of this name.
+  std::optional<double> Of(const Attack& attack) {
+    const std::lock_guard lock(mutex_);
+    const auto key = std::pair(attack.problem, attack.at_most);
+    if (const auto known = known_.find(key); known != known_.end()) return known->second;
+    Attack other;
+    for (const Attack& one : all_)
+      if (one.name == attack.at_most) other = one;
+    if (attack.at_most == "reference") other.text = tools::ReadText(Reference(attack.problem));
+    other.name = attack.at_most;
+    other.problem = attack.problem;
+    other.all_cases = true;
+    std::optional<double>& score = known_[key];
+    if (!other.text.empty()) {
+      const Outcome outcome = runner_.Judge(other);
+      if (outcome.verdict == "pass") score = outcome.json.value("score", 0.0);
+    }
+    return score;
+  }
+
+ private:
+  static fs::path Reference(const std::string& problem) {
+    for (const auto& entry :
+         fs::recursive_directory_iterator(fs::path(ALLRANKS_SOURCE_DIR) / "problems"))
+      if (entry.path().filename() == "reference.cu" &&
+          entry.path().parent_path().filename() == problem)
+        return entry.path();
+    return {};
+  }
+
+  Runner& runner_;
+  const std::vector<Attack>& all_;
+  std::mutex mutex_;
+  std::map<std::pair<std::string, std::string>, std::optional<double>> known_;
+};
+
 struct Options {
   std::vector<std::string> only;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
@@ -140,7 +184,8 @@ struct Options {
 };
 
 // The number of things that went wrong.
-int RunAll(const Options& options, const std::vector<Attack>& attacks, const fs::path& folder) {
+int RunAll(const Options& options, const std::vector<Attack>& all,
+           const std::vector<Attack>& attacks, const fs::path& folder) {
   Runner runner(folder);
   int faults = 0;
   const auto fault = [&](const std::string& text) {
@@ -158,6 +203,8 @@ int RunAll(const Options& options, const std::vector<Attack>& attacks, const fs:
     return faults;
   }
 
+  Scores scores(runner, all);
+  constexpr double kMargin = 1.03;
   const std::size_t group = 24;
   for (std::size_t begin = 0; begin < attacks.size(); begin += group) {
     const std::size_t end = std::min(begin + group, attacks.size());
@@ -167,7 +214,15 @@ int RunAll(const Options& options, const std::vector<Attack>& attacks, const fs:
     for (unsigned i = 0; i < options.jobs; ++i) {
       threads.emplace_back([&] {
         for (std::size_t at; (at = next++) < end;) {
-          outcomes[at - begin] = runner.Judge(attacks[at]);
+          Outcome& outcome = outcomes[at - begin];
+          outcome = runner.Judge(attacks[at]);
+          if (!attacks[at].at_most.empty() && outcome.verdict == "pass") {
+            const std::optional<double> most = scores.Of(attacks[at]);
+            const double score = outcome.json.value("score", 0.0);
+            if (!most || score > *most * kMargin)
+              outcome.verdict = fmt::format("pass with {:.3f}, {} has {:.3f}", score,
+                                            attacks[at].at_most, most.value_or(0));
+          }
           if (attacks[at].drained.empty()) continue;
           outcomes[at - begin].drained = runner.Judge(attacks[at], true).verdict;
         }
@@ -232,6 +287,7 @@ int Main(int argc, char** argv) {
     std::cerr << attacks.error().message << "\n";
     return 1;
   }
+  const std::vector<Attack> all = *attacks;
   if (!options.only.empty()) {
     std::erase_if(*attacks, [&](const Attack& attack) {
       return std::find(options.only.begin(), options.only.end(), attack.name) == options.only.end();
@@ -248,16 +304,16 @@ int Main(int argc, char** argv) {
   }
   if (options.write || options.check) return WriteOrCheck(options.write, *attacks) ? 0 : 1;
   if (options.every > 1) {
-    auto& all = *attacks;
+    auto& chosen = *attacks;
     std::size_t kept = 0;
-    for (std::size_t i = options.first; i < all.size(); i += options.every, ++kept)
-      if (i != kept) all[kept] = std::move(all[i]);
-    all.resize(kept);
+    for (std::size_t i = options.first; i < chosen.size(); i += options.every, ++kept)
+      if (i != kept) chosen[kept] = std::move(chosen[i]);
+    chosen.resize(kept);
   }
   // The judge's own files, too, so that what it leaves is seen.
   const tools::Scratch scratch("attacks");
   setenv("TMPDIR", scratch.path().c_str(), 1);
-  return RunAll(options, *attacks, scratch.path()) == 0 ? 0 : 1;
+  return RunAll(options, all, *attacks, scratch.path()) == 0 ? 0 : 1;
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ class Checker {
   void SetSchedule(std::uint64_t seed);
   std::vector<Finding> TakeFindings();
   // Under a schedule, now and then.
-  bool Sometimes() { return seed_ != 0 && Random() % 4 == 0; }
+  bool Sometimes() { return Perturbed(world_.now) && Random() % 4 == 0; }
   // How many strong loads got an older value than the newest.
   std::uint64_t chosen() const { return chosen_; }
   std::uint64_t accesses = 0, bytes = 0;
@@ -300,6 +300,7 @@ class Checker {
   void ObserveHost(CtaClocks& cta, const Path& path, std::uint32_t lanes, const MemoryOp& op,
                    const Object& object);
   std::uint64_t Random();
+  bool Perturbed(Time at) const { return seed_ != 0 && at >= world_.perturbed_from; }
 
   FindingAccess Show(const Entry& entry, std::uint32_t lane, const Object& object,
                      std::uint64_t line) const;

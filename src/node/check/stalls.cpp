@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kBlocks = 8;  // one in so many blocks stalls, and of fewer about one
 constexpr std::uint64_t kPlaces = 4;  // at one in so many of its instructions
 constexpr Time kLeast = Us(2);        // times 2^0 to 2^8, and up to twice that
-constexpr std::uint64_t kMagnitudes = 9;
+constexpr std::uint64_t kMagnitudes = 9, kBriefMagnitudes = 4;
 
 std::uint64_t Mix(std::uint64_t a, std::uint64_t b) {
   std::uint64_t x = a * 0x9e3779b97f4a7c15u + b * 0xbf58476d1ce4e5b9u;
@@ -32,8 +32,9 @@ Time Stall::At(std::uint32_t pc, std::uint32_t warp) {
   return length;
 }
 
-void Stalls::SetSeed(std::uint64_t seed) {
+void Stalls::SetSeed(std::uint64_t seed, bool brief) {
   seed_ = seed;
+  brief_ = brief;
   launches_ = 0;
 }
 
@@ -42,7 +43,7 @@ std::uint64_t Stalls::OfLaunch() {
   return Mix(seed_, ++launches_) | 1;
 }
 
-Stall Stalls::OfBlock(std::uint64_t launch, std::uint64_t block, std::uint64_t blocks) {
+Stall Stalls::OfBlock(std::uint64_t launch, std::uint64_t block, std::uint64_t blocks) const {
   if (launch == 0) return {};
   const std::uint64_t drawn = Mix(launch, block + 1);
   if (drawn % std::min(kBlocks, std::max<std::uint64_t>(1, blocks)) != 0) return {};
@@ -52,7 +53,7 @@ Stall Stalls::OfBlock(std::uint64_t launch, std::uint64_t block, std::uint64_t b
   const int late = std::countr_zero(drawn >> 8 | 0x80);
   stall.passes = late == 0 ? 0 : 1u << (late - 1);
   const std::uint64_t length = launch >> 8;
-  const Time least = kLeast << length % kMagnitudes;
+  const Time least = kLeast << length % (brief_ ? kBriefMagnitudes : kMagnitudes);
   stall.length = least + static_cast<Time>((length >> 8) % static_cast<std::uint64_t>(least));
   return stall;
 }

@@ -4,7 +4,8 @@
 //
 // One block in eight stalls, once: one warp, before a strong access, or one copy that completes on
 // an mbarrier. Where is drawn by instruction and not by count, so that a store behind a loop of
-// thousands is as likely as those in the loop. How long is drawn for the launch: 2 us to 1 ms, each
+// thousands is as likely as those in the loop. How long is drawn for the launch: 2 us to 1 ms (if
+// stalls are to be brief: to 32 us), each
 // magnitude as likely as the others, so that mostly one rank is far behind. Time that nobody works
 // in costs nothing, and what is stalled goes on by itself: there is nothing to deadlock.
 #pragma once
@@ -27,13 +28,14 @@ struct Stall {
 
 class Stalls {
  public:
-  void SetSeed(std::uint64_t seed);  // 0: none
+  void SetSeed(std::uint64_t seed, bool brief = false);  // 0: none
   // The next launch's key, by which all that a schedule does to its blocks is drawn; 0: nothing.
   std::uint64_t OfLaunch();
-  static Stall OfBlock(std::uint64_t launch, std::uint64_t block, std::uint64_t blocks);
+  Stall OfBlock(std::uint64_t launch, std::uint64_t block, std::uint64_t blocks) const;
 
  private:
   std::uint64_t seed_ = 0, launches_ = 0;
+  bool brief_ = false;
 };
 
 }  // namespace allranks::node::check

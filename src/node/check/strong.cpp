@@ -120,6 +120,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
   Shadow& shadow = ShadowOf(object);
   const auto own_warp = static_cast<std::uint16_t>(path.warp->id);
   bool chosen = false;
+  const bool perturbed = Perturbed(sampled);
   std::uint32_t left = access.lanes;
   while (left != 0) {
     // Lanes of one line see it as it was at one moment.
@@ -139,7 +140,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
     // From the newest back: those that have not arrived yet are not read; under a schedule a few
     // more may be left out, up to the first that a lane must see.
     std::uint64_t cut = ~std::uint64_t{0};  // writes with this number and above are not read
-    if (seed_ != 0) {
+    if (perturbed) {
       std::uint64_t numbers[16];
       int count = 0, arrived = -1;
       for (std::size_t i = writes.size(); i-- > 0 && count < 16;) {
@@ -177,18 +178,18 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
       const std::uint32_t end = begin + access.bytes;
       std::byte* value = values + static_cast<std::size_t>(l) * kMaxKept;
-      if (seed_ != 0) std::memcpy(value, object.data + access.offset[l], access.bytes);
+      if (perturbed) std::memcpy(value, object.data + access.offset[l], access.bytes);
       std::size_t source = writes.size();
       for (std::size_t i = writes.size(); i-- > 0;) {
         const StrongWrite& write = writes[i];
         if (!write.Overlaps(begin, end)) continue;
-        const bool unread = seed_ != 0 ? write.number >= cut
+        const bool unread = perturbed ? write.number >= cut
                                        : write.visible > sampled && write.by.agent != cta.agent;
         if (!unread) {
           source = i;
           break;
         }
-        if (seed_ == 0) continue;  // the engine has hidden it
+        if (!perturbed) continue;  // the engine has hidden it
         for (std::uint32_t at = std::max<std::uint32_t>(begin, write.first);
              at < std::min<std::uint32_t>(end, std::uint32_t{write.first} + write.size); ++at) {
           value[at - begin] = write.old[at - write.first];

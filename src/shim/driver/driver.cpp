@@ -138,7 +138,11 @@ void Driver::Window() {
     open.stream = number;
     open.call = call;
     Must(open);
-    if (!CallAll(stream)) return;
+    // What a launch computes on the host is part of the call, too.
+    if (told_.host_threads != 0) shim::BeginInstrumented();
+    const bool launched = CallAll(stream);
+    if (told_.host_threads != 0) shim::EndInstrumented();
+    if (!launched) return;
     std::vector<std::thread> threads;
     for (std::uint32_t i = 0; i < told_.host_threads; ++i) {
       threads.emplace_back([this, host, i] {
