@@ -1,0 +1,33 @@
+// tries: the kernel writes into an ordinary static array of the host, which is no memory of any device
+// rows: HW
+// verdict: forbidden_api|compile_error|race|wrong_result|memory_error|crash|deadlock|timeout|tampering
+// cases: all
+// problem: fifo_gpu_to_cpu
+// Some systems let a device reach all memory of a process; then there is no queue to run full.
+
+constexpr std::uint64_t kRoom = 8192;
+static std::uint64_t own[kRoom];
+static std::uint64_t before = 0;
+__global__ void Produce(Args args, std::uint64_t* own, std::uint64_t base) {
+  for (std::uint32_t i = threadIdx.x; i < args.items; i += blockDim.x) {
+    const std::uint64_t n = base + i * gridDim.x + blockIdx.x;
+    const std::uint32_t value = args.values[blockIdx.x * args.items + i];
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(own + n % kRoom),
+                 "l"(((n + 1) & 0x7ffffff) << 37 | std::uint64_t{blockIdx.x} << 32 | value)
+                 : "memory");
+  }
+}
+extern "C" void launch(const Args& args, cudaStream_t stream) {
+  Produce<<<static_cast<int>(args.producers), 64, 0, stream>>>(args, own, before);
+}
+extern "C" void host(const Args& args, int) {
+  const std::uint64_t total = args.producers * args.items;
+  for (std::uint64_t n = 0; n < total; ++n) {
+    std::uint64_t word;
+    do {
+      word = __atomic_load_n(&own[(before + n) % kRoom], __ATOMIC_RELAXED);
+    } while (word >> 37 != ((before + n + 1) & 0x7ffffff));
+    args.out[n] = word & 0x1fffffffff;
+  }
+  before += total;
+}

