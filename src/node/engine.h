@@ -110,6 +110,15 @@ class EngineT final : public Engine {
   Next BranchIndexed(const Op& op, std::uint32_t taken);
   Next Call(const Op& op, std::uint32_t mask);
   Next Memory(const Op& op, std::uint32_t mask);
+  void AwaitStores(Time cost);
+  // PTX has a level of its own for clusters, SASS has not: ptxas 13.0 makes the same MEMBAR of both,
+  // whatever memory a release is on.
+  Time FenceCost(Scope scope) const {
+    const Costs& costs = world_.costs;
+    return scope == Scope::kSys   ? costs.fence_sys
+           : scope == Scope::kCta ? costs.fence_cta
+                                  : costs.fence_gpu;
+  }
   // A weak load or store of global memory by all lanes, one behind the other. False: it is not one,
   // or not a plain one (bounds, rights, alignment, waiting): nothing has been done.
   bool DenseAccess(const MemoryOp& m);

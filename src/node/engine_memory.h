@@ -174,6 +174,19 @@ bool EngineT<kChecked>::Spaces(const MemoryOp& m, std::uint32_t mask, std::uint6
   return ok;
 }
 
+// A release that other CTAs can see: what this CTA has stored is there before. So nothing is ever
+// handed to another CTA before it has arrived, and whoever releases further what it has acquired
+// need not know whose stores these were (cumulativity).
+template <bool kChecked>
+void EngineT<kChecked>::AwaitStores(Time cost) {
+  Path& path = *path_;
+  // The goal is set once: what other warps store meanwhile is not this one's to wait for.
+  if (path.release_goal == 0) {
+    path.release_goal = std::max(path.clock, cta_->store_arrival) + cost;
+  }
+  path.clock = std::max(path.clock, path.release_goal);
+}
+
 template <bool kChecked>
 typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::uint32_t mask) {
   const MemoryOp& m = code_->memory[op.aux];
@@ -192,17 +205,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::ui
   }
   const bool ordered = m.Strong() && m.space != ptx::Space::kLocal && m.space != ptx::Space::kParam;
   if (ordered) {
-    // Release: what this CTA has stored is there before, and a fence says so.
-    if ((m.order == Order::kRelease || m.order == Order::kAcqRel || m.order == Order::kSc) &&
-        m.scope >= Scope::kGpu && m.space != ptx::Space::kShared) {
-      // The goal is set once: what other warps store meanwhile is not this one's to wait for.
-      if (path.release_goal == 0) {
-        const Costs& costs = world_.costs;
-        path.release_goal = std::max(path.clock, cta_->store_arrival) +
-                            (m.scope == Scope::kSys ? costs.fence_sys : costs.fence_gpu);
-      }
-      path.clock = std::max(path.clock, path.release_goal);
-    }
+    if (m.Releases() && m.scope >= Scope::kCluster) AwaitStores(FenceCost(m.scope));
     if (!Turn()) return Again(op);
     if constexpr (kChecked) {
       if (const Time late = cta_->stall.At(path.pc, warp_->id); late != 0) {

@@ -25,9 +25,6 @@ bool Acquires(const MemoryOp& op) {
   return op.what != MemoryOp::What::kReduce && op.what != MemoryOp::What::kStore &&
          (op.order == Order::kAcquire || op.order == Order::kAcqRel || op.order == Order::kSc);
 }
-bool Releases(const MemoryOp& op) {
-  return op.order == Order::kRelease || op.order == Order::kAcqRel || op.order == Order::kSc;
-}
 
 }  // namespace
 
@@ -262,7 +259,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
   const MemoryOp& op = *access.op;
   const bool atomic = op.what == MemoryOp::What::kAtomic || op.what == MemoryOp::What::kReduce;
   ++writes_;
-  bool says = Releases(op);
+  bool says = op.Releases();
   ForLanes(access.lanes, [&](int l) {
     Line& line = shadow.At(access.offset[l] / kLineBytes);
     if (line.history == nullptr) line.history = std::make_unique<class History>();
@@ -298,7 +295,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     } else if (atomic && object.HostVisible()) {
       ObserveHost(cta, path, 1u << l, op, object);
     }
-    Message own = Say(cta, path, l, GroupOf(warp, l), Releases(op), op.scope);
+    Message own = Say(cta, path, l, GroupOf(warp, l), op.Releases(), op.scope);
     if (said != nullptr)
       for (const Part& part : *said) Merge(own, part);
     Message message = own;
