@@ -117,6 +117,8 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
   Shadow& shadow = ShadowOf(object);
   const auto own_warp = static_cast<std::uint16_t>(path.warp->id);
   bool chosen = false;
+  // An atomic that only reads reads the write before it, whatever the schedule.
+  const bool chooses = seed_ != 0 && access.op->what == MemoryOp::What::kLoad;
   std::uint32_t left = access.lanes;
   while (left != 0) {
     // Lanes of one line see it as it was at one moment.
@@ -136,7 +138,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
     // From the newest back: those that have not arrived yet are not read; under a schedule a few
     // more may be left out, up to the first that a lane must see.
     std::uint64_t cut = ~std::uint64_t{0};  // writes with this number and above are not read
-    if (seed_ != 0) {
+    if (chooses) {
       std::uint64_t numbers[16];
       int count = 0, arrived = -1;
       for (std::size_t i = writes.size(); i-- > 0 && count < 16;) {
@@ -174,13 +176,13 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
       const std::uint32_t end = begin + access.bytes;
       std::byte* value = values + static_cast<std::size_t>(l) * kMaxKept;
-      if (seed_ != 0) std::memcpy(value, object.data + access.offset[l], access.bytes);
+      if (chooses) std::memcpy(value, object.data + access.offset[l], access.bytes);
       std::size_t source = writes.size();
       for (std::size_t i = writes.size(); i-- > 0;) {
         const StrongWrite& write = writes[i];
         if (!write.Overlaps(begin, end)) continue;
-        const bool unread = seed_ != 0 ? write.number >= cut
-                                       : write.visible > sampled && write.by.agent != cta.agent;
+        const bool unread =
+            chooses ? write.number >= cut : write.visible > sampled && write.by.agent != cta.agent;
         if (!unread) {
           source = i;
           break;
@@ -266,7 +268,6 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     class History& history = *line.history;
     const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
     const std::uint32_t end = begin + access.bytes;
-    if (atomic) history.Reveal(begin, end, world_.now);
     // What it follows on: what an atomic has read, and what its own thread has released here
     // before.
     const Message *before = nullptr, *said = nullptr;
