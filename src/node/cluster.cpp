@@ -27,7 +27,7 @@ Next Wait(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
   Warp& warp = *path.warp;
   // Lanes whose phase has ended since their arrival need not wait.
   if ((warp.cluster_arrived & lanes) == 0) {
-    path.clock = std::max(path.clock, ClusterOf(*warp.cta).latest + world.costs.cluster);
+    path.clock = std::max(path.clock, ClusterOf(*warp.cta).ended + world.costs.cluster);
     if (world.checker != nullptr) world.checker->ClusterWaited(path, lanes, a);
     return Next::kGo;
   }
@@ -110,6 +110,7 @@ void CheckClusterBarrier(World& world, Cluster& cluster) {
     if (cta == nullptr) continue;
     for (Warp& warp : cta->warps) warp.cluster_arrived = 0;
   }
+  cluster.ended = cluster.latest;
   if (world.checker != nullptr) world.checker->ClusterEnds(cluster);
   world.last_change = std::max(world.last_change, cluster.latest);
   world.timer_wakes = 0;

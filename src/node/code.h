@@ -76,6 +76,9 @@ struct MemoryOp {
   bool plain = false;
 
   bool Strong() const { return order != Order::kWeak; }
+  bool Releases() const {
+    return order == Order::kRelease || order == Order::kAcqRel || order == Order::kSc;
+  }
 };
 
 struct BranchOp {
@@ -282,6 +285,12 @@ struct AsyncOp {
   Slot multicast = kNoSlot;
   Slot coordinates[5] = {kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot};
   Slot data[4] = {kNoSlot, kNoSlot, kNoSlot, kNoSlot};
+
+  // An arrival that publishes what its thread has done to other CTAs.
+  bool ReleasesToCluster() const {
+    return (what == What::kClusterArrive || what == What::kArrive || what == What::kArriveDrop) &&
+           !relaxed && scope >= Scope::kCluster;
+  }
 };
 
 enum class Special : std::uint8_t {

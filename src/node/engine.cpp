@@ -434,14 +434,14 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Fence(const Op& op, std::uin
   const MemoryOp& m = code_->memory[op.aux];
   if constexpr (kChecked) world_.checker->Fence(*path_, m, mask);
   (void)mask;
-  const Costs& costs = world_.costs;
   // Between proxies nothing leaves the SM's sight; an acquire has nothing of its own to wait for.
-  if (m.proxy || m.scope <= Scope::kCluster) {
-    path_->clock += costs.fence_cta;
+  if (m.proxy || m.scope == Scope::kCta ||
+      (m.scope == Scope::kCluster && m.order == Order::kAcquire)) {
+    path_->clock += world_.costs.fence_cta;
     return Next::kGo;
   }
   if (m.order != Order::kAcquire) path_->clock = std::max(path_->clock, cta_->store_arrival);
-  path_->clock += m.scope == Scope::kSys ? costs.fence_sys : costs.fence_gpu;
+  path_->clock += FenceCost(m.scope);
   return Next::kGo;
 }
 

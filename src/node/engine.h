@@ -109,6 +109,15 @@ class EngineT final : public Engine {
   Next BranchIndexed(const Op& op, std::uint32_t taken);
   Next Call(const Op& op, std::uint32_t mask);
   Next Memory(const Op& op, std::uint32_t mask);
+  void AwaitStores(Time cost);
+  // PTX has a level of its own for clusters, SASS has not: ptxas 13.0 makes the same MEMBAR of
+  // both, whatever memory a release is on.
+  Time FenceCost(Scope scope) const {
+    const Costs& costs = world_.costs;
+    return scope == Scope::kSys   ? costs.fence_sys
+           : scope == Scope::kCta ? costs.fence_cta
+                                  : costs.fence_gpu;
+  }
   // A weak load or store of global memory by all lanes, one behind the other. False: it is not one,
   // or not a plain one (bounds, rights, alignment, waiting): nothing has been done.
   bool DenseAccess(const MemoryOp& m);
@@ -123,7 +132,12 @@ class EngineT final : public Engine {
   bool MatrixFragment(const MatrixOp& x, std::uint32_t mask);
   bool MatrixTile(std::uint64_t bits, bool transposed, int first, int rows, matrix::Rows* out);
   bool MatrixGroup(const MatrixOp& x, std::uint32_t mask);
-  void CheckedLoad(const MemoryOp& m, const Access& access, const std::byte* base, bool global);
+  void CheckedLoad(const MemoryOp& m, const Access& access, const std::byte* base, Time sampled);
+  void HideLate(const Object& object, std::uint64_t offset, std::uint32_t bytes, std::byte* value,
+                Time sampled);
+  std::uint32_t EarlyAtomics(const MemoryOp& m, std::uint32_t lanes, const Object& object,
+                             const std::byte* base, const std::uint64_t* offset, Time sampled,
+                             std::byte (*seen)[kMaxKept]);
   bool MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Object* object, std::byte* base,
                    std::uint64_t size, const std::uint64_t* offset);
   bool GlobalLanes(const MemoryOp& m, std::uint32_t lanes, const std::uint64_t* address);
@@ -163,6 +177,9 @@ class EngineT final : public Engine {
   std::uint64_t lanes_issued_ = 0;
   Time value_ready_ = 0;  // result of a memory access: when its value is there
   bool stalled_ = false;  // this turn has waited for a value already
+  // Of MemoryGroup: how much later than at its time the access was performed, and when others that
+  // an atomic or reduction came after are there; 0: it was on time, there were none.
+  Time late_by_ = 0, not_before_ = 0;
   bool changed_ = false;  // an access changed memory
   bool dense_ = false;    // it was by all lanes, one behind the other
   // Mappings of the last global accesses.

@@ -189,7 +189,7 @@ bool EngineT<kChecked>::ReplicaLanes(const MemoryOp& m, std::uint32_t lanes,
   std::byte sum[kLanes][kMaxKept];
   float wide[kLanes][kMaxWide];
   // All replicas are reached at once: what the first one costs is the cost of all.
-  Time visible = 0;
+  Time visible = 0, late_by = 0;
   for (std::size_t r = 0; r < replicas.size(); ++r) {
     const Replica& replica = replicas[r];
     std::uint64_t place[kLanes];
@@ -199,6 +199,7 @@ bool EngineT<kChecked>::ReplicaLanes(const MemoryOp& m, std::uint32_t lanes,
       return false;
     }
     if (r == 0) visible = ChargeReplicas(m, lanes, replicas, place);
+    late_by = std::max(late_by, late_by_);
     if (m.what == MemoryOp::What::kLoad) {
       ForLanes(lanes, [&](int l) {
         if (m.accumulate != 0) {
@@ -208,9 +209,14 @@ bool EngineT<kChecked>::ReplicaLanes(const MemoryOp& m, std::uint32_t lanes,
         }
       });
     } else {
-      TellWritten(m, lanes, *replica.object, place, visible);
+      if (not_before_ > visible) {
+        const Time known = not_before_ + world_.AckDelay(*device_, *replica.object);
+        cta_->store_arrival = std::max(cta_->store_arrival, known);
+      }
+      TellWritten(m, lanes, *replica.object, place, std::max(visible, not_before_));
     }
   }
+  value_ready_ += late_by;
   if (m.what == MemoryOp::What::kLoad) {
     ForLanes(lanes, [&](int l) {
       if (m.accumulate != 0) RoundWide(m, wide[l], sum[l]);
@@ -305,8 +311,8 @@ bool EngineT<kChecked>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Objec
   switch (m.what) {
     case MemoryOp::What::kLoad:
       record.bytes_read += requested;
-      value_ready_ =
-          std::max(value_ready_, world_.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock));
+      value_ready_ = std::max(value_ready_, late_by_ + world_.ChargeLoad(*cta_, Mover::kSm, object,
+                                                                         reach, path_->clock));
       return true;
     case MemoryOp::What::kStore:
       record.bytes_written += requested;
@@ -317,13 +323,16 @@ bool EngineT<kChecked>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Objec
       visible =
           world_.AtomicTurn(object, offset[std::countr_zero(here)], Colliding(here, offset),
                             world_.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock));
+      visible = std::max(visible, not_before_);
       break;
     default: {
       record.bytes_read += requested;
       record.bytes_written += requested;
       const Time delay = world_.DelayTo(*device_, object);
-      const Time turn = world_.AtomicTurn(object, offset[std::countr_zero(here)],
-                                          Colliding(here, offset), path_->clock + delay);
+      const Time arrival = path_->clock + delay + late_by_;
+      const Time turn =
+          std::max(not_before_, world_.AtomicTurn(object, offset[std::countr_zero(here)],
+                                                  Colliding(here, offset), arrival));
       visible = turn;
       value_ready_ =
           std::max(value_ready_, world_.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock) +

@@ -102,7 +102,7 @@ bool EngineT<kChecked>::ClusterLanes(const MemoryOp& m, std::uint32_t lanes,
       return false;
     }
     const Time way = target == cta_ ? world_.costs.shared : world_.costs.cluster;
-    value_ready_ = std::max(value_ready_, path_->clock + way);
+    value_ready_ = std::max({value_ready_, path_->clock + way + late_by_, not_before_ + way});
     lanes &= ~here;
   }
   return true;
@@ -174,6 +174,19 @@ bool EngineT<kChecked>::Spaces(const MemoryOp& m, std::uint32_t mask, std::uint6
   return ok;
 }
 
+// A release that other CTAs can see: what this CTA has stored is there before. So nothing is ever
+// handed to another CTA before it has arrived, and whoever releases further what it has acquired
+// need not know whose stores these were (cumulativity).
+template <bool kChecked>
+void EngineT<kChecked>::AwaitStores(Time cost) {
+  Path& path = *path_;
+  // The goal is set once: what other warps store meanwhile is not this one's to wait for.
+  if (path.release_goal == 0) {
+    path.release_goal = std::max(path.clock, cta_->store_arrival) + cost;
+  }
+  path.clock = std::max(path.clock, path.release_goal);
+}
+
 template <bool kChecked>
 typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::uint32_t mask) {
   const MemoryOp& m = code_->memory[op.aux];
@@ -192,17 +205,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::ui
   }
   const bool ordered = m.Strong() && m.space != ptx::Space::kLocal && m.space != ptx::Space::kParam;
   if (ordered) {
-    // Release: what this CTA has stored is there before, and a fence says so.
-    if ((m.order == Order::kRelease || m.order == Order::kAcqRel || m.order == Order::kSc) &&
-        m.scope >= Scope::kGpu && m.space != ptx::Space::kShared) {
-      // The goal is set once: what other warps store meanwhile is not this one's to wait for.
-      if (path.release_goal == 0) {
-        const Costs& costs = world_.costs;
-        path.release_goal = std::max(path.clock, cta_->store_arrival) +
-                            (m.scope == Scope::kSys ? costs.fence_sys : costs.fence_gpu);
-      }
-      path.clock = std::max(path.clock, path.release_goal);
-    }
+    if (m.Releases() && m.scope >= Scope::kCluster) AwaitStores(FenceCost(m.scope));
     if (!Turn()) return Again(op);
     if constexpr (kChecked) {
       const bool perturbed = path.clock >= world_.perturbed_from;
@@ -244,26 +247,68 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::ui
 // A strong load under the checker, which knows the writes of the place and may choose among them.
 template <bool kChecked>
 void EngineT<kChecked>::CheckedLoad(const MemoryOp& m, const Access& access, const std::byte* base,
-                                    bool global) {
+                                    Time sampled) {
   Object& object = *access.object;
-  const Time delay = global ? world_.DelayTo(*device_, object) : 0;
   std::byte values[kLanes][kMaxKept];
   ForLanes(access.lanes, [&](int l) {
     std::memcpy(values[l], base + access.offset[l], access.bytes);
-    if (global) {
-      object.late.Hide(access.offset[l], access.bytes, values[l], path_->clock + delay,
-                       cta_->number);
-    }
+    HideLate(object, access.offset[l], access.bytes, values[l], sampled);
   });
   // A value that will become another one by itself is nothing to park on.
-  if (world_.checker->Load(access, values[0], path_->clock + delay)) world_.RecordChange(*path_);
+  if (world_.checker->Load(access, values[0], sampled) || late_by_ != 0)
+    world_.RecordChange(*path_);
   ForLanes(access.lanes, [&](int l) {
     LoadLane(m, registers_, l, values[l]);
     if (!path_->spins.empty()) {
       world_.RecordRead(*path_, object, access.offset[l], access.bytes, values[l], path_->clock,
-                        delay);
+                        sampled - path_->clock);
     }
   });
+}
+
+// What a strong access that looks at `sampled` finds instead of the newest bytes.
+template <bool kChecked>
+void EngineT<kChecked>::HideLate(const Object& object, std::uint64_t offset, std::uint32_t bytes,
+                                 std::byte* value, Time sampled) {
+  if (!object.late.Pending(sampled)) return;
+  const Time own = object.late.Hide(offset, bytes, value, sampled, cta_->number);
+  // Behind an atomic of this CTA on the same bytes, which waits for its turn there.
+  late_by_ = std::max(late_by_, own - sampled);
+}
+
+// Atomics while something is on its way to their bytes. Those that leave alone what a load would
+// see now, as polls do, come before it in modification order: they are over, and their lanes are
+// returned with what they saw in `seen`. The rest has to come after it (late_writes.h).
+template <bool kChecked>
+std::uint32_t EngineT<kChecked>::EarlyAtomics(const MemoryOp& m, std::uint32_t lanes,
+                                              const Object& object, const std::byte* base,
+                                              const std::uint64_t* offset, Time sampled,
+                                              std::byte (*seen)[kMaxKept]) {
+  static constexpr std::uint64_t kAtStart[kLanes] = {};
+  const std::uint32_t bytes = std::uint32_t{m.bytes} * m.count;
+  const bool global = object.kind != Object::Kind::kShared;
+  MemoryOp trial = m;  // leaves registers alone: a destination may be an operand, too
+  std::fill(std::begin(trial.data), std::end(trial.data), kNoSlot);
+  std::uint32_t early = 0;
+  ForLanes(lanes, [&](int l) {
+    const Time latest = object.late.Latest(offset[l], bytes);
+    if (latest <= sampled) return;
+    std::byte after[kMaxKept];
+    std::memcpy(seen[l], base + offset[l], bytes);
+    if (m.what == MemoryOp::What::kAtomic && !object.late.Crowded(offset[l])) {
+      const Time own = object.late.Hide(offset[l], bytes, seen[l], sampled, cta_->number);
+      std::memcpy(after, seen[l], bytes);
+      AtomicLanes(trial, registers_, constants_, 1u << l, after, kAtStart, global);
+      if (std::memcmp(after, seen[l], bytes) == 0) {
+        AtomicLanes(m, registers_, constants_, 1u << l, after, kAtStart, global);
+        late_by_ = std::max(late_by_, own - sampled);
+        early |= 1u << l;
+        return;
+      }
+    }
+    not_before_ = std::max(not_before_, latest);
+  });
+  return early;
 }
 
 // The access itself, for lanes whose bytes are all in one piece of memory of `size` bytes.
@@ -308,31 +353,40 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
     if (checked && !m.Strong()) world_.checker->Weak(access);
   }
   const bool global = object != nullptr && object->kind != Object::Kind::kShared;
+  // Writes to it take their time: others see them later.
+  const bool far = global || (object != nullptr && object != &cta_->shared_object);
+  // When a strong access looks at its bytes, and whether these may be newer than it may see.
+  const Time sampled = path_->clock + (!far || !m.Strong() ? 0
+                                       : global            ? world_.DelayTo(*device_, *object)
+                                                           : world_.costs.cluster / 2);
+  const bool late = m.Strong() && object != nullptr && object->late.Pending(sampled);
+  late_by_ = not_before_ = 0;
 
   if (m.what == MemoryOp::What::kLoad) {
     if constexpr (kChecked) {
       if (checked && m.Strong()) {
-        CheckedLoad(m, access, base, global);
+        CheckedLoad(m, access, base, sampled);
         return true;
       }
     }
-    if (m.Strong() && global && object->late.Pending(path_->clock)) {
-      const Time sampled = path_->clock + world_.DelayTo(*device_, *object);
+    if (late) {
+      std::byte value[kLanes][kMaxKept];
       ForLanes(lanes, [&](int l) {
-        std::byte value[64];
-        std::memcpy(value, base + offset[l], bytes);
-        object->late.Hide(offset[l], bytes, value, sampled, cta_->number);
-        LoadLane(m, registers_, l, value);
-        if (!path_->spins.empty()) {
-          world_.RecordRead(*path_, *object, offset[l], bytes, value, path_->clock,
-                            sampled - path_->clock);
-        }
+        std::memcpy(value[l], base + offset[l], bytes);
+        HideLate(*object, offset[l], bytes, value[l], sampled);
+        LoadLane(m, registers_, l, value[l]);
+      });
+      if (late_by_ != 0) world_.RecordChange(*path_);
+      if (path_->spins.empty()) return true;
+      ForLanes(lanes, [&](int l) {
+        world_.RecordRead(*path_, *object, offset[l], bytes, value[l], path_->clock,
+                          sampled - path_->clock);
       });
       return true;
     }
     LoadLanes(m, registers_, lanes, base, offset, dense_);
     if (!path_->spins.empty() && object != nullptr) {
-      const Time delay = global ? world_.DelayTo(*device_, *object) : 0;
+      const Time delay = global ? world_.DelayTo(*device_, *object) : sampled - path_->clock;
       ForLanes(lanes, [&](int l) {
         world_.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock, delay);
       });
@@ -341,44 +395,59 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
   }
 
   // Old bytes of strong writes: others may see them for a while.
-  const bool keeps = m.Strong() && (global || checked) && bytes <= kMaxKept;
-  std::byte old[kLanes][kMaxKept];
+  const bool keeps = m.Strong() && (far || checked || late) && bytes <= kMaxKept;
+  std::byte old[kLanes][kMaxKept], seen[kLanes][kMaxKept];
   if (keeps) ForLanes(lanes, [&](int l) { std::memcpy(old[l], base + offset[l], bytes); });
+  std::uint32_t early = 0;  // lanes whose atomic is over
   if (m.what == MemoryOp::What::kStore) {
     const bool watched = (object != nullptr && !object->watches.empty()) || !path_->spins.empty();
     changed_ |= StoreLanes(m, registers_, constants_, lanes, base, offset, dense_, watched);
   } else {
-    // An atomic has seen the newest value: nothing older may be seen by it again.
-    if (global) {
-      ForLanes(lanes, [&](int l) { object->late.Reveal(offset[l], bytes, path_->clock); });
-    }
-    changed_ |= AtomicLanes(m, registers_, constants_, lanes, base, offset, global);
+    if (late) early = EarlyAtomics(m, lanes, *object, base, offset, sampled, seen);
+    changed_ |= AtomicLanes(m, registers_, constants_, lanes & ~early, base, offset, global);
+    if (late_by_ != 0 || not_before_ != 0) world_.RecordChange(*path_);
     if (!changed_ && !path_->spins.empty() && object != nullptr) {
       // A failed compare-and-swap and its like only read.
       ForLanes(lanes, [&](int l) {
-        world_.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock,
-                          global ? world_.DelayTo(*device_, *object) : 0);
+        const std::byte* value = (early >> l & 1) != 0 ? seen[l] : base + offset[l];
+        world_.RecordRead(*path_, *object, offset[l], bytes, value, path_->clock,
+                          sampled - path_->clock);
       });
     }
   }
+  const bool timed = far || not_before_ != 0;
+  const std::uint32_t wrote = lanes & ~early;
   if constexpr (kChecked) {
-    if (checked && keeps) world_.checker->Store(access, old[0], !global);
+    if (checked && keeps) {
+      Access part = access;
+      part.lanes = early;
+      if (early != 0) world_.checker->Load(part, seen[0], sampled);
+      part.lanes = wrote;
+      if (wrote != 0) world_.checker->Store(part, old[0], !timed);
+    }
   }
-  if (keeps && global) {
-    ForLanes(lanes, [&](int l) {
-      if (std::memcmp(old[l], base + offset[l], bytes) == 0) return;
+  if (keeps && timed) {
+    const bool atomic = m.what != MemoryOp::What::kStore;
+    ForLanes(wrote, [&](int l) {
+      // One that came behind others is kept even if it changed nothing: it has seen them.
+      if (not_before_ == 0 && std::memcmp(old[l], base + offset[l], bytes) == 0) return;
       for (std::uint32_t at = 0; at < bytes; at += 16) {
         object->late.Add(offset[l] + at, std::min<std::uint32_t>(16, bytes - at), old[l] + at,
-                         cta_->number, world_.now);
+                         cta_->number, world_.now, atomic);
       }
     });
   }
   if (!global && object != nullptr) {
     world_.last_change = std::max(world_.last_change, path_->clock);
     world_.timer_wakes = 0;
+    const Time visible = std::max(path_->clock + (far ? world_.costs.cluster : 0), not_before_);
+    if (keeps && timed) {
+      object->late.Close(visible);
+      if constexpr (kChecked) world_.checker->Close(*object, wrote, offset, visible);
+    }
     if (changed_ && !object->watches.empty()) {
       ForLanes(lanes, [&](int l) {
-        world_.NotifyWrite(*object, offset[l], bytes, path_->clock, path_->clock);
+        world_.NotifyWrite(*object, offset[l], bytes, path_->clock, visible);
       });
     }
   }

@@ -164,7 +164,9 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Async(const Op& op, std::uin
   }
   if (a.blocks && mask != path.mask) SkipLanes(path.mask & ~mask);
   path.clock = std::max(path.clock, world_.AsyncGoal(path, a, mask));
+  if (a.ReleasesToCluster()) AwaitStores(0);  // the fence is part of the cluster's latency
   if (!Turn()) return Again(op);
+  path.release_goal = 0;
   const bool waits = a.what == AsyncOp::What::kTestWait || a.what == AsyncOp::What::kTryWait;
   if (!waits && !path.spins.empty()) world_.RecordChange(path);
   if (a.blocks) Settle();

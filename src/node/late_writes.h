@@ -1,6 +1,11 @@
 // Strong writes that have been performed but have not reached every observer yet: until its time a
 // strong load from another CTA still gets the old bytes. Kept by lines of 128 bytes, because
 // protocols that mix flags into their data have whole buffers of them on their way.
+//
+// Writes are in modification order, which is the order in which they were performed, and not that
+// in which they become visible. An atomic has to read the write before it, so it comes after all
+// that are on their way (and is visible no earlier), unless it leaves alone what a load would see
+// now: such a one may as well come before them. The engine decides that (engine_memory.h).
 #pragma once
 
 #include <cstddef>
@@ -19,17 +24,22 @@ class LateWrites {
   // `size` bytes at `offset`, within a line, have replaced `old`. `writer` is a CTA number, or 0
   // for a host or copy engine. When they can be seen is said by Close, for all added since.
   void Add(std::uint64_t offset, std::uint32_t size, const std::byte* old, std::uint64_t writer,
-           Time now);
+           Time now, bool atomic = false);
   void Close(Time visible);
   // Whether a reader at this time or later might miss something.
   bool Pending(Time at) const { return count_ != 0 && latest_ > at; }
-  // Somebody has seen the newest value of these bytes: from now on everybody may.
+  // The bytes were written outside of time: from now on everybody sees the newest.
   void Reveal(std::uint64_t offset, std::uint32_t size, Time now);
   // Undoes in `value` (at most 64 bytes) what a reader at `sampled` cannot see yet; for each byte
   // only back to the newest write that it can see or has made itself: nothing older may come back
-  // (coherence).
-  void Hide(std::uint64_t offset, std::uint32_t size, std::byte* value, Time sampled,
+  // (coherence). Returns when the last of the reader's own atomics that it sees is performed, 0 if
+  // it sees none: it cannot be read earlier, since it was made of what others had on their way.
+  Time Hide(std::uint64_t offset, std::uint32_t size, std::byte* value, Time sampled,
             std::uint64_t reader) const;
+  // When all that is known to be on its way to these bytes is visible; 0 if nothing is.
+  Time Latest(std::uint64_t offset, std::uint32_t size) const;
+  // So much is on its way to that line that what a reader sees takes long to find out.
+  bool Crowded(std::uint64_t offset) const;
   // The first time after `now` at which one of these bytes changes for others; kTimeNever if none.
   Time Next(std::uint64_t offset, std::uint32_t size, Time now) const;
   std::size_t size() const { return count_; }
@@ -38,12 +48,16 @@ class LateWrites {
   struct Write {
     std::uint64_t offset = 0;
     std::uint8_t size = 0;
+    bool atomic = false;
     std::uint8_t old[kMaxBytes] = {};
     Time visible = 0;
     std::uint64_t writer = 0;
     std::uint64_t end() const { return offset + size; }
   };
-  using Line = std::vector<Write>;  // oldest first
+  struct Line {
+    std::vector<Write> writes;  // oldest first
+    std::size_t prune_at = 0;
+  };
 
   // Calls f(line) for the lines that the bytes are in, if there are any.
   template <class Lines, class F>

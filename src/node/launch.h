@@ -45,6 +45,7 @@ struct NamedBarrier {
 // What is known of an mbarrier beside its bytes in shared memory (mbarrier.h).
 struct MbarrierNote {
   Time completed = 0;          // when the end of the last phase can be seen
+  Time latest = 0;             // when the present phase's arrivals so far can be seen
   std::uint32_t phases = 0;    // that have ended
   std::vector<Path*> waiting;  // in try_wait
 };
@@ -54,6 +55,7 @@ struct Cluster {
   Dim3 index;
   std::vector<Cta*> ctas;  // by rank; nullptr: over
   Time latest = 0;         // arrival at the barrier's present phase
+  Time ended = 0;          // the same of the phase before
   std::vector<Path*> waiting;
   std::shared_ptr<check::ClusterClocks> clocks;
 };

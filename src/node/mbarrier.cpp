@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "node/async_internal.h"
 #include "node/check/checker.h"
@@ -155,11 +156,12 @@ std::string ChangeMbarrier(World& world, Cta& cta, std::uint32_t offset,
   if (change.drop > m.expected) return "drops more arrivals than an mbarrier expects";
   m.expected -= change.drop;
   m.pending -= change.arrive;
+  found->second.latest = std::max(found->second.latest, visible);
   if (m.pending == 0 && m.tx == 0 && (change.arrive != 0 || change.tx != 0)) {
     if (change.no_complete) return "completes an mbarrier's phase in spite of .noComplete";
     m.phase ^= 1;
     m.pending = m.expected;
-    found->second.completed = visible;
+    found->second.completed = visible = std::exchange(found->second.latest, 0);
     if (world.checker != nullptr) world.checker->MbarrierEnds(cta, offset);
     ++found->second.phases;
     for (Path* path : std::exchange(found->second.waiting, {})) {
@@ -201,7 +203,7 @@ Next ExecuteMbarrier(World& world, Path& path, const Op& op, const AsyncOp& a,
         Mbarrier m;
         m.pending = m.expected = count;
         MbarrierNote& note = cta.mbarriers[place.offset];
-        note.completed = 0;
+        note.completed = note.latest = 0;
         if (world.checker != nullptr) world.checker->MbarrierBegins(cta, place.offset);
         note.phases = 0;
         Store(world, cta, place.offset, m.Pack(), at, visible);

@@ -95,6 +95,42 @@ TEST(LateWritesTest, WhatIsPrunedDoesNotComeBack) {
   EXPECT_EQ(value[0], std::byte{2});
 }
 
+// However many follow it in its line.
+TEST(LateWritesTest, WhatIsOnItsWayStaysHidden) {
+  LateWrites late;
+  const std::byte old[4] = {};
+  late.Add(0, 4, old, 1, 0);
+  late.Close(1000);
+  for (Time now = 0; now < 500; ++now) {
+    late.Add(static_cast<std::uint64_t>(4 + now % 31 * 4), 4, old, 1, now);
+    late.Close(now + 900);
+  }
+  std::byte value[4] = {std::byte{1}};
+  late.Hide(0, 4, value, 999, 2);
+  EXPECT_EQ(value[0], std::byte{0});
+  EXPECT_EQ(late.Latest(0, 4), 1000);
+}
+
+// An atomic is made of what others have on their way: its own CTA sees it, but not earlier.
+TEST(LateWritesTest, OwnAtomicsSayWhenTheyAreThere) {
+  LateWrites late;
+  const std::byte zero[4] = {}, one[4] = {std::byte{1}};
+  late.Add(0, 4, zero, 1, 0);
+  late.Close(1000);
+  EXPECT_EQ(late.Latest(0, 4), 1000);
+  late.Add(0, 4, one, 2, 0, true);
+  late.Add(0, 4, zero, 2, 0, true);  // another lane's, on the same place
+  late.Close(1010);
+  EXPECT_EQ(late.size(), 2u);
+  EXPECT_EQ(late.Latest(0, 4), 1010);
+  EXPECT_EQ(late.Latest(4, 4), 0);
+  std::byte value[4] = {std::byte{3}};
+  EXPECT_EQ(late.Hide(0, 4, value, 500, 2), 1010);
+  EXPECT_EQ(value[0], std::byte{3});
+  EXPECT_EQ(late.Hide(0, 4, value, 1005, 3), 0);  // another CTA sees the first write
+  EXPECT_EQ(value[0], std::byte{1});
+}
+
 TEST(LateWritesTest, MegabytesOnTheirWayStayQuick) {
   LateWrites late;
   const std::byte old[16] = {};

@@ -161,7 +161,7 @@ class Checker {
   // --- accesses of a warp (access.cpp, strong.cpp) ---
   void Weak(const Access& access);
   // `values`: what the lanes would get, kMaxKept bytes each; replaced where something older is
-  // chosen. True: it was.
+  // chosen. True: it was. An atomic that changes nothing and reads what a load would may be one.
   bool Load(const Access& access, std::byte* values, Time sampled);
   // After the write; `old`: as above, what it has replaced.
   // `settled`: everybody sees it at once.

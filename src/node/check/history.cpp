@@ -56,12 +56,6 @@ void History::Close(Time visible) {
   }
 }
 
-void History::Reveal(std::uint32_t begin, std::uint32_t end, Time now) {
-  for (StrongWrite& write : writes_) {
-    if (write.Overlaps(begin, end)) write.visible = std::min(write.visible, now);
-  }
-}
-
 void History::Erase(std::uint32_t begin, std::uint32_t end) {
   std::erase_if(writes_, [&](const StrongWrite& write) { return write.Overlaps(begin, end); });
 }

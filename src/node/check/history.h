@@ -97,7 +97,6 @@ class History {
   // `depth`: how many writes of a place that everybody can see are kept.
   StrongWrite& Add(std::size_t depth, Time now);
   void Close(Time visible);  // of those added since the last call
-  void Reveal(std::uint32_t begin, std::uint32_t end, Time now);
   // Bytes were written by other means: what was known of them is void.
   void Erase(std::uint32_t begin, std::uint32_t end);
   std::vector<StrongWrite>& writes() { return writes_; }

@@ -25,9 +25,6 @@ bool Acquires(const MemoryOp& op) {
   return op.what != MemoryOp::What::kReduce && op.what != MemoryOp::What::kStore &&
          (op.order == Order::kAcquire || op.order == Order::kAcqRel || op.order == Order::kSc);
 }
-bool Releases(const MemoryOp& op) {
-  return op.order == Order::kRelease || op.order == Order::kAcqRel || op.order == Order::kSc;
-}
 
 }  // namespace
 
@@ -120,7 +117,8 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
   Shadow& shadow = ShadowOf(object);
   const auto own_warp = static_cast<std::uint16_t>(path.warp->id);
   bool chosen = false;
-  const bool perturbed = Perturbed(sampled);
+  // An atomic that only reads reads the write before it, whatever the schedule.
+  const bool chooses = Perturbed(sampled) && access.op->what == MemoryOp::What::kLoad;
   std::uint32_t left = access.lanes;
   while (left != 0) {
     // Lanes of one line see it as it was at one moment.
@@ -140,7 +138,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
     // From the newest back: those that have not arrived yet are not read; under a schedule a few
     // more may be left out, up to the first that a lane must see.
     std::uint64_t cut = ~std::uint64_t{0};  // writes with this number and above are not read
-    if (perturbed) {
+    if (chooses) {
       std::uint64_t numbers[16];
       int count = 0, arrived = -1;
       for (std::size_t i = writes.size(); i-- > 0 && count < 16;) {
@@ -178,13 +176,13 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
       const std::uint32_t end = begin + access.bytes;
       std::byte* value = values + static_cast<std::size_t>(l) * kMaxKept;
-      if (perturbed) std::memcpy(value, object.data + access.offset[l], access.bytes);
+      if (chooses) std::memcpy(value, object.data + access.offset[l], access.bytes);
       std::size_t source = writes.size();
       for (std::size_t i = writes.size(); i-- > 0;) {
         const StrongWrite& write = writes[i];
         if (!write.Overlaps(begin, end)) continue;
-        const bool unread = perturbed ? write.number >= cut
-                                       : write.visible > sampled && write.by.agent != cta.agent;
+        const bool unread =
+            chooses ? write.number >= cut : write.visible > sampled && write.by.agent != cta.agent;
         if (!unread) {
           source = i;
           break;
@@ -263,14 +261,13 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
   const MemoryOp& op = *access.op;
   const bool atomic = op.what == MemoryOp::What::kAtomic || op.what == MemoryOp::What::kReduce;
   ++writes_;
-  bool says = Releases(op);
+  bool says = op.Releases();
   ForLanes(access.lanes, [&](int l) {
     Line& line = shadow.At(access.offset[l] / kLineBytes);
     if (line.history == nullptr) line.history = std::make_unique<class History>();
     class History& history = *line.history;
     const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
     const std::uint32_t end = begin + access.bytes;
-    if (atomic) history.Reveal(begin, end, world_.now);
     // What it follows on: what an atomic has read, and what its own thread has released here
     // before.
     const Message *before = nullptr, *said = nullptr;
@@ -299,7 +296,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     } else if (atomic && object.HostVisible()) {
       ObserveHost(cta, path, 1u << l, op, object);
     }
-    Message own = Say(cta, path, l, GroupOf(warp, l), Releases(op), op.scope);
+    Message own = Say(cta, path, l, GroupOf(warp, l), op.Releases(), op.scope);
     if (said != nullptr)
       for (const Part& part : *said) Merge(own, part);
     Message message = own;
