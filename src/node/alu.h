@@ -28,7 +28,7 @@ struct AluForm {
   };
   std::vector<Place> places;
   std::uint32_t imm = 0;    // goes to Op::imm
-  std::uint8_t cycles = 1;  // issue cycles: 1; 64-bit and conversion 2; special functions 4; f64 2
+  std::uint8_t cycles = 1;  // issue cycles: 1; 64-bit and conversion 2; special functions 8; f64 2
   std::uint8_t flags = 0;
 };
 

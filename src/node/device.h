@@ -21,6 +21,7 @@ struct Sm {
   Server issue;
   Server port;    // to the L2 and beyond: bytes
   Server tensor;  // tensor cores: cycles of a quarter of the SM
+  Server banks;   // shared memory: passes over its banks
 };
 
 struct Device {

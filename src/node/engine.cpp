@@ -27,14 +27,14 @@ template <bool kChecked>
 void EngineT<kChecked>::Settle() {
   if (issued_ == 0) return;
   Sm& sm = device_->sms[static_cast<std::size_t>(cta_->sm)];
-  const Time served = sm.issue.Take(settled_, issued_);
+  const Time served = sm.issue.Take(settled_, slots_);
   path_->clock = std::max(path_->clock, served);
   KernelRecord& record = world_.stats.kernels[launch_->record];
   record.warp_instructions += issued_;
   record.thread_instructions += lanes_issued_;
   world_.stats.warp_instructions += issued_;
   world_.stats.thread_instructions += lanes_issued_;
-  issued_ = 0;
+  issued_ = slots_ = 0;
   lanes_issued_ = 0;
   settled_ = path_->clock;
 }
@@ -51,7 +51,7 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
   path.state = Path::State::kRunning;
   turn_ = turn;
   settled_ = path.clock;
-  issued_ = 0;
+  issued_ = slots_ = 0;
   lanes_issued_ = 0;
   stalled_ = false;
   if (path.clock >= path.quantum_end) path.quantum_end = path.clock + world_.costs.quantum;
@@ -59,7 +59,7 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
   if (warp_->registers == nullptr) world_.OpenRegisters(*warp_);
   EnterFrame();
   Lanes lanes{registers_, constants_, predicates_};
-  const Time step = world_.costs.step;
+  ShareIssue();
   if (world_.fuel != 0 && world_.Work() - world_.work_before > world_.fuel) {
     world_.Fault(path, Status::kLaunchTimeout, "instruction fuel is used up");
     return;
@@ -78,6 +78,7 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
       if (!world_.ArriveAtJoin(path)) return;
       settled_ = path.clock;
       join_pc = JoinPc();
+      ShareIssue();
       continue;
     }
     const Op& op = ops[path.pc];
@@ -90,7 +91,7 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
       mask &= op.guard_negated ? ~predicates_[op.guard] : predicates_[op.guard];
     }
     Count(op);
-    path.clock += step * op.cycles;
+    path.clock += step_ * op.cycles;
     switch (op.kind) {
       case OpKind::kAlu:
         if (warp_->pending_until > path.clock) {
@@ -127,11 +128,13 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
         const Next next = Branch(op, mask);
         if (next != Next::kGo) return;
         join_pc = JoinPc();
+        ShareIssue();
         break;
       }
       case OpKind::kBranchIndexed:
         if (BranchIndexed(op, mask) != Next::kGo) return;
         join_pc = JoinPc();
+        ShareIssue();
         break;
       case OpKind::kCall: {
         if (mask == 0) {
@@ -292,12 +295,13 @@ void EngineT<kChecked>::ExecuteRun(const Op* op, const Lanes& lanes) {
   Path& path = *path_;
   const Op* const end = op + op->run;
   const std::uint32_t mask = path.mask;
-  const Time step = world_.costs.step;
+  const Time step = step_;
   const auto width = static_cast<std::uint64_t>(std::popcount(mask));
   path.pc += op->run;
   if (warp_->pending_until > path.clock) {
     for (; op != end; ++op) {
       issued_ += op->count;
+      slots_ += op->cycles;
       lanes_issued_ += width * op->count;
       path.clock += step * op->cycles;
       WaitFor(op->s[0]);
@@ -315,6 +319,7 @@ void EngineT<kChecked>::ExecuteRun(const Op* op, const Lanes& lanes) {
   }
   path.clock += step * cycles;
   issued_ += count;
+  slots_ += cycles;
   lanes_issued_ += width * count;
 }
 

@@ -22,6 +22,9 @@
 namespace allranks::node {
 
 inline constexpr std::uint32_t kNoJoin = 0xfffffffeu;
+// CUDA C++ Programming Guide, throughput of native instructions: 32 lanes of a shuffle per cycle
+// and SM, where f32 has 128.
+inline constexpr std::uint32_t kShuffleSlots = 4;
 
 template <bool kChecked>
 class EngineT final : public Engine {
@@ -66,6 +69,7 @@ class EngineT final : public Engine {
     const auto lanes = static_cast<std::uint64_t>(std::popcount(path_->mask)) * op.count;
     if (issued_ >= op.count) {
       issued_ -= op.count;
+      slots_ -= std::min<std::uint32_t>(slots_, op.count);  // never of arithmetic
       lanes_issued_ -= lanes;
     } else {
       // A stall of its operands has settled it already.
@@ -78,7 +82,7 @@ class EngineT final : public Engine {
     Settle();
     world_.QueuePath(*path_, path_->clock);
     path_->ordered = true;
-    path_->clock -= world_.costs.step * op.cycles;
+    path_->clock -= step_ * op.cycles;
     return Next::kYield;
   }
   std::uint32_t JoinPc() const {
@@ -86,6 +90,17 @@ class EngineT final : public Engine {
     const Join& join = warp_->joins[static_cast<std::size_t>(path_->join)];
     return join.frame.depth == path_->frame.depth ? join.pc
                                                   : kNoJoin;  // recursion: same pc, deeper
+  }
+  // Paths of one warp take turns at its issue: each is slowed by those that could issue now.
+  void ShareIssue() {
+    step_ = world_.costs.step;
+    if (warp_->paths.size() == 1) return;
+    for (const Path* other : warp_->paths) {
+      if (other != path_ && other->state == Path::State::kQueued &&
+          other->clock < path_->clock + 2 * world_.costs.quantum) {
+        step_ += world_.costs.step;
+      }
+    }
   }
   // Charges the instructions issued since the last settling to the SM.
   void Settle();
@@ -101,6 +116,9 @@ class EngineT final : public Engine {
   }
   void Count(const Op& op) {
     issued_ += op.count;
+    slots_ += op.kind == OpKind::kAlu || op.kind == OpKind::kTracked ? op.cycles
+              : op.kind == OpKind::kWarpSync                         ? kShuffleSlots
+                                                                     : op.count;
     lanes_issued_ += static_cast<std::uint64_t>(std::popcount(path_->mask)) * op.count;
   }
   void ExecuteRun(const Op* op, const Lanes& lanes);
@@ -147,6 +165,9 @@ class EngineT final : public Engine {
                       const std::uint64_t* offset);
   bool ReplicaLanes(const MemoryOp& m, std::uint32_t lanes, const std::vector<Replica>& replicas,
                     const std::uint64_t* offset);
+  // When an access to the shared memory of a CTA has been served by its banks.
+  Time ChargeBanks(const MemoryOp& m, std::uint32_t lanes, const Cta& owner,
+                   const std::uint64_t* offset);
   Reach ReachOf(const MemoryOp& m, std::uint32_t here, const Object& object,
                 const std::uint64_t* offset);
   Time ChargeReplicas(const MemoryOp& m, std::uint32_t here, const std::vector<Replica>& replicas,
@@ -174,14 +195,17 @@ class EngineT final : public Engine {
   Time turn_ = 0;             // strong operations at this time are allowed
   Time settled_ = 0;          // clock at the last settling
   std::uint32_t issued_ = 0;  // warp instructions since then
+  std::uint32_t slots_ = 0;   // issue slots that they take: more than one in a narrow pipe
+  Time step_ = 0;             // of one instruction of this path
   std::uint64_t lanes_issued_ = 0;
   Time value_ready_ = 0;  // result of a memory access: when its value is there
   bool stalled_ = false;  // this turn has waited for a value already
   // Of MemoryGroup: how much later than at its time the access was performed, and when others that
   // an atomic or reduction came after are there; 0: it was on time, there were none.
   Time late_by_ = 0, not_before_ = 0;
-  bool changed_ = false;  // an access changed memory
-  bool dense_ = false;    // it was by all lanes, one behind the other
+  bool changed_ = false;    // an access changed memory
+  bool dense_ = false;      // it was by all lanes, one behind the other
+  bool by_tensor_ = false;  // wgmma's own reads, which its rate includes
   // Mappings of the last global accesses.
   struct Cached {
     ProcessId process = 0;

@@ -18,12 +18,26 @@
 
 namespace allranks::node {
 
-// How many of a warp's atomics have to wait for each other: all, if all are on one address.
-inline std::uint32_t Colliding(std::uint32_t lanes, const std::uint64_t* offset) {
-  const std::uint64_t first = offset[std::countr_zero(lanes)];
-  bool same = true;
-  ForLanes(lanes, [&](int l) { same &= offset[l] == first; });
-  return same ? static_cast<std::uint32_t>(std::popcount(lanes)) : 1;
+// The turn of a warp's atomics at the L2: in each sector, those on one address one after the other.
+inline Time AtomicTurns(World& world, const Object& object, std::uint32_t lanes,
+                        const std::uint64_t* offset, Time arrival) {
+  Time last = arrival;
+  while (lanes != 0) {
+    const std::uint64_t sector = offset[std::countr_zero(lanes)] / 32;
+    std::uint32_t here = 0;
+    ForLanes(lanes, [&](int l) { here |= offset[l] / 32 == sector ? 1u << l : 0; });
+    lanes &= ~here;
+    std::uint32_t most = 0;
+    while (here != 0) {
+      const std::uint64_t first = offset[std::countr_zero(here)];
+      std::uint32_t same = 0;
+      ForLanes(here, [&](int l) { same |= offset[l] == first ? 1u << l : 0; });
+      here &= ~same;
+      most = std::max(most, static_cast<std::uint32_t>(std::popcount(same)));
+    }
+    last = std::max(last, world.AtomicTurn(object, sector * 32, most, arrival));
+  }
+  return last;
 }
 
 template <bool kChecked>
@@ -320,8 +334,7 @@ bool EngineT<kChecked>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Objec
       break;
     case MemoryOp::What::kReduce:
       record.bytes_written += requested;
-      visible =
-          world_.AtomicTurn(object, offset[std::countr_zero(here)], Colliding(here, offset),
+      visible = AtomicTurns(world_, object, here, offset,
                             world_.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock));
       visible = std::max(visible, not_before_);
       break;
@@ -330,9 +343,7 @@ bool EngineT<kChecked>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Objec
       record.bytes_written += requested;
       const Time delay = world_.DelayTo(*device_, object);
       const Time arrival = path_->clock + delay + late_by_;
-      const Time turn =
-          std::max(not_before_, world_.AtomicTurn(object, offset[std::countr_zero(here)],
-                                                  Colliding(here, offset), arrival));
+      const Time turn = std::max(not_before_, AtomicTurns(world_, object, here, offset, arrival));
       visible = turn;
       value_ready_ =
           std::max(value_ready_, world_.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock) +

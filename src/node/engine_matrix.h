@@ -204,7 +204,10 @@ bool EngineT<kChecked>::MatrixTile(std::uint64_t bits, bool transposed, int firs
     }
     alignas(64) std::uint32_t words[4][kLanes];
     const std::uint32_t lanes = chunks == kLanes ? kAllLanes : (1u << chunks) - 1;
-    if (!ScratchAccess(m, lanes, address, reinterpret_cast<std::byte*>(words))) return false;
+    by_tensor_ = true;
+    const bool ok = ScratchAccess(m, lanes, address, reinterpret_cast<std::byte*>(words));
+    by_tensor_ = false;
+    if (!ok) return false;
     for (int l = 0; l < chunks; ++l) {
       const int c = done + l;
       const std::uint32_t chunk[4] = {words[0][l], words[1][l], words[2][l], words[3][l]};

@@ -8,6 +8,7 @@
 
 #include "node/access.h"
 #include "node/atomic_ops.h"
+#include "node/banks.h"
 #include "node/check/checker.h"
 #include "node/check/errors.h"
 #include "node/cluster.h"
@@ -76,6 +77,19 @@ void EngineT<kChecked>::Addresses(const MemoryOp& m, std::uint64_t* address) con
   }
 }
 
+template <bool kChecked>
+Time EngineT<kChecked>::ChargeBanks(const MemoryOp& m, std::uint32_t lanes, const Cta& owner,
+                                    const std::uint64_t* offset) {
+  if (by_tensor_) return path_->clock;
+  const std::uint32_t bytes = std::uint32_t{m.bytes} * m.count;
+  const bool serial = m.what != MemoryOp::What::kLoad && m.what != MemoryOp::What::kStore;
+  const std::uint32_t passes = dense_ ? (bytes + 3) / 4 : BankPasses(lanes, offset, bytes, serial);
+  Sm& sm = device_->sms[static_cast<std::size_t>(owner.sm)];
+  const Time served = sm.banks.Take(path_->clock, passes);
+  // Capacity is given out by buckets: the passes of this access take their own time as well.
+  return std::max(served, path_->clock + static_cast<Time>(passes - 1) * world_.costs.cycle);
+}
+
 // Shared memory of any CTA of the cluster (cluster.h); `address` is changed.
 template <bool kChecked>
 bool EngineT<kChecked>::ClusterLanes(const MemoryOp& m, std::uint32_t lanes,
@@ -102,7 +116,8 @@ bool EngineT<kChecked>::ClusterLanes(const MemoryOp& m, std::uint32_t lanes,
       return false;
     }
     const Time way = target == cta_ ? world_.costs.shared : world_.costs.cluster;
-    value_ready_ = std::max({value_ready_, path_->clock + way + late_by_, not_before_ + way});
+    value_ready_ = std::max(
+        {value_ready_, ChargeBanks(m, here, *target, address) + way + late_by_, not_before_ + way});
     lanes &= ~here;
   }
   return true;
@@ -143,7 +158,9 @@ bool EngineT<kChecked>::Spaces(const MemoryOp& m, std::uint32_t mask, std::uint6
         }
         ok = MemoryGroup(m, same, &cta_->shared_object, cta_->shared.data(), cta_->shared.size(),
                          address);
-        value_ready_ = std::max(value_ready_, path_->clock + world_.costs.shared);
+        if (!ok) break;
+        value_ready_ =
+            std::max(value_ready_, ChargeBanks(m, same, *cta_, address) + world_.costs.shared);
         break;
       case ptx::Space::kLocal: {
         const std::uint64_t bytes = warp_->local_bytes;

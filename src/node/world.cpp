@@ -60,6 +60,11 @@ World::World(const Profile& p, int count, std::uint64_t memory_limit)
       sm.shared = profile.sm.shared_bytes;
       sm.port = Server(bucket, bytes(profile.bandwidth.sm_l2_gbs), kPortRing);
       sm.tensor = Server(bucket, 4.0 * static_cast<double>(profile.time.bucket_cycles), kSmRing);
+      // A pass gives each bank's word once: 128 bytes.
+      sm.banks = Server(bucket,
+                        static_cast<double>(profile.time.bucket_cycles) *
+                            profile.bandwidth.shared_bytes_per_cycle / 128,
+                        kPortRing);
       sm.issue = Server(bucket,
                         static_cast<double>(profile.sm.issue_per_cycle) *
                             static_cast<double>(profile.time.bucket_cycles),

@@ -187,7 +187,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
           source = i;
           break;
         }
-        if (!perturbed) continue;  // the engine has hidden it
+        if (!chooses) continue;  // the engine has hidden it
         for (std::uint32_t at = std::max<std::uint32_t>(begin, write.first);
              at < std::min<std::uint32_t>(end, std::uint32_t{write.first} + write.size); ++at) {
           value[at - begin] = write.old[at - write.first];
