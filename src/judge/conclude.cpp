@@ -20,7 +20,8 @@ bool Has(const std::vector<Finding>& all, const Finding& finding) {
 
 // Whether findings say more than what is known already.
 bool Explainable(Verdict verdict) {
-  return verdict == Verdict::kPass || verdict == Verdict::kWrongResult;
+  return verdict == Verdict::kPass || verdict == Verdict::kWrongResult ||
+         verdict == Verdict::kImpossible;
 }
 
 }  // namespace

@@ -86,9 +86,8 @@ void Decoder::One(const Instruction& in) {
 // It touches registers only, and nobody reads the one that it writes. Then its meaning does not
 // matter, and a program cannot make it look as if that were missing.
 bool Decoder::HasNoEffect(const Instruction& in) const {
-  static constexpr std::string_view kOfRegisters[] = {
-      "stacksave", "mov", "cvt",  "add",  "sub",  "mul",  "mad", "fma",  "min",
-      "max",       "set", "setp", "selp", "slct", "prmt", "shf", "dp2a", "dp4a"};
+  static constexpr std::string_view kOfRegisters[] = {"stacksave", "istypep", "fns", "bmsk",
+                                                      "szext",     "tanh",    "sad"};
   if (std::find(std::begin(kOfRegisters), std::end(kOfRegisters), in.opcode) ==
           std::end(kOfRegisters) ||
       in.operands.empty() || in.operands[0].kind != Operand::Kind::kReg)

