@@ -112,6 +112,7 @@ class Running final : public Sandbox {
   void End(Why why);
   void Finish(int status);
   double CpuSeconds() const override;
+  void SetCpu(milliseconds cpu) override { limits_.cpu = cpu; }
 
   SandboxLimits limits_;
   std::string name_;

@@ -109,6 +109,8 @@ class Sandbox {
   virtual std::chrono::milliseconds Patience() const = 0;
   // Used so far, by all its processes.
   virtual double CpuSeconds() const = 0;
+  // From here on it may use so much altogether.
+  virtual void SetCpu(std::chrono::milliseconds cpu) = 0;
   virtual void Kill() = 0;
   // Blocks until it has ended.
   virtual const SandboxEnd& Wait() = 0;

@@ -93,6 +93,7 @@ Verdict OfFault(int status) {
 Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options,
                                                 const wire::JudgePlan& plan) {
   std::unique_ptr<Session> session(new Session);
+  session->cpu_ = options.cpu;
   session->most_idle_ = std::chrono::milliseconds(options.tools->idle_ms);
   Result<MemoryFile> inputs = MemoryFile::Make("inputs", options.input_bytes, true);
   if (!inputs) return Fail(inputs.error());
@@ -129,7 +130,7 @@ Status Session::StartNode(const SessionOptions& options, const wire::JudgePlan& 
   SandboxSpec spec;
   spec.name = "node";
   spec.filter = SandboxSpec::Filter::kNode;
-  spec.limits = NodeLimits(std::max(options.cpu - RankCpu(plan) * plan.world, kLeastNodeCpu));
+  spec.limits = NodeLimits(NodeCpu(RankCpu(plan) * plan.world));
   spec.no_address_randomization = true;
   // A profile may extend another one beside it.
   spec.binds = {{options.tools->allranks, "/allranks/bin/allranks", false},
@@ -190,10 +191,17 @@ Status Session::StartRanks(const SessionOptions& options, const wire::JudgePlan&
 
 Session::~Session() { End(); }
 
+std::chrono::milliseconds Session::NodeCpu(std::chrono::milliseconds ranks) const {
+  return std::max(cpu_ - ranks, kLeastNodeCpu);
+}
+
 void Session::EndRanks() {
   for (const auto& rank : ranks_) rank->Kill();
   for (const auto& rank : ranks_) rank_seconds_ += rank->Wait().cpu_seconds;
   ranks_.clear();
+  // What they have left is the node's.
+  if (node_ != nullptr)
+    node_->SetCpu(NodeCpu(std::chrono::milliseconds(static_cast<int>(rank_seconds_ * 1e3))));
 }
 
 void Session::End() {

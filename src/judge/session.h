@@ -38,7 +38,7 @@ struct SessionOptions {
   std::vector<std::string> calls;  // entry points
   std::string secret;              // hexadecimal: what handles are drawn from
   int trace_fd = -1;
-  std::chrono::milliseconds cpu{};                  // that the node may use
+  std::chrono::milliseconds cpu{};                  // that node and ranks together may use
   bool check = false;                               // runs may be checked
   std::uint64_t input_bytes = 0, output_bytes = 0;  // the most of one run
 };
@@ -75,6 +75,8 @@ class Session {
   Outcome RankLost(std::size_t rank);
   Outcome NodeEnded();
   Outcome Told(const wire::JudgeNews& news);
+  // What the node may use if ranks use so much.
+  std::chrono::milliseconds NodeCpu(std::chrono::milliseconds ranks) const;
 
   std::optional<MemoryFile> inputs_, outputs_;
   std::vector<wire::Fd> listening_;
@@ -88,6 +90,7 @@ class Session {
   double rank_seconds_ = 0, node_seconds_ = 0;
   Idleness idle_;
   std::chrono::milliseconds most_idle_{};
+  std::chrono::milliseconds cpu_{};  // of all together
 };
 
 }  // namespace allranks::judge

@@ -76,6 +76,7 @@ class Trial {
   std::vector<WindowSpec> Replays(const CaseResult& result) const;
   // The schedules that a case is run under, by their numbers.
   std::vector<std::uint64_t> Schedules(const CaseResult& result) const;
+  bool IsLarge(const CaseResult& result) const;
   // Ranks live while inputs exist: they remember what has happened, so that no window can be the
   // same as another.
   bool live() const { return problem_.window != problem::Window::kGraph; }

@@ -27,9 +27,9 @@ constexpr std::uint32_t kReplayCall = 1'000'000'000;
 constexpr std::uint64_t kSchedules = 3, kMoreSchedules = 12;
 constexpr std::uint64_t kCheapInstructions = 1'000'000, kTinyInstructions = 200'000;
 // Replays of a timed case beside the one that is disturbed from its beginning on: three, or one
-// where the reference needs more instructions for a burst than the first of these. Beyond the second
-// not all windows are checked.
-constexpr std::uint64_t kManyReplays = 1'000'000, kSomeReplays = 20'000'000;
+// where the reference needs more instructions for a burst than the first of these. Beyond the
+// second a case is large: it has only the one.
+constexpr std::uint64_t kManyReplays = 1'000'000, kSomeReplays = 5'000'000;
 // How long a burst may take where that is not known beforehand.
 constexpr double kUsualCallNs = 50'000;
 // All kernels of a window together may do so many times the reference's work; the largest only up
@@ -90,6 +90,10 @@ bool Trial::Failed(CaseResult& result, Verdict verdict, std::string text, std::s
   return End(verdict, result.text, std::move(log));
 }
 
+bool Trial::IsLarge(const CaseResult& result) const {
+  return SizeOf(result).value_or(0) > kSomeReplays;
+}
+
 // By the reference's size, and never by the candidate's, which could make itself too large.
 std::vector<std::uint64_t> Trial::Schedules(const CaseResult& result) const {
   const std::optional<std::uint64_t> size = SizeOf(result);
@@ -114,11 +118,8 @@ std::vector<WindowSpec> Trial::Replays(const CaseResult& result) const {
   std::vector<WindowSpec> replays;
   if (result.what.kind != Case::Kind::kTimed || request_.times_only) return replays;
   if (!checks()) return {{.what = WindowSpec::What::kLate}};
-  const std::uint64_t size = SizeOf(result).value_or(kSomeReplays);
-  const bool large = size > kSomeReplays;
-  const int parts = size <= kManyReplays ? 3 : 1;
-  if (large && !live()) replays.push_back({.what = WindowSpec::What::kLate});
-  for (int i = large && !live() ? 1 : 0; i <= parts; ++i) {
+  const int parts = SizeOf(result).value_or(kManyReplays + 1) <= kManyReplays ? 3 : 1;
+  for (int i = IsLarge(result) && !live() ? 1 : 0; i <= parts; ++i) {
     const double drawn = drawers_[0].Fraction(result.what.name, fmt::format("moment {}", i));
     replays.push_back({.what = WindowSpec::What::kReplay,
                        .seed = i % kSeeds,
@@ -209,10 +210,10 @@ Status Trial::Draw(Session& session, const CaseResult& result, const WindowSpec&
   run->drain = request_.drain;
   // Under a schedule hosts stop and blocks stall, and others spin meanwhile.
   run->fuel = FuelOf(result) * (spec.schedule != 0 ? 2 : 1);
-  // Which of two bursts is checked nobody can tell from inside, and the slower one counts.
-  const bool large = SizeOf(result).value_or(kSomeReplays) > kSomeReplays;
-  run->check = checks() && !(large && !live() && timed && spec.schedule == 0 &&
-                             (spec.seed != 0 || spec.what == What::kLate));
+  // Which of two seeds is checked nobody can tell from inside, and the slower burst counts. Nor can
+  // a call alone be told from the first one of a burst.
+  const bool looked_at = spec.seed == 0 && !(spec.what == What::kAlone && IsLarge(result));
+  run->check = checks() && (live() || spec.schedule != 0 || looked_at);
   if (spec.schedule != 0) run->schedule = drawer.ScheduleSeed(one.name, disturbance);
   run->brief = timed;
   run->begin_ps = drawer.BeginPs(one.name, first);

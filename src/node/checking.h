@@ -19,7 +19,7 @@ struct Schedule {
   // Until then everything happens exactly as under schedule 0, so that nothing can tell the two
   // apart before.
   Time from = 0;
-  // Stalls of up to 32 us instead of 1 ms: enough for a call or two, and cheaper where others poll.
+  // Stalls of up to 16 us instead of 1 ms: about as long as a call, and cheaper where others poll.
   bool brief = false;
 };
 

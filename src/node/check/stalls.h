@@ -5,7 +5,7 @@
 // One block in eight stalls, once: one warp, before a strong access, or one copy that completes on
 // an mbarrier. Where is drawn by instruction and not by count, so that a store behind a loop of
 // thousands is as likely as those in the loop. How long is drawn for the launch: 2 us to 1 ms (if
-// stalls are to be brief: to 32 us), each
+// stalls are to be brief: to 16 us), each
 // magnitude as likely as the others, so that mostly one rank is far behind. Time that nobody works
 // in costs nothing, and what is stalled goes on by itself: there is nothing to deadlock.
 #pragma once
