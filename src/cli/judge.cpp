@@ -97,6 +97,9 @@ JudgeCommand::JudgeCommand(CLI::App* app) {
       ->check(CLI::Range(1, 1'000'000));
   command_->add_flag("--drain", options_.drain,
                      "A test mode: each call begins when all ranks are at rest");
+  option("--cpu-seconds", options_.cpu_s, "SECONDS [60]",
+         "CPU time that a judgement may take altogether, compiler included")
+      ->check(CLI::Range(1.0, 3600.0));
   option("--rank-seconds", options_.idle_s, "SECONDS [60]",
          "How long ranks may do nothing while everybody waits for them")
       ->check(CLI::Range(1.0, 3600.0));
@@ -115,6 +118,7 @@ int JudgeCommand::Run() const {
   Result<judge::Tools> tools = FindTools(!options.no_cache);
   if (!tools) return Usage(tools.error().message);
   tools->idle_ms = static_cast<int>(options.idle_s * 1e3);
+  tools->cpu_ms = static_cast<int>(options.cpu_s * 1e3);
 
   judge::Request request;
   request.problem = &*problem;

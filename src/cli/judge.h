@@ -23,6 +23,7 @@ struct JudgeOptions {
   std::uint64_t schedules = 0;
   int band = 0;
   double idle_s = 60;
+  double cpu_s = 60;
 };
 
 inline constexpr int kExitPass = 0;

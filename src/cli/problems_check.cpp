@@ -341,8 +341,9 @@ int ProblemsCheck(const ProblemsOptions& options) {
   if (!all) return fail(all.error().message);
   const auto profile = FindProfile(options.profile);
   if (!profile) return fail(profile.error().message);
-  const auto tools = FindTools(true);
+  auto tools = FindTools(true);
   if (!tools) return fail(tools.error().message);
+  tools->cpu_ms = 300'000;  // a problem's own material may take its time
   int workers = options.workers;
   if (workers == 0) workers = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   // Lines come in order: of the first problem that has not ended, and of those behind it later.

@@ -1,6 +1,7 @@
 // `honest`: judges every candidate of tests/honest, correct solutions by many designs. Each must
-// pass with no finding that counts, whatever it is made of: a judge that is strict must not be wrong
-// about those who know what they do. Beside each stand its score over the reference's and its cost.
+// pass with no finding that counts, whatever it is made of: a judge that is strict must not be
+// wrong about those who know what they do. Beside each stand its score and its cost. They have more
+// CPU time than a judgement usually has: the machine may be busy.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -47,7 +48,7 @@ std::vector<Candidate> Find(const fs::path& folder) {
 void Judge(const std::string& seed, const fs::path& files, Candidate& one) {
   const tools::Outcome ran =
       tools::End(tools::Start({ALLRANKS_COMMAND, "judge", one.problem, "--solution", one.path,
-                               "--seed", seed, "--json"},
+                               "--seed", seed, "--json", "--cpu-seconds", "300"},
                               files),
                  kJudgeSeconds);
   const nlohmann::json json = nlohmann::json::parse(ran.out, nullptr, false);
@@ -106,9 +107,9 @@ int Main(int argc, char** argv) {
     bad += good ? 0 : 1;
     passed[one.problem] += good ? 1 : 0;
     most = std::max(most, one.seconds);
-    std::cout << fmt::format("{} {:22} {:28} {:5.1f} %  {:5.1f} CPU s  {}\n", good ? "ok  " : "BAD ",
-                             one.problem, one.name, one.score * 100, one.seconds,
-                             good ? "" : one.verdict + ": " + one.text.substr(0, 300));
+    std::cout << fmt::format("{} {:22} {:28} {:5.1f} %  {:5.1f} CPU s  {}\n",
+                             good ? "ok  " : "BAD ", one.problem, one.name, one.score * 100,
+                             one.seconds, good ? "" : one.verdict + ": " + one.text.substr(0, 300));
   }
   for (const auto& [problem, count] : passed)
     std::cout << fmt::format("{}: {} pass\n", problem, count);
