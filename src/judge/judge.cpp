@@ -266,9 +266,12 @@ bool Trial::RunGroup(const Group& group, const std::vector<std::size_t>& indices
         fmt::format("the candidate takes more than the {} s of CPU time that a judgement has",
                     tools_.cpu_ms / 1000));
   options.cpu = std::chrono::milliseconds(static_cast<std::int64_t>(left) + 1);
+  bool timed = false;
   for (const std::size_t i : indices) {
     const Case& one = judgement_.cases[i].what;
     plan.cases.push_back(WireCase(problem_, one));
+    if (one.kind == Case::Kind::kTimed || !timed) traced_place_ = plan.cases.size() - 1;
+    timed |= one.kind == Case::Kind::kTimed;
     const Placement most = Place(problem_, one, static_cast<std::uint32_t>(problem_.burst));
     options.input_bytes = std::max(options.input_bytes, most.in_bytes);
     options.output_bytes = std::max(options.output_bytes, most.out_bytes);

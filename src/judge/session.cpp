@@ -130,7 +130,7 @@ Status Session::StartNode(const SessionOptions& options, const wire::JudgePlan& 
   SandboxSpec spec;
   spec.name = "node";
   spec.filter = SandboxSpec::Filter::kNode;
-  spec.limits = NodeLimits(NodeCpu(RankCpu(plan) * plan.world));
+  spec.limits = NodeLimits(options.cpu);
   spec.no_address_randomization = true;
   // A profile may extend another one beside it.
   spec.binds = {{options.tools->allranks, "/allranks/bin/allranks", false},
@@ -163,6 +163,7 @@ Status Session::StartNode(const SessionOptions& options, const wire::JudgePlan& 
   Result<std::unique_ptr<Sandbox>> node = Sandbox::Start(spec);
   if (!node) return Fail(node.error());
   node_ = std::move(*node);
+  node_->SetCpu(NodeCpu(RankCpu(plan) * plan.world));  // until it is known what ranks have used
   if (!wire::SendFrame(control_.get(), wire::JudgePlan::kOp, ++sequence_,
                        wire::EncodePayload(wire::RequestHeader{}, plan)))
     return Fail("{}", NodeEnded().text);
@@ -270,6 +271,9 @@ std::optional<wire::Frame> Session::Next(Outcome* outcome) {
 }
 
 Outcome Session::NodeEnded() {
+  // It has closed its connection and will end by itself, for a reason that is to be known.
+  constexpr int kGraceSteps = 200, kStepMs = 10;
+  for (int i = 0; i < kGraceSteps && !node_->Poll(); ++i) poll(nullptr, 0, kStepMs);
   node_->Kill();
   const SandboxEnd& end = node_->Wait();
   // Its bounds are far beyond any honest candidate's needs: who exhausts them does so by intent.

@@ -113,6 +113,7 @@ class Trial {
   bool found_ = false;            // something that counts
   double burst_ns_[kSeeds] = {};  // how long the burst of the case under way took, by seed
   WindowSpec window_;             // that is run
+  std::size_t traced_place_ = 0;  // of the case whose window a trace shows
   std::string program_;
   wire::Blob module_hash_;
   double own_before_ = 0;  // CPU seconds of this thread before the judgement

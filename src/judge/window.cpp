@@ -274,7 +274,9 @@ bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
   wire::JudgeRun run;
   std::vector<CallView> views;
   run.case_index = place;
-  run.trace = session.traced() && spec.what == WindowSpec::What::kBurst && spec.seed == 0;
+  // Of the last timed case the undisturbed burst, of others what there is.
+  run.trace = session.traced() && place == traced_place_ && spec.seed == 0 && spec.schedule == 0 &&
+              (spec.what == WindowSpec::What::kBurst || one.kind != Case::Kind::kTimed);
   if (const Status drawn = Draw(session, result, spec, &run, &views); !drawn)
     return Failed(result, Verdict::kInternalError, drawn.error().message);
   const std::uint32_t calls = run.calls;

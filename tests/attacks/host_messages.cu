@@ -1,6 +1,6 @@
 // tries: the host closes and opens calls itself, on the node's socket
 // rows: 8 W
-// verdict: tampering|crash
+// verdict: tampering|crash|forbidden_api
 // problem: fifo_gpu_to_cpu
 #include <sys/socket.h>
 #include <sys/stat.h>
