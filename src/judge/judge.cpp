@@ -33,6 +33,9 @@ using problem::Case;
 using problem::Problem;
 using problem::Tensor;
 
+// What may pass between two looks at what a sandbox has used.
+constexpr double kCpuMargin = 500;  // ms
+
 double OwnSeconds() {
   rusage usage{};
   getrusage(RUSAGE_THREAD, &usage);  // a judgement is one thread, and there may be several
@@ -259,7 +262,8 @@ bool Trial::RunGroup(const Group& group, const std::vector<std::size_t>& indices
       fmt::format("handles of {}world {}", group.late ? "drawn cases in " : "", group.world));
   if (traced) options.trace_fd = trace_.get();
   options.check = checks();
-  const double left = tools_.cpu_ms - 1e3 * (judgement_.cpu_seconds() + OwnSeconds() - own_before_);
+  const double left =
+      tools_.cpu_ms - kCpuMargin - 1e3 * (judgement_.cpu_seconds() + OwnSeconds() - own_before_);
   if (left <= 0)
     return End(
         Verdict::kTimeout,

@@ -1,6 +1,6 @@
 // tries: recurses on the device until the stack is gone
 // rows: R
-// verdict: crash|memory_error
+// verdict: crash|memory_error|timeout
 // with: honest.inc
 __device__ __noinline__ int Deep(volatile int* p, int depth) {
   int here[16];

@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kJudgeSeconds = 180;
+constexpr int kJudgeSeconds = 900;  // of wall time: the machine may be busy
 constexpr char kBegin[] = "<!-- attacks: written by `attacks --write` -->\n";
 constexpr char kEnd[] = "<!-- attacks: end -->\n";
 
