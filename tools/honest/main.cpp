@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -90,11 +91,21 @@ int Main(int argc, char** argv) {
 
   const tools::Scratch scratch("honest");
   std::atomic<std::size_t> next{0};
+  std::mutex printing;
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < jobs; ++i) {
     threads.emplace_back([&] {
-      for (std::size_t at; (at = next++) < chosen.size();)
-        Judge(seed, scratch.path() / std::to_string(at), chosen[at]);
+      for (std::size_t at; (at = next++) < chosen.size();) {
+        Candidate& one = chosen[at];
+        Judge(seed, scratch.path() / std::to_string(at), one);
+        const bool good = one.verdict == "pass";
+        const std::lock_guard lock(printing);
+        std::cout << fmt::format("{} {:22} {:28} {:5.1f} %  {:5.1f} CPU s  {}\n",
+                                 good ? "ok  " : "BAD ", one.problem, one.name, one.score * 100,
+                                 one.seconds,
+                                 good ? "" : one.verdict + ": " + one.text.substr(0, 300))
+                  << std::flush;
+      }
     });
   }
   for (std::thread& each : threads) each.join();
@@ -103,13 +114,9 @@ int Main(int argc, char** argv) {
   std::map<std::string, int> passed;
   double most = 0;
   for (const Candidate& one : chosen) {
-    const bool good = one.verdict == "pass";
-    bad += good ? 0 : 1;
-    passed[one.problem] += good ? 1 : 0;
+    bad += one.verdict == "pass" ? 0 : 1;
+    passed[one.problem] += one.verdict == "pass" ? 1 : 0;
     most = std::max(most, one.seconds);
-    std::cout << fmt::format("{} {:22} {:28} {:5.1f} %  {:5.1f} CPU s  {}\n",
-                             good ? "ok  " : "BAD ", one.problem, one.name, one.score * 100,
-                             one.seconds, good ? "" : one.verdict + ": " + one.text.substr(0, 300));
   }
   for (const auto& [problem, count] : passed)
     std::cout << fmt::format("{}: {} pass\n", problem, count);
