@@ -1,7 +1,8 @@
 // `honest`: judges every candidate of tests/honest, correct solutions by many designs. Each must
 // pass with no finding that counts, whatever it is made of: a judge that is strict must not be
 // wrong about those who know what they do. Beside each stand its score and its cost. They have more
-// CPU time than a judgement usually has: the machine may be busy.
+// CPU time than a judgement usually has: the machine may be busy. A file whose first line is
+// `// open: REASON` is refused today, and is judged with --open only.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -31,10 +32,11 @@ struct Candidate {
   double score = 0, seconds = 0;
 };
 
-std::vector<Candidate> Find(const fs::path& folder) {
+std::vector<Candidate> Find(const fs::path& folder, bool open) {
   std::vector<Candidate> all;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.path().extension() != ".cu") continue;
+    if (tools::ReadText(entry.path()).starts_with("// open:") != open) continue;
     Candidate& one = all.emplace_back();
     one.problem = entry.path().parent_path().filename();
     one.name = entry.path().stem();
@@ -71,14 +73,16 @@ int Main(int argc, char** argv) {
   std::string seed = "1";
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   std::size_t every = 1, first = 0;
+  bool open = false;
   app.add_option("name", only, "only these problems or candidates");
+  app.add_flag("--open", open, "those that are known to be refused, instead of the others");
   app.add_option("--seed", seed, "of the judgements");
   app.add_option("--jobs", jobs, "side by side");
   app.add_option("--every", every, "only every N-th")->check(CLI::PositiveNumber);
   app.add_option("--first", first, "of these, the first one's place, from 0");
   CLI11_PARSE(app, argc, argv);
 
-  std::vector<Candidate> all = Find(fs::path(ALLRANKS_SOURCE_DIR) / "tests/honest");
+  std::vector<Candidate> all = Find(fs::path(ALLRANKS_SOURCE_DIR) / "tests/honest", open);
   if (!only.empty()) {
     std::erase_if(all, [&](const Candidate& one) {
       return std::none_of(only.begin(), only.end(), [&](const std::string& name) {
