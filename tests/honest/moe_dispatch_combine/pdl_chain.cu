@@ -1,4 +1,3 @@
-// open: timeout on a busy machine
 // design: four kernels in a chain of programmatic dependent launches: plan, push, gather, leave; each starts early, does what needs nobody, and waits for the one before at griddepcontrol.wait
 //
 // All of them together have less than 128 blocks. Each kernel waits for the one before, so whoever
