@@ -94,6 +94,9 @@ class History {
   static constexpr std::size_t kMostOnTheirWay = 64, kDepth = 4;
   static constexpr int kMostStale = 4;
 
+  // A write was not remembered: what a load may return can no longer be told from what is.
+  void Lose() { lossy_ = true; }
+  bool lossy() const { return lossy_; }
   // `depth`: how many writes of a place that everybody can see are kept.
   StrongWrite& Add(std::size_t depth, Time now);
   void Close(Time visible);  // of those added since the last call
@@ -111,6 +114,7 @@ class History {
     int times = 0;
   };
   std::vector<StrongWrite> writes_;
+  bool lossy_ = false;
   std::vector<Stale> stale_;
 };
 

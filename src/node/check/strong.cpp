@@ -135,10 +135,12 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       continue;
     }
     std::vector<StrongWrite>& writes = line.history->writes();
+    // Where writes are missing only the engine knows what has arrived.
+    const bool choose = chooses && !line.history->lossy();
     // From the newest back: those that have not arrived yet are not read; under a schedule a few
     // more may be left out, up to the first that a lane must see.
     std::uint64_t cut = ~std::uint64_t{0};  // writes with this number and above are not read
-    if (chooses) {
+    if (choose) {
       std::uint64_t numbers[16];
       int count = 0, arrived = -1;
       for (std::size_t i = writes.size(); i-- > 0 && count < 16;) {
@@ -176,18 +178,18 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
       const std::uint32_t end = begin + access.bytes;
       std::byte* value = values + static_cast<std::size_t>(l) * kMaxKept;
-      if (chooses) std::memcpy(value, object.data + access.offset[l], access.bytes);
+      if (choose) std::memcpy(value, object.data + access.offset[l], access.bytes);
       std::size_t source = writes.size();
       for (std::size_t i = writes.size(); i-- > 0;) {
         const StrongWrite& write = writes[i];
         if (!write.Overlaps(begin, end)) continue;
         const bool unread =
-            chooses ? write.number >= cut : write.visible > sampled && write.by.agent != cta.agent;
+            choose ? write.number >= cut : write.visible > sampled && write.by.agent != cta.agent;
         if (!unread) {
           source = i;
           break;
         }
-        if (!chooses) continue;  // the engine has hidden it
+        if (!choose) continue;  // the engine has hidden it
         for (std::uint32_t at = std::max<std::uint32_t>(begin, write.first);
              at < std::min<std::uint32_t>(end, std::uint32_t{write.first} + write.size); ++at) {
           value[at - begin] = write.old[at - write.first];
@@ -318,6 +320,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
         if (older.Overlaps(begin, end))
           for (const Part& part : older.message) Merge(message, part);
       history.Erase(begin, end);
+      history.Lose();
       if (message.empty()) {
         records_ -= kept - history.writes().size();
         return;

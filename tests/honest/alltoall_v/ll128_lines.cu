@@ -1,4 +1,3 @@
-// open: wrong_result in a replay of the large timed case: lines look torn; not explained yet
 // design: LL128: a warp stores lines of 120 bytes of data and 8 of flag into the receiver's scratch; the lines exist once and are lent by credits
 //
 // Eight lanes store a line with one instruction, 16 bytes each, and eight lanes read it so; the

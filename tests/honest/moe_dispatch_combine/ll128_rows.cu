@@ -1,4 +1,3 @@
-// open: timeout in a replay of the large timed case: see alltoall_v/ll128_lines.cu
 // design: dispatch by LL128: a row, its origin and its experts travel as one stream in lines of 120 bytes and a flag, into the receiver's scratch, and are unpacked there; answers are pulled
 //
 // Sending waits for nobody, as no tensor of a peer is touched. Lines exist once: a rank ends a call
