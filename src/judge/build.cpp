@@ -136,8 +136,9 @@ std::vector<std::string> CompilerFlags(const problem::Problem& problem,
     // Its accesses to shared memory are seen and its work is charged: shim/driver/instrumented.cpp.
     // What the compiler expands in place after that has no hooks, so these stay calls.
     // Volatile accesses count as relaxed ones, so they have hooks of their own.
-    for (const char* flag : {"-fsanitize=thread", "--param=tsan-distinguish-volatile=1", "-fsanitize-coverage=trace-pc",
-                             "-fno-builtin-memcpy", "-fno-builtin-memmove", "-fno-builtin-memset"})
+    for (const char* flag : {"-fsanitize=thread", "--param=tsan-distinguish-volatile=1",
+                             "-fsanitize-coverage=trace-pc", "-fno-builtin-memcpy",
+                             "-fno-builtin-memmove", "-fno-builtin-memset"})
       flags.insert(flags.end(), {"-Xcompiler", flag});
   }
   return flags;

@@ -21,8 +21,8 @@ Result<std::string> RenderOrders(const SandboxSpec& spec, bool in_group, int sta
   config->no_address_randomization = spec.no_address_randomization;
   config->files = limits.file_bytes > 0 ? limits.files : 0;
   config->collect_bytes = limits.file_bytes;
-  // Behind the judge's own count, for the time between two of its looks; the kernel counts by ticks,
-  // and may count more.
+  // Behind the judge's own count, for the time between two of its looks; the kernel counts by
+  // ticks, and may count more.
   config->cpu_seconds = static_cast<std::uint64_t>(limits.cpu.count()) / 900 + 4;
   // Files in memory are files, too. The node has pinned memory in them, which counts as memory.
   config->file_bytes = spec.filter == SandboxSpec::Filter::kNode

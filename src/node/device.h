@@ -47,9 +47,9 @@ struct Process {
   std::vector<int> ordinals;  // the other way round, -1 for those it does not see
   AddressTable table;
   Arena pinned;
-  std::vector<Arena> device_arenas;  // per visible device
-  std::vector<DeviceSet> peers;      // per visible device: the visible ones it may use
-  std::vector<Status> sticky;        // per visible device
+  std::vector<Arena> device_arenas;             // per visible device
+  std::vector<DeviceSet> peers;                 // per visible device: the visible ones it may use
+  std::vector<Status> sticky;                   // per visible device
   std::int64_t resident = 0, max_resident = 0;  // CTAs of all its kernels; most of them, 0: any
 };
 

@@ -89,12 +89,12 @@ class World {
   std::vector<std::unique_ptr<Process>> processes;  // index = ProcessId - 1
   Stats stats;
   Time now = 0;
-  Time last_change = 0;           // of memory, or of what runs; see Stuck
-  std::uint64_t timer_wakes = 0;  // since then
-  bool pass_over = false;  // Machine::SetPassOver
+  Time last_change = 0;                     // of memory, or of what runs; see Stuck
+  std::uint64_t timer_wakes = 0;            // since then
+  bool pass_over = false;                   // Machine::SetPassOver
   std::uint64_t fuel = 0, work_before = 0;  // MachineOptions; Work() when it was set
-  std::uint64_t order_seed = 0;  // MachineOptions
-  Listener* listener = nullptr;  // MachineOptions
+  std::uint64_t order_seed = 0;             // MachineOptions
+  Listener* listener = nullptr;             // MachineOptions
   // What is checked; null: nothing is.
   check::Checker* checker = nullptr;
   check::Errors* errors = nullptr;

@@ -38,7 +38,8 @@ TEST(HostRules, CodeWithoutHooksIsRefused) {
         "__attribute((noinline, no_sanitize_thread)) void F();",
         "[[gnu::no_sanitize(\"coverage\")]] void F();", "[[using gnu: naked]] void F();",
         "__attribute__((no_instrument_function)) void F();",
-        "__attribute__((optimize(\"O0\"))) void F();", "__attribute__((target(\"avx2\"))) void F();",
+        "__attribute__((optimize(\"O0\"))) void F();",
+        "__attribute__((target(\"avx2\"))) void F();",
         "__attribute__((section(\".text\"))) const unsigned char code[] = {0xc3};",
         "__attribute__((ifunc(\"pick\"))) void F();", "#pragma GCC optimize (\"O0\")\nvoid F();",
         "#pragma GCC push_options\nvoid F();", "void F() { __builtin_memcpy(a, b, 100); }",
@@ -51,9 +52,9 @@ TEST(HostRules, LinesKeepTheirFiles) {
   EXPECT_EQ(RefusedSource("#include <atomic>\n#define A 1\n#pragma unroll\nint x;\n"), "");
   EXPECT_EQ(RefusedSource("auto s = \"\\n#line 3\"; /*\n#line 4\n*/ auto r = R\"(\n#line 5\n)\";"),
             "");
-  for (const char* text : {"#line 5 \"/usr/include/x.h\"\n", "# 5 \"/usr/include/x.h\"\n",
-                           "  # /* */ line 7\n", "/* */ #line 7\n", "#\\\nline 7\n",
-                           "%: line 7 \"x.h\"\n", "int a; \\\n\n#line 3\n"})
+  for (const char* text :
+       {"#line 5 \"/usr/include/x.h\"\n", "# 5 \"/usr/include/x.h\"\n", "  # /* */ line 7\n",
+        "/* */ #line 7\n", "#\\\nline 7\n", "%: line 7 \"x.h\"\n", "int a; \\\n\n#line 3\n"})
     EXPECT_NE(RefusedSource(text), "") << text;
 }
 

@@ -62,9 +62,9 @@ class Alike : public testing::Test {
     seen.reply = reply.value_or(wire::JudgeRunReply{});
     EXPECT_EQ(seen.reply.end, End::kDone) << seen.reply.text;
     for (std::uint64_t i = 0; i < kCalls * kWorld; ++i)
-      seen.outputs.emplace_back(session.out.begin() + static_cast<std::ptrdiff_t>(i * kBytes),
-                                session.out.begin() +
-                                    static_cast<std::ptrdiff_t>(i * kBytes + kObserved));
+      seen.outputs.emplace_back(
+          session.out.begin() + static_cast<std::ptrdiff_t>(i * kBytes),
+          session.out.begin() + static_cast<std::ptrdiff_t>(i * kBytes + kObserved));
     return seen;
   }
 

@@ -23,9 +23,8 @@ std::string Text(std::span<const std::byte> bytes) {
 
 std::vector<std::pair<std::size_t, std::string>> Taken(HostView& view) {
   std::vector<std::pair<std::size_t, std::string>> all;
-  view.Take([&](std::size_t at, std::span<const std::byte> bytes) {
-    all.emplace_back(at, Text(bytes));
-  });
+  view.Take(
+      [&](std::size_t at, std::span<const std::byte> bytes) { all.emplace_back(at, Text(bytes)); });
   return all;
 }
 
