@@ -1,6 +1,7 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -111,6 +112,9 @@ Status AppendLine(const std::filesystem::path& path, std::string_view line) {
   if (Status made = MakeFolder(path.parent_path()); !made) return made;
   const Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (fd.get() < 0) return Fail("cannot write {}: {}", path.string(), std::strerror(errno));
+  // Another's line is not looked at half written. The lock goes with the descriptor.
+  if (flock(fd.get(), LOCK_EX) != 0)
+    return Fail("cannot lock {}: {}", path.string(), std::strerror(errno));
   char last = '\n';
   const off_t size = lseek(fd.get(), 0, SEEK_END);
   const bool half = size > 0 && pread(fd.get(), &last, 1, size - 1) == 1 && last != '\n';
