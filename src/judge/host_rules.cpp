@@ -54,7 +54,6 @@ class Scanner {
   }
   // Whether the last token was the first of its line.
   bool first() const { return first_; }
-  std::size_t at() const { return at_; }
 
  private:
   bool Starts(std::string_view what) const { return text_.substr(at_).starts_with(what); }
