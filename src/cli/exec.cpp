@@ -28,6 +28,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,7 @@
 #include "base/check.h"
 #include "cli/places.h"
 #include "cli/ranks.h"
+#include "cli/schedules.h"
 #include "cli/stats.h"
 #include "node/faults.h"
 #include "node/profile.h"
@@ -97,8 +99,8 @@ Result<Fd> Listen(const std::string& path) {
 
 class Supervisor {
  public:
-  explicit Supervisor(const ExecOptions& options) : options_(options) {}
-  int Run();
+  Supervisor(const ExecOptions& options, bool quiet) : options_(options), quiet_(quiet) {}
+  RunOutcome Run();
 
  private:
   bool PlaceRanks(const node::Profile& profile);
@@ -112,11 +114,15 @@ class Supervisor {
   void GiveTerminal(pid_t group);
   // Asks the node for its report; empty if it has none to give.
   wire::FinishReply Finish();
-  bool WriteJson(const std::string& path, const std::string& text);
   void EndEverything();
-  int Conclude();
+  // An exit code: it could not be run.
+  std::optional<int> Start();
+  RunOutcome Conclude();
 
   const ExecOptions& options_;
+  bool quiet_ = false;
+  std::unique_ptr<PrivateFolder> folder_;
+  std::string deadlock_text_;
   bool several_hosts_ = false;
   std::vector<std::string> launcher_;  // stands before the program's own command
   sigset_t old_mask_{};
@@ -129,7 +135,17 @@ class Supervisor {
   std::optional<Clock::time_point> kill_at_;
 };
 
-int Supervisor::Run() {
+RunOutcome Supervisor::Run() {
+  RunOutcome outcome;
+  outcome.refused = Start();
+  if (outcome.refused) return outcome;
+  Loop();
+  outcome = Conclude();
+  sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
+  return outcome;
+}
+
+std::optional<int> Supervisor::Start() {
   const Result<std::string> profile = FindProfile(options_.profile);
   if (!profile) {
     Say("{}", profile.error().message);
@@ -170,12 +186,12 @@ int Supervisor::Run() {
     Say("{}", shim.error().message);
     return kExitInternal;
   }
-  PrivateFolder folder;
-  if (folder.path().empty()) {
+  folder_ = std::make_unique<PrivateFolder>();
+  if (folder_->path().empty()) {
     Say("cannot make a temporary folder: {}", std::strerror(errno));
     return kExitInternal;
   }
-  const std::string socket = folder.path() + "/node";
+  const std::string socket = folder_->path() + "/node";
   Result<Fd> listening = Listen(socket);
   if (!listening) {
     Say("{}", listening.error().message);
@@ -189,7 +205,7 @@ int Supervisor::Run() {
   signal(SIGTTOU, SIG_IGN);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 
-  if (const Result<void> started = StartNode(*profile, folder.path(), *listening); !started) {
+  if (const Result<void> started = StartNode(*profile, folder_->path(), *listening); !started) {
     Say("{}", started.error().message);
     return kExitInternal;
   }
@@ -199,8 +215,7 @@ int Supervisor::Run() {
     EndEverything();
     return kExitInternal;
   }
-  Loop();
-  return Conclude();
+  return std::nullopt;
 }
 
 // Several ranks are started by a launcher that is a process of the run itself, so that the node
@@ -400,7 +415,8 @@ void Supervisor::OnControl() {
   const Result<wire::Deadlock> message = wire::Decode<wire::Deadlock>(payload);
   if (!message) return;
   deadlock_ = true;
-  std::fprintf(stderr, "allranks: %s", message->text.c_str());
+  deadlock_text_ = message->text;
+  if (!quiet_) std::fprintf(stderr, "allranks: %s", message->text.c_str());
   kill(-program_, SIGKILL);
 }
 
@@ -456,7 +472,25 @@ void Supervisor::EndEverything() {
   }
 }
 
-bool Supervisor::WriteJson(const std::string& path, const std::string& text) {
+RunOutcome Supervisor::Conclude() {
+  RunOutcome outcome;
+  outcome.stats_json = Finish().stats_json;
+  EndEverything();
+  outcome.deadlock = deadlock_;
+  outcome.deadlock_text = deadlock_text_;
+  outcome.node_lost = node_lost_ || !program_status_;
+  if (program_status_)
+    outcome.code = WIFSIGNALED(*program_status_) ? 128 + WTERMSIG(*program_status_)
+                                                 : WEXITSTATUS(*program_status_);
+  if (!outcome.stats_json.empty()) outcome.findings = FindingsIn(outcome.stats_json);
+  return outcome;
+}
+
+}  // namespace
+
+namespace {
+
+bool WriteJson(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
@@ -464,28 +498,51 @@ bool Supervisor::WriteJson(const std::string& path, const std::string& text) {
   return static_cast<bool>(file);
 }
 
-int Supervisor::Conclude() {
-  const wire::FinishReply report = Finish();
-  const std::string& stats = report.stats_json;
-  EndEverything();
-  std::fputs(report.findings.c_str(), stderr);
-  if (options_.stats && !stats.empty()) std::fputs(StatsTable(stats).c_str(), stderr);
-  if (!stats.empty()) {
-    if (!options_.stats_json.empty() && !WriteJson(options_.stats_json, Indented(stats)))
-      return kExitInternal;
-    if (!options_.findings.empty() &&
-        !WriteJson(options_.findings, FindingsOf(stats, options_.schedule)))
-      return kExitInternal;
-  }
-  if (deadlock_) return kExitDeadlock;
-  if (node_lost_ || !program_status_) return kExitInternal;
-  if (WIFSIGNALED(*program_status_)) return 128 + WTERMSIG(*program_status_);
-  const int code = WEXITSTATUS(*program_status_);
-  return code == 0 && report.counted > 0 ? kExitFindings : code;
+// What was looked at, for the last line.
+std::string Checked(const std::string& stats, const SchedulesRun& more) {
+  std::string text = CheckedIn(stats);
+  if (!more.schedules.empty())
+    text += fmt::format(", schedule 0 and {} others", more.schedules.size());
+  return text;
 }
 
 }  // namespace
 
-int Exec(const ExecOptions& options) { return Supervisor(options).Run(); }
+RunOutcome RunOnce(const ExecOptions& options, bool quiet) {
+  return Supervisor(options, quiet).Run();
+}
+
+int Exec(const ExecOptions& options) {
+  Result<FindingList> list = FindingList::Make(options.listing);
+  if (!list) {
+    Say("{}", list.error().message);
+    return kExitUsage;
+  }
+  const RunOutcome run = RunOnce(options, false);
+  if (run.refused) return *run.refused;
+  if (options.stats && !run.stats_json.empty())
+    std::fputs(StatsTable(run.stats_json).c_str(), stderr);
+  if (!run.stats_json.empty() && !options.stats_json.empty() &&
+      !WriteJson(options.stats_json, Indented(run.stats_json)))
+    return kExitInternal;
+  list->Add(run.findings);
+  int code = run.node_lost ? kExitInternal : run.deadlock ? kExitDeadlock : run.code;
+  if (!options.check || run.node_lost) return code;
+  SchedulesRun more;
+  const bool started = code != kExitCannotRun && code != kExitNotFound;
+  if (options.schedules > 0 && !run.deadlock && started) {
+    more = RunSchedules(options, run, &*list);
+    if (code == 0) code = more.code;
+  }
+  std::fputs(list->Text(Checked(run.stats_json, more)).c_str(), stderr);
+  std::vector<std::uint64_t> schedules = more.schedules;
+  schedules.insert(schedules.begin(), options.schedule);
+  if (!options.findings.empty() && !WriteJson(options.findings, list->Json(schedules)))
+    return kExitInternal;
+  if (list->counted() == 0) return code;
+  // Neither hides the other.
+  if (code != 0 && !run.deadlock) Say("the program ended with {}, too", code);
+  return code == 0 ? kExitFindings : code;
+}
 
 }  // namespace allranks::cli

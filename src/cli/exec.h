@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "cli/finding_list.h"
 
 namespace allranks::cli {
 
@@ -18,7 +21,10 @@ struct ExecOptions {
   std::string trace;                // a file
   bool check = false;
   std::uint64_t schedule = 0;  // node::Checking::SetSchedule
+  int schedules = 0;           // further ones, in runs of their own
+  int jobs = 0;                // of these at a time; 0: as many as there are cores
   std::string findings;        // a file
+  FindingOptions listing;
   double patience_s = 3;
   std::vector<std::string> command;
 };
@@ -30,6 +36,18 @@ inline constexpr int kExitDeadlock = 86;
 inline constexpr int kExitFindings = 87;  // the program ended well, but the checker has findings
 inline constexpr int kExitCannotRun = 126;
 inline constexpr int kExitNotFound = 127;
+
+// How one run ended.
+struct RunOutcome {
+  std::optional<int> refused;  // the exit code of a run that could not be made
+  bool deadlock = false, node_lost = false;
+  std::string deadlock_text;
+  int code = 0;            // the program's own, 128 + N if signal N killed it
+  std::string stats_json;  // the node's report; empty: it has none
+  std::vector<node::Finding> findings;
+};
+// One run. `quiet`: a deadlock is not printed.
+RunOutcome RunOnce(const ExecOptions& options, bool quiet);
 
 // Returns the exit code for main().
 int Exec(const ExecOptions& options);

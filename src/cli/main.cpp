@@ -55,8 +55,17 @@ that is left at the end. Each finding is printed once with the source lines of b
 order is missing and what would create it (compile with `-lineinfo`). `portability` (relying on more
 than PTX promises) and `leak` are printed, too, but do not count. Schedule 0 shows the newest values;
 under another SEED a load may return any value that the model permits, and warps start and wake a
-little late. The same seed gives the same run. Calls of several processes count as ordered in the
-order in which they happen: what orders processes outside of CUDA is not checked.
+little late. The same seed gives the same run. From 1000000 on schedules are directed: level * 1000000
++ n delays somebody at the n-th place of the run where threads meet, and nothing else is changed.
+--schedules N runs PROGRAM N more times, under directed and drawn schedules in turn, several runs at
+a time; their output is shown only if they fail, and findings are merged. Calls of several processes
+count as ordered in the order in which they happen: what orders processes outside of CUDA is not
+checked.
+
+Suppressions. Each finding has an id that stays the same while its source lines do. A line of the file
+of --suppress is `KIND ID` (printed under each finding), `KIND kernel:GLOB` or `KIND file:GLOB`; KIND
+may be `*`, and `#` begins a comment. What is suppressed or left out by --only, --kernel or --file does
+not count.
 
 Exit codes: the program's own (128 + N if signal N killed it), or
   2    wrong usage
@@ -194,6 +203,39 @@ struct Commands {
     exec->add_option("--schedule", exec_options.schedule,
                      "With --check: another of the orders and values that PTX permits")
         ->option_text("SEED [0]")
+        ->needs(check);
+    exec->add_option(
+            "--schedules", exec_options.schedules,
+            "With --check: run N further schedules, drawn and directed, and merge findings")
+        ->option_text("N [0]")
+        ->check(CLI::Range(0, 10'000))
+        ->needs(check);
+    exec->add_option("-j,--jobs", exec_options.jobs, "Runs of --schedules at a time")
+        ->option_text("N [cores]")
+        ->check(CLI::Range(1, 1024));
+    exec->add_option("--suppress", exec_options.listing.suppress,
+                     "With --check: leave out the findings that FILE lists (see below)")
+        ->option_text("FILE")
+        ->needs(check);
+    exec->add_option("--max-findings", exec_options.listing.most, "Print at most N findings")
+        ->option_text("N [20]")
+        ->needs(check);
+    exec->add_option("--only", exec_options.listing.only, "Only findings of these kinds")
+        ->option_text("KIND,...")
+        ->delimiter(',')
+        ->needs(check);
+    exec->add_option("--kernel", exec_options.listing.kernels,
+                     "Only findings with an access in a kernel like GLOB")
+        ->option_text("GLOB")
+        ->needs(check);
+    exec->add_option("--file", exec_options.listing.files,
+                     "Only findings with an access in a source file like GLOB")
+        ->option_text("GLOB")
+        ->needs(check);
+    exec->add_option("--count", exec_options.listing.also,
+                     "Kinds that count, too: portability, leak")
+        ->option_text("KIND,...")
+        ->delimiter(',')
         ->needs(check);
     exec->add_option("--findings", exec_options.findings,
                      "With --check: write findings to FILE as JSON")

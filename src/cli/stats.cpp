@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "node/findings.h"
+
 namespace allranks::cli {
 
 namespace {
@@ -97,11 +99,20 @@ std::string Indented(const std::string& text) {
   return (parsed.is_discarded() ? text : parsed.dump(2)) + "\n";
 }
 
-std::string FindingsOf(const std::string& text, std::uint64_t schedule) {
+std::vector<node::Finding> FindingsIn(const std::string& text) {
   const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (parsed.is_discarded()) return "";
-  const json findings = parsed.value("findings", json::array());
-  return json{{"version", 1}, {"schedule", schedule}, {"findings", findings}}.dump(2) + "\n";
+  if (!parsed.is_object() || !parsed.contains("findings")) return {};
+  return node::FindingsFromJson(parsed["findings"].dump());
+}
+
+std::string CheckedIn(const std::string& text) {
+  const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!parsed.is_object()) return "";
+  const std::size_t kernels =
+      parsed["kernels"].size() + parsed.value("kernels_omitted", std::size_t{0});
+  const json checked = parsed.value("checked", json::object());
+  return fmt::format("{} kernel{}, {} accesses", kernels, kernels == 1 ? "" : "s",
+                     checked.value("accesses", std::uint64_t{0}));
 }
 
 std::string StatsTable(const std::string& text) {

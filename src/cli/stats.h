@@ -1,8 +1,10 @@
 // The node's report (server/report.h), shown to a person.
 #pragma once
 
-#include <cstdint>
 #include <string>
+#include <vector>
+
+#include "node/finding.h"
 
 namespace allranks::cli {
 
@@ -10,7 +12,8 @@ namespace allranks::cli {
 std::string StatsTable(const std::string& json);
 // The same JSON, indented, for --stats-json.
 std::string Indented(const std::string& json);
-// Its findings on their own, for --findings.
-std::string FindingsOf(const std::string& json, std::uint64_t schedule);
+std::vector<node::Finding> FindingsIn(const std::string& json);
+// What a checked run looked at: "2 kernels, 1234 accesses".
+std::string CheckedIn(const std::string& json);
 
 }  // namespace allranks::cli

@@ -281,6 +281,12 @@ void StartTransfer(World& world, std::shared_ptr<Transfer> transfer, Time read, 
     const SharedPlace& to = transfer->targets.front().to;
     done += to.cta->stall.At(transfer->pc, 0);
   }
+  if (!transfer->targets.empty() && world.checker != nullptr && world.delays.on()) {
+    const Cta& cta = *transfer->targets.front().to.cta;
+    done += world.delays.At({check::Delays::Kind::kTransfer, cta.launch->code.get(), transfer->pc,
+                             cta.launch->device->number, cta.number},
+                            world.now, world.stats.kernels[cta.launch->record].start);
+  }
   world.schedule(done, [transfer] { Deliver(*transfer); });
 }
 

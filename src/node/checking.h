@@ -2,6 +2,7 @@
 // is one of these, too (dynamic_cast); MachineOptions::seed is its first schedule.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -21,7 +22,20 @@ struct Schedule {
   Time from = 0;
   // Stalls of up to 16 us instead of 1 ms: about as long as a call, and cheaper where others poll.
   bool brief = false;
+  // Not 0: a directed schedule. Nothing is drawn; at the `place`-th place of this level somebody is
+  // late (check/delays.h).
+  std::uint32_t level = 0;
+  std::uint64_t place = 0;
 };
+
+// How many places of each level a run has come to at which somebody could have been late.
+inline constexpr std::uint32_t kPlaceLevels = 5;
+using PlaceCounts = std::array<std::uint64_t, kPlaceLevels>;
+
+// Schedules by number, as users give them: 0; below a million drawn from the number; from there on
+// directed: level * 1,000,000 + place.
+inline constexpr std::uint64_t kDirected = 1'000'000;
+Schedule ScheduleOf(std::uint64_t number);
 
 class Checking {
  public:
@@ -32,6 +46,7 @@ class Checking {
   virtual void SetChecking(bool on) = 0;
   // Only while no work is unfinished.
   virtual void SetSchedule(const Schedule& schedule) = 0;
+  virtual PlaceCounts Places() const = 0;
   // What has been found since the last call, in the order of first occurrence.
   virtual std::vector<Finding> TakeFindings() = 0;
 

@@ -128,6 +128,9 @@ class EngineT final : public Engine {
   Next Call(const Op& op, std::uint32_t mask);
   Next Memory(const Op& op, std::uint32_t mask);
   void AwaitStores(Time cost);
+  check::Delays::Place PlaceHere(check::Delays::Kind kind) const;
+  Time DelayHere(const MemoryOp& m, std::uint32_t mask);
+  bool SwapWouldSucceed(const MemoryOp& m, std::uint32_t mask);
   // PTX has a level of its own for clusters, SASS has not: ptxas 13.0 makes the same MEMBAR of
   // both, whatever memory a release is on.
   Time FenceCost(Scope scope) const {

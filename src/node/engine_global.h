@@ -351,6 +351,11 @@ bool EngineT<kChecked>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Objec
       break;
     }
   }
+  if constexpr (kChecked) {
+    if (m.Strong() && m.what != MemoryOp::What::kAtomic && world_.delays.on()) {
+      visible += world_.delays.At(PlaceHere(check::Delays::Kind::kFlight), path_->clock, 0);
+    }
+  }
   cta_->store_arrival = std::max(cta_->store_arrival, visible + world_.AckDelay(*device_, object));
   TellWritten(m, here, object, offset, visible);
   return true;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "node/access.h"
+#include "node/async_internal.h"
 #include "node/atomic_ops.h"
 #include "node/banks.h"
 #include "node/check/checker.h"
@@ -204,6 +205,56 @@ void EngineT<kChecked>::AwaitStores(Time cost) {
   path.clock = std::max(path.clock, path.release_goal);
 }
 
+// Where this warp is, as a place of a directed schedule.
+template <bool kChecked>
+check::Delays::Place EngineT<kChecked>::PlaceHere(check::Delays::Kind kind) const {
+  const Dim3& block = cta_->index;
+  return {kind,
+          code_,
+          path_->pc,
+          device_->number,
+          block.x + (std::uint64_t{block.y} << 32) + (std::uint64_t{block.z} << 48),
+          warp_->id};
+}
+
+// How long the warp stops before a strong access, under a directed schedule.
+template <bool kChecked>
+Time EngineT<kChecked>::DelayHere(const MemoryOp& m, std::uint32_t mask) {
+  using Kind = check::Delays::Kind;
+  check::Delays& delays = world_.delays;
+  if (delays.Watches(path_)) {
+    const Time longer = delays.Again(SwapWouldSucceed(m, mask));
+    if (longer == 0) delays.Watch(nullptr);
+    return longer;
+  }
+  const Kind kind = m.compare != kNoSlot               ? Kind::kSwap
+                    : m.what == MemoryOp::What::kLoad  ? Kind::kLoad
+                    : m.what == MemoryOp::What::kStore ? Kind::kStore
+                                                       : Kind::kAtomic;
+  const Time began = world_.stats.kernels[launch_->record].start;
+  const Time late = delays.At(PlaceHere(kind), path_->clock, began);
+  if (late != 0 && kind == Kind::kLoad) delays.SetStale(path_);
+  if (late != 0 && kind == Kind::kSwap) delays.Watch(path_);
+  return late;
+}
+
+// Whether the first lane's compare-and-swap finds what it expects in memory now.
+template <bool kChecked>
+bool EngineT<kChecked>::SwapWouldSucceed(const MemoryOp& m, std::uint32_t mask) {
+  std::uint64_t address[kLanes];
+  Addresses(m, address);
+  const int lane = std::countr_zero(mask);
+  const Mapping* mapping = FindMapping(address[lane]);
+  if (m.space == ptx::Space::kShared || mapping == nullptr || mapping->multicast != nullptr)
+    return false;
+  const std::uint64_t offset = address[lane] - mapping->base + mapping->offset;
+  std::uint64_t expected = LaneValue(*path_, m.compare, lane, m.bytes), found = 0;
+  if (m.bytes > 8 || offset + m.bytes > mapping->object->size) return false;
+  std::memcpy(&found, mapping->object->data + offset, m.bytes);
+  if (m.bytes < 8) expected &= (std::uint64_t{1} << m.bytes * 8) - 1;
+  return found == expected;
+}
+
 template <bool kChecked>
 typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::uint32_t mask) {
   const MemoryOp& m = code_->memory[op.aux];
@@ -230,6 +281,13 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::ui
         world_.RecordChange(path);
         path.clock += late;
         return Again(op);
+      }
+      if (world_.delays.on()) {
+        if (const Time late = DelayHere(m, mask); late != 0) {
+          world_.RecordChange(path);
+          path.clock += late;
+          return Again(op);
+        }
       }
     }
   }

@@ -55,6 +55,12 @@ std::string Describe(const FindingAccess& access) {
 
 const char* NameOf(Kind kind) { return RowOf(kind).name; }
 
+std::optional<Kind> KindNamed(std::string_view name) {
+  for (std::size_t i = 0; i < kRows.size(); ++i)
+    if (name == kRows[i].name) return static_cast<Kind>(i);
+  return std::nullopt;
+}
+
 FindingClass ClassOf(Kind kind) { return RowOf(kind).of; }
 
 std::string Describe(const Finding& finding) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "node/machine.h"
@@ -58,6 +60,7 @@ struct Finding {
 
 // "race", "scope", ... as documents and JSON name them.
 const char* NameOf(Finding::Kind kind);
+std::optional<Finding::Kind> KindNamed(std::string_view name);
 
 // How a finding counts: kPortability against nobody, kLeak only in its own count.
 enum class FindingClass : std::uint8_t { kRace, kMemory, kSynchronisation, kPortability, kLeak };

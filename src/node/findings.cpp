@@ -72,7 +72,61 @@ Json JsonOf(const FindingAccess& access) {
           {"time_ns", access.time == 0 ? Json(nullptr) : Json(ToNs(access.time))}};
 }
 
+std::string TextIn(const Json& json, const char* name) {
+  const auto it = json.find(name);
+  return it != json.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+template <class T>
+T NumberIn(const Json& json, const char* name, T otherwise) {
+  const auto it = json.find(name);
+  return it != json.end() && it->is_number() ? it->get<T>() : otherwise;
+}
+
+FindingAccess AccessOf(const Json& json) {
+  FindingAccess access;
+  access.what = TextIn(json, "what");
+  access.form = TextIn(json, "form");
+  access.write = json.value("write", false);
+  access.rank = NumberIn(json, "rank", -1);
+  access.device = NumberIn(json, "device", -1);
+  access.kernel = TextIn(json, "kernel");
+  if (const auto it = json.find("block"); it != json.end() && it->is_array() && it->size() == 3)
+    access.block = {(*it)[0].get<std::uint32_t>(), (*it)[1].get<std::uint32_t>(),
+                    (*it)[2].get<std::uint32_t>()};
+  access.thread = NumberIn<std::uint32_t>(json, "thread", 0);
+  access.file = TextIn(json, "file");
+  access.line = NumberIn(json, "line", 0);
+  access.inlined_at = TextIn(json, "inlined_at");
+  access.object = TextIn(json, "object");
+  access.offset = NumberIn<std::uint64_t>(json, "offset", 0);
+  access.bytes = NumberIn<std::uint32_t>(json, "bytes", 0);
+  access.time = Ns(NumberIn<std::int64_t>(json, "time_ns", 0));
+  return access;
+}
+
 }  // namespace
+
+std::vector<Finding> FindingsFromJson(std::string_view text) {
+  std::vector<Finding> findings;
+  const Json all = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!all.is_array()) return findings;
+  for (const Json& json : all) {
+    if (!json.is_object()) continue;
+    const auto kind = KindNamed(TextIn(json, "kind"));
+    const auto accesses = json.find("accesses");
+    if (!kind || accesses == json.end() || !accesses->is_array() || accesses->empty()) continue;
+    Finding& finding = findings.emplace_back();
+    finding.kind = *kind;
+    finding.text = TextIn(json, "text");
+    finding.missing = TextIn(json, "missing");
+    finding.advice = TextIn(json, "advice");
+    finding.count = NumberIn<std::uint64_t>(json, "count", 1);
+    finding.schedule = NumberIn<std::uint64_t>(json, "schedule", 0);
+    for (const Json& access : *accesses) finding.accesses.push_back(AccessOf(access));
+  }
+  return findings;
+}
 
 bool SamePlaces(const Finding& a, const Finding& b) {
   return a.kind == b.kind && std::equal(a.accesses.begin(), a.accesses.end(), b.accesses.begin(),

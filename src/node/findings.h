@@ -31,5 +31,7 @@ const char* NameOf(FindingClass of);
 
 // A JSON array. Every finding has all members; what is not known of an access is null.
 std::string ToJson(const std::vector<Finding>& findings);
+// The way back; what is no finding is left out.
+std::vector<Finding> FindingsFromJson(std::string_view json);
 
 }  // namespace allranks::node

@@ -66,7 +66,7 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
           checker_->Add(std::move(finding), key);
         });
     world_.errors = errors_.get();
-    SetSchedule({.seed = options.seed});
+    SetSchedule(ScheduleOf(options.seed));
   }
   world_.fuel = options.fuel;
   world_.listener = options.listener;

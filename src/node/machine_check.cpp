@@ -1,4 +1,5 @@
 // The checker as its users see it (checking.h), and what of the machine's own work it is told.
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -17,11 +18,22 @@ void MachineImpl::SetChecking(bool on) {
   errors_->Forget();  // what is written meanwhile is not seen
 }
 
+Schedule ScheduleOf(std::uint64_t number) {
+  const std::uint64_t level = number / kDirected;
+  if (level == 0) return {.seed = number};
+  return {.level = static_cast<std::uint32_t>(std::min<std::uint64_t>(level, kPlaceLevels)),
+          .place = number % kDirected};
+}
+
 void MachineImpl::SetSchedule(const Schedule& schedule) {
   if (checker_ == nullptr) return;
-  const auto& [seed, from, brief] = schedule;
+  const bool directed = schedule.level != 0;
+  // Under a directed schedule older values are kept and nothing is drawn.
+  const std::uint64_t seed = directed ? kDirected : schedule.seed;
+  const Time from = directed ? kTimeNever : schedule.from;
   checker_->SetSchedule(seed);
-  brief_ = brief;
+  if (directed || seed == 0) world_.delays.Set(schedule.level, schedule.place);
+  brief_ = schedule.brief;
   // Who is first among equal times cannot change midway: tickets of both orders would mix.
   world_.order_seed = seed != 0 && from == 0 ? seed : options_.order_seed;
   scheduled_ = seed != 0;

@@ -233,6 +233,7 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   }
   void SetChecking(bool on) override;
   void SetSchedule(const Schedule& schedule) override;
+  PlaceCounts Places() const override { return world_.delays.counts(); }
   std::vector<Finding> TakeFindings() override;
   void SetHostsSpeak(bool on) override;
   void HostAccess(ProcessId process, Address address, std::uint64_t size, bool write,

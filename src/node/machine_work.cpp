@@ -126,6 +126,11 @@ void MachineImpl::Ready(Operation& op) {
       at += op.delay;
       break;
   }
+  if (world_.checker != nullptr && world_.delays.on()) {
+    at += world_.delays.At({check::Delays::Kind::kOperation, op.code.get(),
+                            static_cast<std::uint32_t>(op.what), op.device},
+                           at, at);
+  }
   At(at, [this, id = op.id] { Start(id); });
 }
 

@@ -282,6 +282,11 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
   cta.cluster = nullptr;
   cta.rank = 0;
 
+  const Time held = checker == nullptr || !delays.on()
+                        ? 0
+                        : delays.At({check::Delays::Kind::kBlock, launch.code.get(), 0,
+                                     launch.device->number, number},
+                                    at, stats.kernels[launch.record].start);
   cta.warps.resize(launch.warps_per_cta);
   std::uint32_t threads = cta.live_threads;
   for (std::uint32_t w = 0; w < launch.warps_per_cta; ++w) {
@@ -301,7 +306,7 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
     warp.predicate_count = static_cast<std::uint32_t>(code.predicates);
     const Time late =
         order_seed == 0
-            ? 0
+            ? held
             : static_cast<Time>(Permuted((number * 64 + w + 1) ^ launch.schedule) % 512) *
                   costs.cycle;
     Path* path = NewPath(warp, warp.live, 0, at + late, -1);

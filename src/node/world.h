@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "node/check/delays.h"
 #include "node/code.h"
 #include "node/device.h"
 #include "node/fabric.h"
@@ -99,6 +100,7 @@ class World {
   check::Checker* checker = nullptr;
   check::Errors* errors = nullptr;
   check::Stalls stalls;
+  check::Delays delays;
   Time perturbed_from = 0;  // stumbles, stalls and choices of a schedule begin then
 
   // A strong operation at time t may be performed at once if t < order_limit: nothing else

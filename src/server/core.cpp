@@ -192,6 +192,7 @@ RunReport Core::Report() {
   report.faults = faults_;
   report.ranks.insert(machine_ranks_.begin(), machine_ranks_.end());
   report.checked = checking_ != nullptr;
+  if (report.checked) report.places = checking_->Places();
   node::Fold(TakeFindings(), &findings_);
   report.findings = findings_;
   report.deadlock = deadlock_;

@@ -426,10 +426,6 @@ int NodeProcess::Run() {
     wire::FinishReply reply;
     const RunReport report = core_.Report();
     reply.stats_json = ToJson(report);
-    if (report.checked) {
-      reply.findings = FindingsText(report);
-      reply.counted = static_cast<std::uint32_t>(node::CountedOf(report.findings));
-    }
     const bool by_copies = core_.judged() != nullptr && core_.judged()->splits();
     if (trace_ != nullptr && !by_copies) WriteTrace(report);
     wire::SendFrame(control_.get(), wire::Op::kFinish, finish_sequence_,

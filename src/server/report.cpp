@@ -200,7 +200,8 @@ std::string ToJson(const RunReport& report) {
   if (!report.deterministic) all["nondeterministic_because"] = report.reasons;
   if (report.stats != nullptr && report.stats->checked_accesses != 0) {
     all["checked"] = {{"accesses", report.stats->checked_accesses},
-                      {"bytes", report.stats->checked_bytes}};
+                      {"bytes", report.stats->checked_bytes},
+                      {"places", report.places}};
   }
   if (report.checked) all["findings"] = json::parse(node::ToJson(report.findings));
   if (report.deadlock) all["deadlock"] = Deadlock(report);
@@ -210,15 +211,6 @@ std::string ToJson(const RunReport& report) {
 
 std::string DeadlockJson(const RunReport& report) {
   return Deadlock(report).dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-std::string FindingsText(const RunReport& report) {
-  std::string text;
-  for (const node::Finding& finding : report.findings) {
-    text += node::Describe(finding);
-    if (finding.schedule != 0) text += fmt::format("  under schedule {}\n", finding.schedule);
-  }
-  return text + "allranks: " + node::Summary(report.findings) + "\n";
 }
 
 std::string DeadlockText(const RunReport& report) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "node/checking.h"
 #include "node/finding.h"
 #include "node/hosts.h"
 #include "node/machine.h"
@@ -21,6 +22,7 @@ struct RunReport {
   const node::Stats* stats = nullptr;
   std::vector<node::Fault> faults;
   bool checked = false;  // there is a checker
+  node::PlaceCounts places{};
   std::vector<node::Finding> findings;
   std::map<node::ProcessId, int> ranks;
   bool deadlock = false;
@@ -35,7 +37,5 @@ std::string ToJson(const RunReport& report);
 // Only the member "deadlock" of the above.
 std::string DeadlockJson(const RunReport& report);
 std::string DeadlockText(const RunReport& report);
-// The findings one after the other, and a line that sums them up.
-std::string FindingsText(const RunReport& report);
 
 }  // namespace allranks::server

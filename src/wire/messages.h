@@ -34,9 +34,7 @@ namespace allranks::wire {
 // The program has ended: the node answers with its statistics and ends too.
 struct FinishReply {
   std::string stats_json;
-  std::string findings;       // for people; ends with a line that sums them up
-  std::uint32_t counted = 0;  // of them, against the program
-  template <class A> void Visit(A& a) { a(stats_json, findings, counted); }
+  template <class A> void Visit(A& a) { a(stats_json); }
 };
 struct Finish {
   static constexpr Op kOp = Op::kFinish;

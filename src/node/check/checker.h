@@ -297,6 +297,7 @@ class Checker {
              const Stamp& stamp) const;
   void Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, const MemoryOp& op,
                const StrongWrite& write, const Object& object, std::uint64_t offset);
+  bool StaleHere(const Path& path);
   void ObserveHost(CtaClocks& cta, const Path& path, std::uint32_t lanes, const MemoryOp& op,
                    const Object& object);
   std::uint64_t Random();

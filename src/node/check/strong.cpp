@@ -107,6 +107,14 @@ void Checker::Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, con
   }
 }
 
+// Under a directed schedule: whether this load is the one that gets old values.
+bool Checker::StaleHere(const Path& path) {
+  const Cta& cta = *path.warp->cta;
+  return world_.delays.At({Delays::Kind::kStale, cta.launch->code.get(), path.pc,
+                           cta.launch->device->number, cta.index.x, path.warp->id},
+                          0, 0) != 0;
+}
+
 bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
   const Path& path = *access.path;
   CtaClocks& cta = *path.warp->cta->clocks;
@@ -118,7 +126,10 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
   const auto own_warp = static_cast<std::uint16_t>(path.warp->id);
   bool chosen = false;
   // An atomic that only reads reads the write before it, whatever the schedule.
-  const bool chooses = Perturbed(sampled) && access.op->what == MemoryOp::What::kLoad;
+  const bool loads = access.op->what == MemoryOp::What::kLoad;
+  const bool stopped = loads && world_.delays.TakeStale(access.path);
+  const bool oldest = stopped || (loads && world_.delays.on() && StaleHere(path));
+  const bool chooses = oldest || (loads && Perturbed(sampled));
   std::uint32_t left = access.lanes;
   while (left != 0) {
     // Lanes of one line see it as it was at one moment.
@@ -163,7 +174,12 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       // numbers[0 .. count) may be left out; numbers[0 .. arrived) have to be.
       const int least = arrived < 0 ? count : arrived;
       int leave = least;
-      if (count > least && line.history->Stubborn(cta.agent, own_warp) && (Random() & 1) != 0) {
+      if (oldest && (stopped || line.history->Stubborn(cta.agent, own_warp))) {
+        leave = count;
+        chosen |= count > least;
+        chosen_ += count > least ? 1 : 0;
+      } else if (count > least && line.history->Stubborn(cta.agent, own_warp) &&
+                 (Random() & 1) != 0) {
         leave = least + 1 + static_cast<int>(Random() % static_cast<std::uint64_t>(count - least));
         chosen = true;
         ++chosen_;

@@ -1,0 +1,170 @@
+// See schedules.h. Each run is a child process with a supervisor of its own; it leaves its outcome
+// in a file. Findings are merged in the order of schedules, whichever run ended first.
+#include "cli/schedules.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "cli/stats.h"
+#include "node/findings.h"
+
+namespace allranks::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::size_t kTail = 5;  // lines of a failed run's output that are shown
+
+node::PlaceCounts PlacesIn(const std::string& stats) {
+  node::PlaceCounts places{};
+  const json parsed = json::parse(stats, nullptr, /*allow_exceptions=*/false);
+  if (!parsed.is_object() || !parsed.contains("checked")) return places;
+  const json& counts = parsed["checked"]["places"];
+  for (std::size_t i = 0; i < places.size() && i < counts.size(); ++i)
+    places[i] = counts[i].get<std::uint64_t>();
+  return places;
+}
+
+// Steps through 0 .. count-1 so that every beginning of the sequence is spread over all of it.
+std::uint64_t Spread(std::uint64_t i, std::uint64_t count) {
+  std::uint64_t step = std::max<std::uint64_t>(1, count * 618 / 1000);
+  while (std::gcd(step, count) != 1) ++step;
+  return i * step % count;
+}
+
+std::string Tail(const fs::path& file) {
+  std::ifstream stream(file);
+  std::deque<std::string> lines;
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(std::move(line));
+    if (lines.size() > kTail) lines.pop_front();
+  }
+  std::string text;
+  for (const std::string& line : lines) text += "    " + line + "\n";
+  return text;
+}
+
+[[noreturn]] void RunChild(const ExecOptions& options, std::uint64_t schedule,
+                           const fs::path& folder, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(kExitInternal);
+  const int input = open("/dev/null", O_RDONLY);
+  const int output = open((folder / fmt::format("{}.txt", schedule)).c_str(),
+                          O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+  dup2(input, STDIN_FILENO);
+  dup2(output, STDOUT_FILENO);
+  dup2(output, STDERR_FILENO);
+  ExecOptions own = options;
+  own.schedule = schedule;
+  own.trace.clear();
+  const RunOutcome outcome = RunOnce(own, true);
+  const json result = {{"code", outcome.refused     ? *outcome.refused
+                                : outcome.node_lost ? kExitInternal
+                                                    : outcome.code},
+                       {"deadlock", outcome.deadlock ? json(outcome.deadlock_text) : json(nullptr)},
+                       {"findings", json::parse(node::ToJson(outcome.findings))}};
+  std::ofstream file(folder / fmt::format("{}.json", schedule));
+  file << result.dump(-1, ' ', false, json::error_handler_t::replace);
+  file.close();
+  _exit(file ? 0 : kExitInternal);
+}
+
+// One run's outcome into the list.
+void Take(std::uint64_t schedule, const fs::path& folder, FindingList* list, SchedulesRun* all) {
+  std::ifstream file(folder / fmt::format("{}.json", schedule));
+  std::stringstream text;
+  text << file.rdbuf();
+  const json result = json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
+  const auto fail = [&](int code, const std::string& what) {
+    if (all->code == 0) all->code = code;
+    all->failures.push_back(fmt::format("under schedule {}: {}", schedule, what));
+  };
+  if (!result.is_object()) {
+    fail(kExitInternal, "the run left no report");
+    return;
+  }
+  std::vector<node::Finding> findings = node::FindingsFromJson(result["findings"].dump());
+  for (node::Finding& finding : findings) finding.schedule = schedule;
+  list->Add(std::move(findings));
+  if (result["deadlock"].is_string()) {
+    fail(kExitDeadlock, result["deadlock"].get<std::string>());
+  } else if (const int code = result["code"].get<int>(); code != 0) {
+    fail(code, fmt::format("the program ended with {}\n{}", code,
+                           Tail(folder / fmt::format("{}.txt", schedule))));
+  }
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> ChooseSchedules(const node::PlaceCounts& places, int count) {
+  // By turns: what is late at every time, what stops once and then everything by device, time and
+  // warp, and a drawn one.
+  std::vector<std::uint64_t> turns[2];
+  for (std::uint32_t level = 1; level <= node::kPlaceLevels; ++level) {
+    const std::uint64_t most = std::min(places[level - 1], node::kDirected - 1);
+    for (std::uint64_t i = 0; i < most && i < static_cast<std::uint64_t>(count); ++i)
+      turns[level == 1 ? 0 : 1].push_back(level * node::kDirected + 1 + Spread(i, most));
+  }
+  std::vector<std::uint64_t> chosen;
+  const auto full = [&] { return chosen.size() >= static_cast<std::size_t>(count); };
+  for (std::uint64_t round = 0; !full(); ++round) {
+    for (const auto& turn : turns)
+      if (round < turn.size() && !full()) chosen.push_back(turn[round]);
+    if (!full()) chosen.push_back(round + 1);
+  }
+  return chosen;
+}
+
+SchedulesRun RunSchedules(const ExecOptions& options, const RunOutcome& plain, FindingList* list) {
+  SchedulesRun all;
+  all.schedules = ChooseSchedules(PlacesIn(plain.stats_json), options.schedules);
+  std::string pattern = (fs::temp_directory_path() / "allranks-schedules-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) {
+    all.code = kExitInternal;
+    return all;
+  }
+  const fs::path folder = pattern;
+  const std::size_t jobs = options.jobs > 0 ? static_cast<std::size_t>(options.jobs)
+                                            : std::max(1u, std::thread::hardware_concurrency());
+  std::map<pid_t, std::uint64_t> running;
+  const pid_t parent = getpid();
+  for (std::size_t next = 0; next < all.schedules.size() || !running.empty();) {
+    if (next < all.schedules.size() && running.size() < jobs) {
+      std::fflush(nullptr);
+      const pid_t child = fork();
+      if (child == 0) RunChild(options, all.schedules[next], folder, parent);
+      if (child > 0) running[child] = all.schedules[next];
+      ++next;
+      continue;
+    }
+    const pid_t over = waitpid(-1, nullptr, 0);
+    if (over > 0) running.erase(over);
+    if (over < 0) break;
+  }
+  for (const std::uint64_t schedule : all.schedules) Take(schedule, folder, list, &all);
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+  for (const std::string& failure : all.failures)
+    std::fprintf(stderr, "allranks: %s%s", failure.c_str(), failure.ends_with('\n') ? "" : "\n");
+  return all;
+}
+
+}  // namespace allranks::cli

@@ -1,0 +1,29 @@
+// `exec --check --schedules N`: the same program under N further schedules, several at a time.
+//
+// Two of three are directed (node/check/delays.h) while there are places at which nobody has been
+// delayed yet; the run under schedule 0 has counted them. The others are drawn.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/exec.h"
+#include "cli/finding_list.h"
+#include "node/checking.h"
+
+namespace allranks::cli {
+
+struct SchedulesRun {
+  std::vector<std::uint64_t> schedules;  // that were run
+  std::vector<std::string> failures;     // what the program did there, beside findings
+  int code = 0;                          // of the first failure, in the order of schedules
+};
+
+// The first `count` schedules after 0 for a program that has come to so many places.
+std::vector<std::uint64_t> ChooseSchedules(const node::PlaceCounts& places, int count);
+
+// `plain`: the run under schedule 0. What the program prints is shown only where it fails.
+SchedulesRun RunSchedules(const ExecOptions& options, const RunOutcome& plain, FindingList* list);
+
+}  // namespace allranks::cli

@@ -1,0 +1,95 @@
+// See delays.h.
+#include "node/check/delays.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+namespace allranks::node::check {
+namespace {
+
+constexpr Time kLeast = Ms(2);       // and at least four times what the launch has taken so far
+constexpr Time kFlight = Us(40);     // polls that meanwhile find the old value are executed
+constexpr Time kStep = Ns(300);      // between two looks of a compare-and-swap at its word
+constexpr Time kWatched = Us(60);    // for which it looks
+constexpr std::uint32_t kTimes = 8;  // of one place of a device, at level 4
+constexpr std::size_t kMostPlaces = 100'000;
+
+std::uint64_t Mix(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t x = a * 0x9e3779b97f4a7c15u + b * 0xbf58476d1ce4e5b9u + 1;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
+}  // namespace
+
+void Delays::Set(std::uint32_t level, std::uint64_t index) {
+  *this = {};
+  on_ = true;
+  level_ = level;
+  index_ = index;
+}
+
+Time Delays::At(const Place& place, Time now, Time began) {
+  if (!on_ || (over_ && place.kind != always_kind_)) return 0;
+  const std::uint64_t site = place.code == nullptr ? place.pc : SiteOf(*place.code, place.pc);
+  const std::uint64_t instruction = Mix(site, static_cast<std::uint64_t>(place.kind));
+  const std::uint64_t device = Mix(instruction, static_cast<std::uint64_t>(place.device) + 1);
+  const std::uint64_t warp = Mix(Mix(device, place.block), place.warp);
+  const bool every_time = place.kind <= Kind::kSwap;
+  const std::uint64_t always = place.kind == Kind::kSwap ? device : instruction;
+  if (over_) return always == always_ ? LengthOf(place.kind, now - began) : 0;
+  bool here = false;
+  for (std::uint32_t level = 1; level <= kPlaceLevels; ++level) {
+    if (level_ != 0 && level != level_) continue;
+    if (level <= 2 && every_time != (level == 1)) continue;
+    std::uint64_t key = level <= 2 ? instruction : level == 3 ? device : warp;
+    if (level == 4) {
+      std::uint32_t& times = times_[device];
+      if (times >= kTimes) continue;
+      key = Mix(device, std::uint64_t{1} << 32 | ++times);
+    }
+    if (seen_[level - 1].size() >= kMostPlaces || !seen_[level - 1].insert(key).second) continue;
+    here |= ++counts_[level - 1] == index_ && level == level_;
+  }
+  if (!here) return 0;
+  over_ = true;
+  if (every_time) {
+    always_kind_ = place.kind;
+    always_ = always;
+  }
+  return LengthOf(place.kind, now - began);
+}
+
+std::uint64_t Delays::SiteOf(const Code& code, std::uint32_t pc) {
+  std::vector<std::uint64_t>& sites = sites_[&code];
+  if (sites.empty()) {
+    const auto own = reinterpret_cast<std::uintptr_t>(&code);
+    for (std::uint32_t i = 0; i < code.forms.size(); ++i) {
+      const SourceLine& line = code.lines[i];
+      const std::hash<std::string> hash;
+      sites.push_back(line.line == 0 ? Mix(own, i)
+                                     : Mix(Mix(own, Mix(hash(line.file),
+                                                        static_cast<std::uint64_t>(line.line))),
+                                           Mix(hash(line.inlined_at), hash(code.forms[i]))));
+    }
+  }
+  return pc < sites.size() ? sites[pc] : Mix(reinterpret_cast<std::uintptr_t>(&code), pc);
+}
+
+Time Delays::LengthOf(Kind kind, Time so_far) {
+  changed_ = false;
+  left_ = kWatched;
+  if (kind == Kind::kSwap) return kStep;
+  return kind < Kind::kSwap ? kFlight : std::max(kLeast, 4 * so_far);
+}
+
+Time Delays::Again(bool same) {
+  changed_ |= !same;
+  left_ -= kStep;
+  if (left_ > 0 && !(changed_ && same)) return kStep;
+  return 0;
+}
+
+}  // namespace allranks::node::check

@@ -1,0 +1,110 @@
+// Directed schedules: everything happens as under schedule 0, but at one place something is late,
+// for so long that everybody else goes on until they wait for it or are done.
+//
+// A *place* is where threads of different blocks meet: a strong access (a load, a store before it
+// is performed, a store on its way, an atomic), a copy that completes on an mbarrier, the beginning
+// of a block, an operation of a stream. Places are numbered in the order in which a run first
+// comes to them. Since nothing is disturbed before the delay, the n-th place of a run is the n-th
+// place of every run, and its number alone says what is late. What counts as another place depends
+// on the level: another instruction in the source, however often the compiler has copied it (1:
+// what is late at every time, 2: what stops once), or the same one on another device (3), at
+// another time that the device comes there, up to the eighth (4), or in another warp (5).
+//
+// What happens at the place:
+//   stale      a load, whenever it is executed, gets the oldest value that the model permits
+//   flight     a store, whenever it is executed, takes long to arrive; fences and releases wait
+//   swap       a compare-and-swap, whenever the device comes to it, waits until its word has
+//   changed
+//              and become what it expects again (ABA), for a while
+//   load       its warp stops before it once, and then gets the oldest value
+//   store, atomic   its warp stops before it once
+//   transfer, block, operation   complete or begin late
+// So a single place shows store buffering (flight), message passing without order (stale), ABA
+// (swap), waits for equality and counters that others reset (load, atomic), and buffers that are
+// reused too early.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "node/checking.h"
+#include "node/code.h"
+#include "node/time.h"
+
+namespace allranks::node::check {
+
+class Delays {
+ public:
+  // Up to kSwap: at every time, else once.
+  enum class Kind : std::uint8_t {
+    kStale,
+    kFlight,
+    kSwap,
+    kAtomic,
+    kLoad,
+    kStore,
+    kTransfer,
+    kBlock,
+    kOperation
+  };
+
+  // Where somebody is. `code` tells programs apart, `pc` their instructions.
+  struct Place {
+    Kind kind = Kind::kLoad;
+    const Code* code = nullptr;
+    std::uint32_t pc = 0;
+    int device = -1;
+    std::uint64_t block = 0;
+    std::uint32_t warp = 0;
+  };
+
+  // Level 0: nothing is late, places are only counted.
+  void Set(std::uint32_t level, std::uint64_t index);
+  bool on() const { return on_; }
+  // How many places of each level, from 1 on, the run has come to.
+  const PlaceCounts& counts() const { return counts_; }
+
+  // Somebody comes to a place: how long it is late, mostly 0. `began`: when its launch did. What is
+  // said of kStale is whether, not how long.
+  Time At(const Place& place, Time now, Time began);
+  // For a compare-and-swap that is late: how much longer. `same`: its word is as it expects.
+  Time Again(bool same);
+  // Whether `path` is one that waits so.
+  bool Watches(const void* path) const { return watching_ == path; }
+  void Watch(const void* path) { watching_ = path; }
+  // The load that was late gets old values.
+  void SetStale(const void* path) { stale_ = path; }
+  bool TakeStale(const void* path) {
+    if (stale_ != path) return false;
+    stale_ = nullptr;
+    return true;
+  }
+
+ private:
+  Time LengthOf(Kind kind, Time so_far);
+  // The instruction's place in the source; without one the instruction itself.
+  std::uint64_t SiteOf(const Code& code, std::uint32_t pc);
+
+  bool on_ = false;
+  std::uint32_t level_ = 0;
+  std::uint64_t index_ = 0;
+  std::array<std::unordered_set<std::uint64_t>, kPlaceLevels> seen_;
+  std::unordered_map<std::uint64_t, std::uint32_t> times_;
+  std::unordered_map<const Code*, std::vector<std::uint64_t>> sites_;
+  PlaceCounts counts_{};
+  bool over_ = false;
+  // What is late at every time.
+  Kind always_kind_ = Kind::kOperation;
+  std::uint64_t always_ = 0;
+  const void* stale_ = nullptr;
+  const void* watching_ = nullptr;
+  bool changed_ = false;
+  Time left_ = 0;
+};
+
+}  // namespace allranks::node::check
