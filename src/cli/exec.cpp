@@ -532,12 +532,16 @@ int Exec(const ExecOptions& options) {
   const bool started = code != kExitCannotRun && code != kExitNotFound;
   if (options.schedules > 0 && !run.deadlock && started) {
     more = RunSchedules(options, run, &*list);
-    if (code == 0) code = more.code;
+    if (code == 0 && !more.failures.empty()) code = more.failures.front().code;
   }
   std::fputs(list->Text(Checked(run.stats_json, more)).c_str(), stderr);
   std::vector<std::uint64_t> schedules = more.schedules;
   schedules.insert(schedules.begin(), options.schedule);
-  if (!options.findings.empty() && !WriteJson(options.findings, list->Json(schedules)))
+  std::vector<FindingList::Failure> failures = more.failures;
+  if (run.deadlock || run.code != 0)
+    failures.insert(failures.begin(),
+                    {options.schedule, run.deadlock ? kExitDeadlock : run.code, ""});
+  if (!options.findings.empty() && !WriteJson(options.findings, list->Json(schedules, failures)))
     return kExitInternal;
   if (list->counted() == 0) return code;
   // Neither hides the other.

@@ -185,15 +185,22 @@ std::string FindingList::Text(std::string_view checked) const {
   return text + "\n";
 }
 
-std::string FindingList::Json(const std::vector<std::uint64_t>& schedules) const {
+std::string FindingList::Json(const std::vector<std::uint64_t>& schedules,
+                              const std::vector<Failure>& failures) const {
   nlohmann::ordered_json all = nlohmann::ordered_json::parse(node::ToJson(findings_));
   for (std::size_t i = 0; i < findings_.size(); ++i) {
     all[i]["id"] = IdOf(findings_[i]);
     all[i]["counts"] = Counts(findings_[i]);
     all[i]["suppressed"] = Suppressed(findings_[i]);
   }
-  const nlohmann::ordered_json file = {
-      {"version", 1}, {"schedule", schedules.front()}, {"schedules", schedules}, {"findings", all}};
+  nlohmann::ordered_json failed = nlohmann::ordered_json::array();
+  for (const Failure& failure : failures)
+    failed.push_back({{"schedule", failure.schedule}, {"code", failure.code}});
+  const nlohmann::ordered_json file = {{"version", 1},
+                                       {"schedule", schedules.front()},
+                                       {"schedules", schedules},
+                                       {"failures", failed},
+                                       {"findings", all}};
   return file.dump(2) + "\n";
 }
 

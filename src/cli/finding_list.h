@@ -39,9 +39,16 @@ class FindingList {
   std::size_t counted() const;
   // For a person: each finding, then a line that sums them up. `checked`: what was looked at.
   std::string Text(std::string_view checked) const;
-  // For --findings: the schedules that were run, and each finding as node::ToJson has it, with id,
-  // counts and suppressed.
-  std::string Json(const std::vector<std::uint64_t>& schedules) const;
+  // The program failed under a schedule.
+  struct Failure {
+    std::uint64_t schedule = 0;
+    int code = 0;      // its exit code, or that of a deadlock
+    std::string text;  // for a person
+  };
+  // For --findings: the schedules that were run, where the program failed, and each finding as
+  // node::ToJson has it, with id, counts and suppressed.
+  std::string Json(const std::vector<std::uint64_t>& schedules,
+                   const std::vector<Failure>& failures) const;
 
  private:
   struct Pattern {

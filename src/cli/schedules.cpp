@@ -94,8 +94,7 @@ void Take(std::uint64_t schedule, const fs::path& folder, FindingList* list, Sch
   text << file.rdbuf();
   const json result = json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
   const auto fail = [&](int code, const std::string& what) {
-    if (all->code == 0) all->code = code;
-    all->failures.push_back(fmt::format("under schedule {}: {}", schedule, what));
+    all->failures.push_back({schedule, code, fmt::format("under schedule {}: {}", schedule, what)});
   };
   if (!result.is_object()) {
     fail(kExitInternal, "the run left no report");
@@ -138,7 +137,7 @@ SchedulesRun RunSchedules(const ExecOptions& options, const RunOutcome& plain, F
   all.schedules = ChooseSchedules(PlacesIn(plain.stats_json), options.schedules);
   std::string pattern = (fs::temp_directory_path() / "allranks-schedules-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) {
-    all.code = kExitInternal;
+    all.failures.push_back({0, kExitInternal, "cannot make a temporary folder"});
     return all;
   }
   const fs::path folder = pattern;
@@ -162,8 +161,9 @@ SchedulesRun RunSchedules(const ExecOptions& options, const RunOutcome& plain, F
   for (const std::uint64_t schedule : all.schedules) Take(schedule, folder, list, &all);
   std::error_code ignored;
   fs::remove_all(folder, ignored);
-  for (const std::string& failure : all.failures)
-    std::fprintf(stderr, "allranks: %s%s", failure.c_str(), failure.ends_with('\n') ? "" : "\n");
+  for (const FindingList::Failure& failure : all.failures)
+    std::fprintf(stderr, "allranks: %s%s", failure.text.c_str(),
+                 failure.text.ends_with('\n') ? "" : "\n");
   return all;
 }
 

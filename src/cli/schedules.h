@@ -16,8 +16,7 @@ namespace allranks::cli {
 
 struct SchedulesRun {
   std::vector<std::uint64_t> schedules;  // that were run
-  std::vector<std::string> failures;     // what the program did there, beside findings
-  int code = 0;                          // of the first failure, in the order of schedules
+  std::vector<FindingList::Failure> failures;
 };
 
 // The first `count` schedules after 0 for a program that has come to so many places.
