@@ -150,6 +150,8 @@ Next CopyArrive(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes)
     const int l = std::countr_zero(left);
     SharedPlace place;
     if (!ResolveShared(world, path, a.bar, l, 8, 8, true, &place)) return Next::kGone;
+    if (world.checker != nullptr && cta.mbarriers.contains(place.offset))
+      world.checker->MbarrierUsed(path, 1u << l, cta, place.offset, false);
     if (!a.no_increment) {
       MbarrierChange change;
       change.increment = 1;

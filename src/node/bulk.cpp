@@ -234,6 +234,7 @@ void CheckTargets(World& world, const Path& path, int lane, Transfer& transfer,
   if (world.checker == nullptr) return;
   for (Transfer::Target& target : transfer.targets) {
     const Completion by{Completion::By::kMbarrier, target.bar.cta, target.bar.offset};
+    world.checker->MbarrierUsed(path, 1u << lane, *target.bar.cta, target.bar.offset, false);
     world.checker->CopyWrites(path, lane, by, target.to.cta->shared_object, target.to.offset, size,
                               ElementOf(transfer));
     target.done = world.checker->CopyDone(path, lane, by);

@@ -64,6 +64,7 @@ struct MemoryOp {
   bool multimem = false;            // multimem.*: acts on all replicas of a multicast mapping
   std::uint8_t accumulate = 0;      // bits in which multimem adds up small floats; 0: in their own
   bool proxy = false;               // a fence between proxies only; a load by the read-only one
+  bool inits = false;               // such a fence that orders mbarrier.init (fence.mbarrier_init)
   Slot address = kNoSlot;           // kNoSlot: `offset` alone
   std::int64_t offset = 0;
   Slot data[8] = {kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot};

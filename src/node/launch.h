@@ -47,6 +47,8 @@ struct MbarrierNote {
   Time completed = 0;          // when the end of the last phase can be seen
   Time latest = 0;             // when the present phase's arrivals so far can be seen
   std::uint32_t phases = 0;    // that have ended
+  std::uint64_t expected = 0;  // bytes of the present phase, and those that have come
+  std::uint64_t arrived = 0;
   std::vector<Path*> waiting;  // in try_wait
 };
 

@@ -31,6 +31,13 @@ bool AtBarrier(const Path& path) {
   return path.state == Path::State::kBarrier && code.ops[path.pc].kind == OpKind::kBarrier;
 }
 
+bool AtClusterBarrier(const Path& path) {
+  const Code& code = CodeOf(path);
+  const Op& op = code.ops[path.pc];
+  return path.state == Path::State::kBarrier && op.kind == OpKind::kAsync &&
+         code.async[op.aux].what == AsyncOp::What::kClusterWait;
+}
+
 // The members of the warp-wide operation that a path waits in, and which operation it is.
 std::uint32_t MembersOf(const Path& path, int* what) {
   const Code& code = CodeOf(path);
@@ -43,33 +50,6 @@ std::uint32_t MembersOf(const Path& path, int* what) {
   *what = static_cast<int>(warp_op.what);
   return static_cast<std::uint32_t>(LaneValue(path, warp_op.mask, std::countr_zero(path.mask), 4)) &
          path.warp->live;
-}
-
-// An operation by which a thread waits for an mbarrier.
-bool IsMbarrierWait(const Code& code, std::uint32_t pc) {
-  if (code.ops[pc].kind != OpKind::kAsync) return false;
-  const AsyncOp::What what = code.async[code.ops[pc].aux].what;
-  return what == AsyncOp::What::kTryWait || what == AsyncOp::What::kTestWait;
-}
-
-// Where in shared memory the mbarrier is that a path waits for; -1: it does not.
-std::int64_t WaitsFor(const Path& path) {
-  const Code& code = CodeOf(path);
-  if (path.parked != nullptr) {
-    for (const SpinRead& read : path.parked->reads) {
-      if (!IsMbarrierWait(code, read.pc)) return -1;
-    }
-    if (path.parked->reads.empty()) return -1;
-    return static_cast<std::int64_t>(path.parked->reads.front().offset) - Mbarrier::kPhaseByte;
-  }
-  if (!IsMbarrierWait(code, path.pc)) return -1;
-  const Cta& cta = *path.warp->cta;
-  for (const auto& [offset, note] : cta.mbarriers) {
-    if (std::find(note.waiting.begin(), note.waiting.end(), &path) != note.waiting.end()) {
-      return offset;
-    }
-  }
-  return -1;
 }
 
 }  // namespace
@@ -289,31 +269,36 @@ void Errors::OnStuck() {
   for (const Device& device : world_.devices) {
     for (const Launch& launch : device.launches) {
       for (const Cta* cta : launch.ctas) {
-        if (cta->cluster != nullptr || cta->mbarriers.empty()) continue;
+        if (cta->mbarriers.empty()) continue;
+        // Whoever could complete a phase: the block, or its cluster.
+        const std::vector<const Cta*> alone = {cta};
+        std::vector<const Cta*> together;
+        if (cta->cluster != nullptr) together.assign(cta->cluster->ctas.begin(), cta->cluster->ctas.end());
         const Path* waiter = nullptr;
         std::int64_t offset = -1;
         bool all = true;
-        for (const Warp& warp : cta->warps) {
-          for (const Path* path : warp.paths) {
-            if (AtBarrier(*path) || path->state == Path::State::kWarpSync) continue;
-            const std::int64_t at = WaitsFor(*path);
-            all &= at >= 0;
-            if (at < 0 || waiter != nullptr) continue;
-            waiter = path;
-            offset = at;
+        for (const Cta* of : cta->cluster != nullptr ? together : alone) {
+          if (of == nullptr) continue;
+          for (const Warp& warp : of->warps) {
+            for (const Path* path : warp.paths) {
+              if (AtBarrier(*path) || path->state == Path::State::kWarpSync) continue;
+              if (AtClusterBarrier(*path)) continue;
+              const std::int64_t at = MbarrierWaitedFor(*path);
+              all &= at >= 0;
+              if (at < 0 || waiter != nullptr || of != cta) continue;
+              waiter = path;
+              offset = at;
+            }
           }
         }
         if (!all || waiter == nullptr || !blocked_.insert(cta->number).second) continue;
-        std::uint64_t word = 0;
-        std::memcpy(&word, cta->shared.data() + offset, sizeof word);
-        const Mbarrier m = Mbarrier::Unpack(word);
         FindingAccess access = Show(*waiter, "mbarrier");
         access.object = cta->shared_object.name;
         access.offset = static_cast<std::uint64_t>(offset);
         Say(Finding::Kind::kMbarrier,
-            fmt::format("a phase waits for {} more arrivals and {} more bytes, and all threads of "
-                        "the block wait",
-                        m.pending, m.tx),
+            fmt::format("a phase waits for {}, and all threads of the {} wait",
+                        DescribePhase(*cta, static_cast<std::uint32_t>(offset)),
+                        together.size() > 1 ? "cluster" : "block"),
             "initialise the mbarrier with the number of arrivals of one phase, and expect as many "
             "bytes as its copies bring",
             {access}, waiter->pc);

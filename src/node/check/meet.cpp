@@ -255,14 +255,11 @@ void Checker::MbarrierCompletes(Cta& target, std::uint32_t offset, const ClockRe
         {Scope::kCluster, target.clocks->position, copy, nullptr, {}});
 }
 
-void Checker::MbarrierBegins(Cta& target, std::uint32_t offset) {
-  target.clocks->mbarriers.erase(offset);
-}
-
 void Checker::MbarrierEnds(Cta& target, std::uint32_t offset) {
   MbarrierClocks& mbarrier = target.clocks->mbarriers[offset];
   for (const Part& part : mbarrier.arriving) Merge(mbarrier.ended, part);
   mbarrier.arriving.clear();
+  std::erase_if(mbarrier.uses, [](const MbarrierClocks::Use& use) { return !use.wait; });
 }
 
 void Checker::MbarrierWaited(const Path& path, std::uint32_t lanes, Cta& target,
@@ -326,6 +323,7 @@ void Checker::CopyTouches(const Path& path, int lane, const Completion& by, Obje
                                               std::countr_zero(reduces) << Entry::kElementShift);
     }
     Line& line = shadow.At(at / kLineBytes);
+    if (line.Mbarriers() != 0) CheckMbarriers(line, entry, object, at / kLineBytes);
     Check(line, entry, group, cta, object, at / kLineBytes);
     if (bulk && !write) {
       line.ForWrites([&](const Entry& e) {
