@@ -140,9 +140,12 @@ struct CtaClocks {
 // Of an operation of a stream.
 struct OpClocks {
   ChainPlace place;
-  ClockRef known;    // before it begins
-  ClockRef primary;  // of the kernel that it may overlap, when that is over
-  ClockRef end;      // when it is over
+  ClockRef known;       // before it begins
+  ClockRef primary;     // what griddepcontrol.wait tells: the end of the kernel that it may overlap
+  ClockRef before;      // the same with all that stands before that kernel in the stream
+  ClockRef end;         // when it is over, and all before it in its stream
+  ClockRef done;        // when it is over; less than `end` for a kernel that has not waited
+  bool beside = false;  // it may overlap the kernel before it
   Agent agent = 0;
   ProcessId process = 0;
   int device = -1;
@@ -154,7 +157,9 @@ struct OpClocks {
 struct LaunchClocks {
   ChainPlace place;
   ClockRef start, end;
-  ClockRef primary;  // of the kernel that it may overlap, when that is over
+  ClockRef primary;         // of the kernel that it may overlap, when that is over
+  bool waited = false;      // some thread has executed griddepcontrol.wait
+  std::vector<Agent> ctas;  // of a kernel that may overlap another
   std::shared_ptr<const LaunchInfo> info;
 };
 
@@ -240,7 +245,7 @@ class Checker {
   // It may begin before the kernel before it has ended; what that knew when it began, it knows.
   void Beside(OpClocks& op, const OpClocks& primary);
   void Beside(OpClocks& op, OpId over, int device);  // it is complete, and may be no such kernel
-  void PrimaryOver(OpClocks& op, const ClockRef& end);
+  void PrimaryOver(OpClocks& op, const ClockRef& done, const ClockRef& end);
   void Begin(OpClocks& op, const char* what, int device);  // one that accesses memory itself
   void BeginLaunch(Launch& launch, OpClocks& op);
   void End(OpClocks& op, OpId id);
@@ -347,9 +352,9 @@ class Checker {
   std::vector<AgentInfo> agents_;    // by agent
   struct Ended {
     ProcessId process = 0;
-    ClockRef clock;
-    int device = -1;  // of a kernel
-    ClockRef start;   // what that knew when it began
+    ClockRef clock, done;  // as OpClocks has them
+    int device = -1;       // of a kernel
+    ClockRef start;        // what that knew when it began
   };
   std::map<OpId, Ended> ended_;  // the latest
   ClockRef retired_;             // of those dropped from it

@@ -143,6 +143,10 @@ void Errors::OnBlocked(const Cta& cta) {
   }
   if (!blocked_.insert(cta.number).second) return;
   if (blocked_.size() > kMaxPolls) blocked_.erase(blocked_.begin());
+  // If lanes wait for each other, that the barrier is not reached is a consequence.
+  bool stuck = false;
+  for (const Warp& warp : cta.warps) stuck |= TellWarpStuck(warp);
+  if (stuck) return;
   for (std::size_t id = 0; id < cta.barriers.size(); ++id) {
     const NamedBarrier& barrier = cta.barriers[id];
     if (barrier.waiting.empty()) continue;
@@ -200,6 +204,56 @@ void Errors::OnWarpSync(const Path& path) {
         {Show(path, "warp"), Show(*other, "warp")}, path.pc);
     return;
   }
+}
+
+void Errors::OnShuffle(const Path& path, int lane, int from, std::uint32_t lanes) {
+  const Code& code = CodeOf(path);
+  const WarpOp& op = code.warp_ops[code.ops[path.pc].aux];
+  const bool slides = op.what == WarpOp::What::kShflUp || op.what == WarpOp::What::kShflDown;
+  const int first = std::countr_zero(lanes), last = 31 - std::countl_zero(lanes);
+  if (slides && (from < first || from > last)) return;
+  const auto mask = static_cast<std::uint32_t>(LaneValue(path, op.mask, lane, 4));
+  const bool named = (mask >> from & 1) != 0;
+  Say(Finding::Kind::kWarpMask,
+      fmt::format("lane {} reads from lane {} by {} with the mask 0x{:08x}, and that lane {}: what "
+                  "it gets is undefined",
+                  lane, from, code.forms[path.pc], mask,
+                  named ? "has exited" : "is not in the mask"),
+      named ? "let all lanes that are read from execute the shuffle before they exit"
+            : "name the source lane in the mask, and let that lane execute the shuffle with the "
+              "same mask; or read from a lane of the mask",
+      {Show(path, lane, path.pc, "warp")}, path.pc);
+}
+
+bool Errors::TellWarpStuck(const Warp& warp) {
+  for (const Path* path : warp.paths) {
+    if (path->state != Path::State::kWarpSync) continue;
+    int what = 0;
+    std::uint32_t missing = MembersOf(*path, &what);
+    for (const Path* other : warp.paths) {
+      if (other->state != Path::State::kWarpSync) continue;
+      int other_what = 0;
+      const std::uint32_t others = MembersOf(*other, &other_what);
+      if (other_what == what && (others & path->mask) != 0) missing &= ~other->mask;
+    }
+    if (missing == 0) continue;
+    std::vector<FindingAccess> accesses = {Show(*path, "warp")};
+    for (const Path* other : warp.paths) {
+      if (other == path || (other->mask & missing) == 0) continue;
+      accesses.push_back(Show(*other, AtBarrier(*other) ? "barrier" : "warp"));
+      break;
+    }
+    Say(Finding::Kind::kWarpMask,
+        fmt::format(
+            "lanes 0x{:08x} wait in {} for lanes 0x{:08x}, which their mask names and which "
+            "are blocked elsewhere",
+            path->mask, CodeOf(*path).forms[path->pc], missing),
+        "name only the lanes that execute the operation, with the same mask in all of them, or let "
+        "the others execute it, too",
+        std::move(accesses), path->pc);
+    return true;
+  }
+  return false;
 }
 
 void Errors::OnMbarrierWait(const Path& path, const Cta& cta, std::uint32_t offset,
@@ -269,11 +323,13 @@ void Errors::OnStuck() {
   for (const Device& device : world_.devices) {
     for (const Launch& launch : device.launches) {
       for (const Cta* cta : launch.ctas) {
+        for (const Warp& warp : cta->warps) TellWarpStuck(warp);
         if (cta->mbarriers.empty()) continue;
         // Whoever could complete a phase: the block, or its cluster.
         const std::vector<const Cta*> alone = {cta};
         std::vector<const Cta*> together;
-        if (cta->cluster != nullptr) together.assign(cta->cluster->ctas.begin(), cta->cluster->ctas.end());
+        if (cta->cluster != nullptr)
+          together.assign(cta->cluster->ctas.begin(), cta->cluster->ctas.end());
         const Path* waiter = nullptr;
         std::int64_t offset = -1;
         bool all = true;

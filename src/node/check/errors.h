@@ -15,7 +15,10 @@
 // - An mbarrier wait that has missed its phase: it failed, the phase ended, the next one did, too,
 //   and it fails again (PTX ISA, mbarrier.test_wait: only the current and the preceding phase).
 // - Masks of warp-wide operations that leave out their own lane, or by which lanes wait for each
-//   other in different operations (PTX ISA, bar.warp.sync).
+//   other in different operations (PTX ISA, bar.warp.sync), or for lanes that are blocked
+//   elsewhere; a shuffle from a lane that its mask does not name, or that has exited (PTX ISA,
+//   shfl.sync). A shfl.up or shfl.down over the edge of the lanes that take part is not reported:
+//   the last steps of a reduction read there and drop what they get.
 // - A loop that waits by weak loads, which need never see another thread's write; nvcc may also
 //   have moved the load out of it, and nothing is left but the loop.
 #pragma once
@@ -102,6 +105,8 @@ class Errors {
   void OnBlocked(const Cta& cta);
   // A path waits in a warp-wide operation.
   void OnWarpSync(const Path& path);
+  // A lane reads from one that does not execute the shuffle with it; `lanes`: those that do.
+  void OnShuffle(const Path& path, int lane, int from, std::uint32_t lanes);
   // Lanes have asked an mbarrier, at which `phases` phases have ended since its init, whether that
   // of a parity has.
   void OnMbarrierWait(const Path& path, const Cta& cta, std::uint32_t offset, std::uint32_t lanes,
@@ -127,6 +132,9 @@ class Errors {
 
   void CheckInitialised(const Access& access);
   void CheckOrphan(const Access& access);
+  // Reports a path that waits in a warp-wide operation for lanes that wait elsewhere. False: there
+  // is none.
+  bool TellWarpStuck(const Warp& warp);
   void TellCopy(const Path& path, int lane, const Object& object, std::uint64_t offset,
                 std::uint64_t size);
   // The instruction at `pc`, executed by a thread of the path's warp.

@@ -86,6 +86,7 @@ void Checker::BeginCta(Cta& cta) {
   clocks.position.cta = clocks.agent;
   positions_[clocks.agent] = clocks.position;
   clocks.warps.resize(cta.warps.size());
+  if (cta.launch->request.programmatic) cta.launch->clocks->ctas.push_back(clocks.agent);
   for (WarpClocks& warp : clocks.warps) {
     Group& group = warp.groups.emplace_back();
     group.lanes = kAllLanes;
@@ -226,6 +227,7 @@ void Checker::HearAll(const Path& path, std::uint32_t lanes, const Message& mess
 
 void Checker::GridWaited(const Path& path) {
   CtaClocks& cta = *path.warp->cta->clocks;
+  path.warp->cta->launch->clocks->waited = true;
   const ClockRef& primary = path.warp->cta->launch->clocks->primary;
   WarpClocks& warp = Of(path);
   Separate(warp, path.mask);

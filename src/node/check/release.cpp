@@ -108,7 +108,12 @@ Message Checker::Say(const CtaClocks& cta, const Path& path, int lane, const Gro
   if (const Tick inits = (*clocks.lanes)[static_cast<std::size_t>(lane)].inits;
       inits != 0 && !(releases && scope >= Scope::kCluster)) {
     const auto own = static_cast<std::uint16_t>(kMbarrierInits + path.warp->id);
-    message.push_back({Scope::kCluster, cta.position, nullptr, nullptr, {}, cta.agent,
+    message.push_back({Scope::kCluster,
+                       cta.position,
+                       nullptr,
+                       nullptr,
+                       {},
+                       cta.agent,
                        With(nullptr, own, 1u << lane, inits)});
   }
   for (const auto& fence : (*clocks.lanes)[static_cast<std::size_t>(lane)].fences) {
