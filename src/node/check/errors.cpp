@@ -237,6 +237,13 @@ bool Errors::TellWarpStuck(const Warp& warp) {
       if (other_what == what && (others & path->mask) != 0) missing &= ~other->mask;
     }
     if (missing == 0) continue;
+    // Lanes that wait for each other have been reported when they came (OnWarpSync).
+    if (std::any_of(warp.paths.begin(), warp.paths.end(), [&](const Path* other) {
+          int other_what = 0;
+          return other->state == Path::State::kWarpSync && (other->mask & missing) != 0 &&
+                 (MembersOf(*other, &other_what) & path->mask) != 0;
+        }))
+      return true;
     std::vector<FindingAccess> accesses = {Show(*path, "warp")};
     for (const Path* other : warp.paths) {
       if (other == path || (other->mask & missing) == 0) continue;
