@@ -252,6 +252,8 @@ bool ResolveShared(World& world, const Path& path, const AsyncAddress& a, int la
         Status::kMisalignedAddress,
         fmt::format("at offset {} of shared memory, which is not a multiple of {}", offset, align));
   }
+  if (world.errors != nullptr && a.array >= 0 && target == cta)
+    world.errors->OnArray(path, lane, a.array, offset, size);
   place->cta = target;
   place->offset = offset;
   return true;

@@ -6,6 +6,8 @@
 // - A load or atomic of which no byte has been written. A vector load at the end of a buffer may
 //   bring bytes that nobody wrote beside those that it is for, so one written byte is enough.
 //   Copies carry the bytes' state along.
+// - An address that is made from one array in shared memory and lies outside of it, be it in the
+//   next one (decode_arrays.cpp).
 // - Faults: outside of every allocation, freed, not mapped here, misaligned.
 // - Memory that a process leaves behind, if it ended in good order.
 // - bar (which is barrier.aligned) executed by parts of a warp at different places; participants of
@@ -59,8 +61,14 @@ class Errors {
   // A warp's access to global or shared memory, before or after it happens.
   void OnAccess(const Access& access) {
     if (access.object == nullptr) return;
+    if (access.op->array >= 0) CheckArray(access);
     if (access.object->initialised != nullptr) CheckInitialised(access);
     if (!orphans_.empty()) CheckOrphan(access);
+  }
+  // The same of an asynchronous operation; `array`: as MemoryOp has it.
+  void OnArray(const Path& path, int lane, int array, std::uint64_t offset, std::uint64_t size) {
+    const SharedArray& of = path.warp->cta->launch->code->arrays[static_cast<std::size_t>(array)];
+    if (offset < of.begin || offset + size > of.end) TellArray(path, lane, array, offset, size);
   }
   // The node, a stream or a host has written these bytes.
   static void OnWrite(Object& object, std::uint64_t offset, std::uint64_t size) {
@@ -89,6 +97,9 @@ class Errors {
   }
   // A fault is about to be reported. `what` is its text.
   void OnFault(const Path& path, Status status, const std::string& what, const FaultAt& at);
+  // Lanes access a multicast address by another instruction than multimem.
+  void OnMulticast(const Path& path, std::uint32_t lanes, const Object& object,
+                   std::uint64_t offset);
   // A mapping is about to go from a process's table.
   void OnUnmap(const Process& process, const Mapping& mapping);
   // A process has ended in good order and leaves these behind.
@@ -131,6 +142,8 @@ class Errors {
   };
 
   void CheckInitialised(const Access& access);
+  void CheckArray(const Access& access);
+  void TellArray(const Path& path, int lane, int array, std::uint64_t offset, std::uint64_t size);
   void CheckOrphan(const Access& access);
   // Reports a path that waits in a warp-wide operation for lanes that wait elsewhere. False: there
   // is none.
