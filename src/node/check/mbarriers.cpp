@@ -176,12 +176,20 @@ void Checker::MbarrierInvalid(const Path& path, int lane, Cta& target, std::uint
   const auto warp = static_cast<std::uint16_t>(path.warp->id);
   const MbarrierClocks mbarrier = std::move(target.clocks->mbarriers[offset]);
   target.clocks->mbarriers.erase(offset);
-  Group group = GroupOf(Of(path), lane);
-  group.seen = nullptr;  // the order of fence.sc is luck
+  const Group& group = GroupOf(Of(path), lane);
+  // A lane speaks for its warp: libcu++'s pipeline lets one lane count down for all that a
+  // match.sync has brought together, and whoever comes last invalidates.
+  const auto knows = [&](const Stamp& by) {
+    if (by.agent == cta.agent)
+      return by.warp == warp || LanesOf(group.own, by.warp, kAllLanes, by.tick) != 0;
+    return group.others != nullptr &&
+           (group.others->Over(by.agent, places_) ||
+            LanesOf(group.others->Of(by.agent), by.warp, kAllLanes, by.tick) != 0);
+  };
   for (const MbarrierClocks::Use& use : mbarrier.uses) {
     for (std::uint8_t l = 0; l < kLanes; ++l) {
       const Stamp by{use.agent, use.tick[l], use.warp, l};
-      if (by.tick == 0 || Knows(group, cta, warp, lane, by)) continue;
+      if (by.tick == 0 || knows(by)) continue;
       const Launch& launch = *path.warp->cta->launch;
       const SeenKey key = {reinterpret_cast<std::uintptr_t>(launch.code.get()), path.pc, use.pc, 0,
                            8};
