@@ -150,6 +150,8 @@ Next CopyArrive(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes)
     const int l = std::countr_zero(left);
     SharedPlace place;
     if (!ResolveShared(world, path, a.bar, l, 8, 8, true, &place)) return Next::kGone;
+    if (world.checker != nullptr && cta.mbarriers.contains(place.offset))
+      world.checker->MbarrierUsed(path, 1u << l, cta, place.offset, false);
     if (!a.no_increment) {
       MbarrierChange change;
       change.increment = 1;
@@ -250,6 +252,8 @@ bool ResolveShared(World& world, const Path& path, const AsyncAddress& a, int la
         Status::kMisalignedAddress,
         fmt::format("at offset {} of shared memory, which is not a multiple of {}", offset, align));
   }
+  if (world.errors != nullptr && a.array >= 0 && target == cta)
+    world.errors->OnArray(path, lane, a.array, offset, size);
   place->cta = target;
   place->offset = offset;
   return true;

@@ -127,8 +127,9 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
   if (!ResolveShared(world, path, a.src, lane, size, kBulkAlign, true, &from)) return Next::kGone;
   if (world.errors != nullptr)
     world.errors->OnCopyRead(path, lane, cta.shared_object, from.offset, size);
+  transfer->source = &cta;
   transfer->read = [from, number = cta.number, size](std::byte* buffer) {
-    if (!StillThere(from.cta, number)) return false;
+    if (from.cta->number != number) return false;  // its threads may have left
     std::memcpy(buffer, from.data(), size);
     return true;
   };
@@ -234,6 +235,7 @@ void CheckTargets(World& world, const Path& path, int lane, Transfer& transfer,
   if (world.checker == nullptr) return;
   for (Transfer::Target& target : transfer.targets) {
     const Completion by{Completion::By::kMbarrier, target.bar.cta, target.bar.offset};
+    world.checker->MbarrierUsed(path, 1u << lane, *target.bar.cta, target.bar.offset, false);
     world.checker->CopyWrites(path, lane, by, target.to.cta->shared_object, target.to.offset, size,
                               ElementOf(transfer));
     target.done = world.checker->CopyDone(path, lane, by);
@@ -269,14 +271,36 @@ Time ChargeMulticast(World& world, const Cta& cta, const Place& to, Time at, Tim
   return done;
 }
 
-void StartTransfer(World& world, std::shared_ptr<Transfer> transfer, Time read, Time done) {
-  transfer->world = &world;
-  if (transfer->read) {
-    world.schedule(read, [transfer] {
-      transfer->lost = !transfer->read(transfer->buffer.data());
-      transfer->read = nullptr;
-    });
+namespace {
+
+void Read(Transfer& transfer) {
+  if (!transfer.read) return;
+  transfer.lost = !transfer.read(transfer.buffer.data());
+  transfer.read = nullptr;
+}
+
+}  // namespace
+
+void ReadOpenCopies(Cta& cta) {
+  for (const std::weak_ptr<Transfer>& open : std::exchange(cta.open_copies, {})) {
+    if (const auto transfer = open.lock()) Read(*transfer);
   }
+}
+
+void StartTransfer(World& world, std::shared_ptr<Transfer> transfer, Time read, Time done) {
+  constexpr std::size_t kTidy = 64;
+  transfer->world = &world;
+  if (transfer->source != nullptr) {
+    auto& open = transfer->source->open_copies;
+    if (open.size() % kTidy == kTidy - 1) {
+      std::erase_if(open, [](const std::weak_ptr<Transfer>& old) {
+        const auto known = old.lock();
+        return known == nullptr || !known->read;
+      });
+    }
+    open.push_back(transfer);
+  }
+  if (transfer->read) world.schedule(read, [transfer] { Read(*transfer); });
   if (!transfer->targets.empty() && world.now >= world.perturbed_from) {
     const SharedPlace& to = transfer->targets.front().to;
     done += to.cta->stall.At(transfer->pc, 0);

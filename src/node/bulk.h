@@ -27,6 +27,7 @@ struct Transfer {
   bool lost = false;  // the source was gone when it was to be read
   // Fills the buffer, or says that its source is gone.
   std::function<bool(std::byte* buffer)> read;
+  Cta* source = nullptr;  // whose shared memory it reads
   // Either to global memory ...
   std::function<void(const std::byte* buffer)> write;
   // ... or to shared memory of these CTAs, whose mbarriers then count the bytes.
@@ -43,6 +44,10 @@ struct Transfer {
 
 // Plans both halves of a transfer.
 void StartTransfer(World& world, std::shared_ptr<Transfer> transfer, Time read, Time done);
+
+// Reads what open copies have not yet read of a CTA's shared memory, which is about to end. PTX
+// wants their threads to wait for that; hardware delivers the bytes all the same.
+void ReadOpenCopies(Cta& cta);
 
 // Adds the CTAs that a lane's operation is for: that of its destination, or those of the multicast
 // mask. False: the path has faulted.

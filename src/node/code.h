@@ -64,6 +64,8 @@ struct MemoryOp {
   bool multimem = false;            // multimem.*: acts on all replicas of a multicast mapping
   std::uint8_t accumulate = 0;      // bits in which multimem adds up small floats; 0: in their own
   bool proxy = false;               // a fence between proxies only; a load by the read-only one
+  std::int16_t array = -1;          // of shared memory, that it is meant for: Code::arrays; -1: any
+  bool inits = false;               // such a fence that orders mbarrier.init (fence.mbarrier_init)
   Slot address = kNoSlot;           // kNoSlot: `offset` alone
   std::int64_t offset = 0;
   Slot data[8] = {kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot};
@@ -230,8 +232,15 @@ struct MatrixOp {
 struct AsyncAddress {
   ptx::Space space = ptx::Space::kNone;  // kNone: generic
   bool address32 = false;                // the address register is 32 bits wide
+  std::int16_t array = -1;               // as MemoryOp has it
   Slot address = kNoSlot;                // kNoSlot: `offset` alone
   std::int64_t offset = 0;
+};
+
+// A variable in shared memory.
+struct SharedArray {
+  std::string name;
+  std::uint32_t begin = 0, end = 0;  // dynamic: `end` is that of all shared memory
 };
 
 // mbarriers, asynchronous copies and what belongs to clusters (decode_async.cpp, async.cpp).
@@ -427,6 +436,7 @@ struct Code {
   std::uint32_t param_bytes = 0;
   std::vector<std::uint32_t> param_offsets, param_sizes;
   std::uint32_t static_shared = 0;  // dynamic shared memory follows, 16-byte aligned
+  std::vector<SharedArray> arrays;  // by `begin`; dynamic ones, which are one, last
   std::uint32_t local_bytes = 0;    // of the entry's frame, per thread
   std::uint32_t registers = 0;      // from the cubin; an estimate if there is none
   std::uint32_t max_threads = 1024;

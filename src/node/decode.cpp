@@ -255,6 +255,7 @@ Result<void> Decoder::Prepare() {
   code_->functions.emplace_back();
   LayOutVariables();
   FindSteady();
+  FindArrays();
   std::vector<bool> steady(steady_slot_.size());
   for (std::size_t i = 0; i < steady.size(); ++i) steady[i] = steady_slot_[i] != kNoSlot;
   flow_ = Analyse(function_, steady);

@@ -27,6 +27,7 @@ bool Decoder::AsyncOperand(const Operand& operand, Space space, AsyncAddress* ad
   if (!Address(operand, &op) || op.in_frame) return false;
   address->space = space;
   address->address32 = op.address32;
+  address->array = op.array;
   address->address = op.address;
   address->offset = op.offset;
   return true;

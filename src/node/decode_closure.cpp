@@ -101,6 +101,13 @@ void Closure::Build(const ptx::Function& entry) {
   }
   std::uint64_t bytes = 0, align = 16;
   std::vector<const ptx::Variable*> dynamic;
+  const auto add_array = [&](const ptx::Variable& variable, std::uint64_t begin,
+                             std::uint64_t end) {
+    if (end > INT32_MAX || code->arrays.size() >= INT16_MAX) return;
+    arrays[variable.name] = static_cast<std::int16_t>(code->arrays.size());
+    code->arrays.push_back({std::string(variable.name), static_cast<std::uint32_t>(begin),
+                            static_cast<std::uint32_t>(end)});
+  };
   const auto place = [&](const ptx::Variable& variable) {
     if (variable.space != ptx::Space::kShared || !used.contains(variable.name)) return;
     if (variable.unsized) {
@@ -110,6 +117,7 @@ void Closure::Build(const ptx::Function& entry) {
     }
     bytes = AlignUp(bytes, AlignOf(variable));
     shared[variable.name] = bytes;
+    add_array(variable, bytes, bytes + variable.size);
     bytes += variable.size;
   };
   for (const ptx::Function* function : functions) {
@@ -118,6 +126,13 @@ void Closure::Build(const ptx::Function& entry) {
   for (const ptx::Variable& variable : module.variables) place(variable);
   bytes = AlignUp(bytes, align);
   for (const ptx::Variable* variable : dynamic) shared[variable->name] = bytes;
+  if (!dynamic.empty()) {
+    add_array(*dynamic.front(), bytes, INT32_MAX);
+    for (const ptx::Variable* variable : dynamic) {
+      const auto first = arrays.find(dynamic.front()->name);
+      if (first != arrays.end()) arrays[variable->name] = first->second;
+    }
+  }
   code->static_shared = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, INT32_MAX));
 }
 

@@ -55,6 +55,8 @@ bool Decoder::Fence(const Instruction& in) {
   if (!proxy && (!scope || (restricted && !order))) return false;
   if (proxy && (tensormap && (!scope || !order))) return false;
   op.proxy = proxy || restricted;
+  // sync_restrict::shared::cta covers all of the block's shared memory, so its mbarriers, too.
+  op.inits = restricted && !proxy && op.order == Order::kRelease;
   if (op.proxy && !in.Has("async") && !in.Has("async::generic")) op.space = ptx::Space::kConst;
   if (restricted && in.Has("async::generic")) op.space = ptx::Space::kShared;
   if (tensormap && op.order == Order::kAcquire) {

@@ -60,6 +60,7 @@ struct Closure {
   std::map<const ptx::Function*, std::int32_t> number;  // index in `functions`
   std::map<std::pair<std::uint64_t, int>, Slot> literals;
   std::map<std::string_view, std::uint64_t> shared;  // variables: offsets; dynamic ones last
+  std::map<std::string_view, std::int16_t> arrays;   // the same: their index in Code::arrays
 
   explicit Closure(const ptx::Module& m) : module(m) {}
   // Finds all functions, then lays out shared memory.
@@ -117,6 +118,10 @@ class Decoder {
   // unguarded move of a literal, parameter, address or launch-wide special register. Their uses
   // read the constant bank; the moves are only counted.
   void FindSteady();
+  // Finds the arrays of shared memory that registers point into (decode_arrays.cpp).
+  void FindArrays();
+  std::int32_t ArrayOf(const Operand& operand) const;
+  std::int32_t ArrayOfResult(const Instruction& in) const;
   Slot SteadySource(const Instruction& in, int bytes);
   Slot RegisterPlace(std::int32_t reg) const {
     const Slot steady = steady_slot_[static_cast<std::size_t>(reg)];
@@ -178,6 +183,7 @@ class Decoder {
   std::shared_ptr<Code> code_;
   Flow flow_;
   std::vector<Slot> steady_slot_;                     // by register: its constant, or kNoSlot
+  std::vector<std::int32_t> array_of_;                // by register: an array, or none (negative)
   std::vector<bool> steady_move_;                     // by instruction: need not be executed
   std::uint8_t skipped_ = 0;                          // such moves since the last operation
   std::uint32_t at_ = 0;                              // instruction being decoded

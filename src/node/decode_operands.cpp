@@ -119,6 +119,7 @@ bool Decoder::Address(const Operand& operand, MemoryOp* op) {
   if (operand.kind != Operand::Kind::kAddress || operand.elements.empty()) return false;
   const Operand& base = operand.elements[0];
   op->offset = static_cast<std::int64_t>(operand.imm);
+  op->array = static_cast<std::int16_t>(std::max(-1, ArrayOf(base)));
   if (base.kind == Operand::Kind::kReg) {
     if (!HasWidth(base, 4) && !HasWidth(base, 8)) return false;
     op->address = RegisterPlace(base.reg);

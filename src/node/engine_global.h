@@ -173,6 +173,10 @@ bool EngineT<kChecked>::MulticastLanes(const MemoryOp& m, std::uint32_t lanes,
                              code_->forms[path_->pc]));
     return false;
   }
+  if constexpr (kChecked) {
+    if (!m.multimem)
+      world_.errors->OnMulticast(*path_, lanes, *mapping.object, offset[std::countr_zero(lanes)]);
+  }
   while (lanes != 0) {
     const std::uint64_t first = offset[std::countr_zero(lanes)];
     const Multicast::Segment* segment = mapping.multicast->Find(first);

@@ -42,11 +42,15 @@ struct NamedBarrier {
   bool Used() const { return warps != 0 || !waiting.empty(); }
 };
 
+struct Transfer;  // bulk.h
+
 // What is known of an mbarrier beside its bytes in shared memory (mbarrier.h).
 struct MbarrierNote {
   Time completed = 0;          // when the end of the last phase can be seen
   Time latest = 0;             // when the present phase's arrivals so far can be seen
   std::uint32_t phases = 0;    // that have ended
+  std::uint64_t expected = 0;  // bytes of the present phase, and those that have come
+  std::uint64_t arrived = 0;
   std::vector<Path*> waiting;  // in try_wait
 };
 
@@ -73,9 +77,10 @@ struct Cta {
   Time store_arrival = 0;              // when the CTA's last store is known to have arrived
   Time end = 0;                        // latest exit of a lane
   bool triggered = false;              // griddepcontrol.launch_dependents, or over
-  std::map<std::uint32_t, MbarrierNote> mbarriers;  // by offset in shared memory, since their init
-  std::shared_ptr<Cluster> cluster;                 // of more than one CTA, else made on first use
-  std::uint32_t rank = 0;                           // in the cluster
+  std::vector<std::weak_ptr<Transfer>> open_copies;  // that have yet to read its shared memory
+  std::map<std::uint32_t, MbarrierNote> mbarriers;   // by offset in shared memory, since their init
+  std::shared_ptr<Cluster> cluster;                  // of more than one CTA, else made on first use
+  std::uint32_t rank = 0;                            // in the cluster
   std::shared_ptr<check::CtaClocks> clocks;
   check::Stall stall;
 };

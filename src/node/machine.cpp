@@ -92,7 +92,7 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
       for (const OpId follower : it->second.overlapping) {
         const auto after = operations_.find(follower);
         if (after != operations_.end())
-          checker_->After(after->second.clocks, it->second.clocks.end);
+          checker_->After(after->second.clocks, it->second.clocks.done);
       }
     }
     Release(std::exchange(it->second.early, {}), at, true);

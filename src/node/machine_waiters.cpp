@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "node/machine_impl.h"
+#include "node/mbarrier.h"
 #include "node/wait.h"
 
 namespace allranks::node {
@@ -111,6 +112,10 @@ std::vector<Waiter> MachineImpl::Waiters() const {
               pc = path->parked->loop->branch;
             }
             waiter.what = launch.code->forms[pc];
+            if (const std::int64_t at = MbarrierWaitedFor(*path); at >= 0) {
+              waiter.what += " (a phase that waits for " +
+                             DescribePhase(*cta, static_cast<std::uint32_t>(at)) + ")";
+            }
             waiter.file = launch.code->lines[pc].file;
             waiter.line = launch.code->lines[pc].line;
             waiter.inlined_at = launch.code->lines[pc].inlined_at;

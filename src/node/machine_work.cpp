@@ -53,7 +53,7 @@ void MachineImpl::Follow(Operation& op, OpId before) {
   ++op.primaries;
   if (first.triggered) {
     if (world_.checker != nullptr && !LetsOthersBegin(*first.code))
-      checker_->After(op.clocks, first.clocks.end);
+      checker_->After(op.clocks, first.clocks.done);
     return;
   }
   first.early.push_back(op.id);
@@ -349,7 +349,8 @@ void MachineImpl::Complete(OpId id, Time at) {
     }
     for (const OpId follower : op.overlapping) {
       const auto it = operations_.find(follower);
-      if (it != operations_.end()) checker_->PrimaryOver(it->second.clocks, op.clocks.end);
+      if (it != operations_.end())
+        checker_->PrimaryOver(it->second.clocks, op.clocks.done, op.clocks.end);
     }
     if (!op.waiters.empty()) checker_->HostWaited(id);
   }

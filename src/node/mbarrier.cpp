@@ -9,6 +9,7 @@
 #include "node/async_internal.h"
 #include "node/check/checker.h"
 #include "node/check/errors.h"
+#include "node/wait.h"
 
 namespace allranks::node {
 namespace {
@@ -74,6 +75,8 @@ Next Wait(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_
       }
     }
     of[l] = place.offset;
+    if (world.checker != nullptr)
+      world.checker->MbarrierUsed(path, 1u << l, cta, place.offset, true);
     const bool ended = phase != asked;
     if (world.errors != nullptr && (!ended || (done >> l & 1) != 0)) {
       world.errors->OnMbarrierWait(path, cta, place.offset, 1u << l, ended,
@@ -136,6 +139,38 @@ Next Wait(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_
 
 }  // namespace
 
+std::int64_t MbarrierWaitedFor(const Path& path) {
+  const Code& code = *path.warp->cta->launch->code;
+  const auto waits = [&](std::uint32_t pc) {
+    if (code.ops[pc].kind != OpKind::kAsync) return false;
+    const What what = code.async[code.ops[pc].aux].what;
+    return what == What::kTryWait || what == What::kTestWait;
+  };
+  if (path.parked != nullptr) {
+    const auto& reads = path.parked->reads;
+    const bool all = std::all_of(reads.begin(), reads.end(),
+                                 [&](const SpinRead& read) { return waits(read.pc); });
+    if (reads.empty() || !all) return -1;
+    return static_cast<std::int64_t>(reads.front().offset) - Mbarrier::kPhaseByte;
+  }
+  if (!waits(path.pc)) return -1;
+  for (const auto& [offset, note] : path.warp->cta->mbarriers) {
+    if (std::find(note.waiting.begin(), note.waiting.end(), &path) != note.waiting.end())
+      return offset;
+  }
+  return -1;
+}
+
+std::string DescribePhase(const Cta& cta, std::uint32_t offset) {
+  const auto note = cta.mbarriers.find(offset);
+  if (note == cta.mbarriers.end()) return "an mbarrier that is not there any more";
+  const Mbarrier m = Mbarrier::Unpack(Load(cta, offset));
+  const std::string bytes = m.tx < 0 ? fmt::format("has {} bytes too many", -m.tx)
+                                     : fmt::format("for {} more bytes", m.tx);
+  return fmt::format("{} more arrivals of {} and {} ({} expected, {} arrived)", m.pending,
+                     m.expected, bytes, note->second.expected, note->second.arrived);
+}
+
 std::string ChangeMbarrier(World& world, Cta& cta, std::uint32_t offset,
                            const MbarrierChange& change, Time at, Time visible,
                            std::uint64_t* before) {
@@ -145,6 +180,11 @@ std::string ChangeMbarrier(World& world, Cta& cta, std::uint32_t offset,
   if (change.increment > kMbarrierMaxCount - m.pending) return "overflows an mbarrier's count";
   m.pending += change.increment;
   m.tx += change.tx;
+  if (change.tx > 0) {
+    found->second.expected += static_cast<std::uint64_t>(change.tx);
+  } else {
+    found->second.arrived += static_cast<std::uint64_t>(-change.tx);
+  }
   if (m.tx > kMbarrierMaxTx || m.tx < -kMbarrierMaxTx) {
     return "overflows an mbarrier's transaction count (2^20 - 1)";
   }
@@ -164,6 +204,7 @@ std::string ChangeMbarrier(World& world, Cta& cta, std::uint32_t offset,
     found->second.completed = visible = std::exchange(found->second.latest, 0);
     if (world.checker != nullptr) world.checker->MbarrierEnds(cta, offset);
     ++found->second.phases;
+    found->second.expected = found->second.arrived = 0;
     for (Path* path : std::exchange(found->second.waiting, {})) {
       path->clock = std::max(at, visible);
       world.QueuePath(*path, path->clock);
@@ -202,10 +243,14 @@ Next ExecuteMbarrier(World& world, Path& path, const Op& op, const AsyncOp& a,
         }
         Mbarrier m;
         m.pending = m.expected = count;
+        if (world.checker != nullptr) {
+          const bool live = cta.mbarriers.contains(place.offset);
+          world.checker->MbarrierBegins(path, l, cta, place.offset, live);
+        }
         MbarrierNote& note = cta.mbarriers[place.offset];
         note.completed = note.latest = 0;
-        if (world.checker != nullptr) world.checker->MbarrierBegins(cta, place.offset);
         note.phases = 0;
+        note.expected = note.arrived = 0;
         Store(world, cta, place.offset, m.Pack(), at, visible);
         continue;
       }
@@ -214,6 +259,7 @@ Next ExecuteMbarrier(World& world, Path& path, const Op& op, const AsyncOp& a,
           FaultWith(world, path, "on an mbarrier that is not initialised", l);
           return Next::kGone;
         }
+        if (world.checker != nullptr) world.checker->MbarrierInvalid(path, l, cta, place.offset);
         Store(world, cta, place.offset, 0xCBCBCBCBCBCBCBCBu, at, visible);
         continue;
       case What::kExpectTx:
@@ -236,8 +282,9 @@ Next ExecuteMbarrier(World& world, Path& path, const Op& op, const AsyncOp& a,
       default:
         break;
     }
-    if (world.checker != nullptr && change.arrive != 0) {
-      world.checker->MbarrierArrives(path, l, cta, place.offset, a);
+    if (world.checker != nullptr) {
+      world.checker->MbarrierUsed(path, 1u << l, cta, place.offset, false);
+      if (change.arrive != 0) world.checker->MbarrierArrives(path, l, cta, place.offset, a);
     }
     const std::string wrong =
         ChangeMbarrier(world, cta, place.offset, change, at, visible, &before);

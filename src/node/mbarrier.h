@@ -58,6 +58,11 @@ std::string ChangeMbarrier(World& world, Cta& cta, std::uint32_t offset,
                            const MbarrierChange& change, Time at, Time visible,
                            std::uint64_t* before = nullptr);
 
+// Where in its CTA's shared memory the mbarrier is that a blocked path waits for; -1: for none.
+std::int64_t MbarrierWaitedFor(const Path& path);
+// What the present phase of an mbarrier still waits for, for reports.
+std::string DescribePhase(const Cta& cta, std::uint32_t offset);
+
 // One instruction of the mbarrier family for `lanes` of a path.
 World::AsyncNext ExecuteMbarrier(World& world, Path& path, const Op& op, const AsyncOp& a,
                                  std::uint32_t lanes);

@@ -151,10 +151,17 @@ Status VirtualMemoryImpl::Unbind(ProcessId id, HandleId handle, int device, std:
                                  std::uint64_t size) {
   const Process* process = Find(id);
   if (process == nullptr) return Status::kInvalidContext;
-  const auto multicast = Find<MulticastObject>(id, handle);
-  if (multicast == nullptr) return Status::kInvalidValue;
+  auto multicast = Find<MulticastObject>(id, handle);
   const int number = Number(*process, device);
   if (number < 0) return Status::kInvalidDevice;
+  if (multicast == nullptr) {
+    // Libraries release the handle first. What nobody holds has no bindings left.
+    const Owned& owned = owned_[id];
+    const auto released = owned.released.find(handle);
+    if (released == owned.released.end()) return Status::kInvalidValue;
+    multicast = released->second.lock();
+    if (multicast == nullptr) return Status::kSuccess;
+  }
   const auto gone = std::find_if(multicast->bindings.begin(), multicast->bindings.end(),
                                  [&](const MulticastObject::Binding& binding) {
                                    return binding.device == number && binding.offset == offset &&

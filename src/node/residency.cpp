@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "node/bulk.h"
 #include "node/check/checker.h"
 #include "node/check/errors.h"
 #include "node/cluster.h"
@@ -353,6 +354,7 @@ void World::CloseRegisters(Warp& warp) {
 }
 
 void World::ReleaseCta(Cta& cta) {
+  ReadOpenCopies(cta);
   for (Warp& warp : cta.warps) {
     CloseRegisters(warp);
     stack_bytes_ -= warp.stack.size() + warp.grown_local;

@@ -246,8 +246,9 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
     StartTransfer(world, std::move(transfer), read, std::max(read, done));
     return Next::kGo;
   }
+  transfer->source = &cta;
   transfer->read = [shared, number = cta.number, span](std::byte* buffer) {
-    if (!StillThere(shared.cta, number)) return false;
+    if (shared.cta->number != number) return false;  // its threads may have left
     std::memcpy(buffer, shared.data(), span);
     return true;
   };

@@ -97,6 +97,7 @@ Status VirtualMemoryImpl::Create(ProcessId id, int device, std::uint64_t size, s
 Status VirtualMemoryImpl::Release(ProcessId process, HandleId id) {
   if (Find(process, id) == nullptr) return Status::kInvalidValue;
   Owned& owned = owned_[process];
+  if (const auto multicast = Find<MulticastObject>(process, id)) owned.released[id] = multicast;
   --owned.handles.at(id).references;
   Drop(owned, id);
   shared_.Reap();

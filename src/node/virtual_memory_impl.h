@@ -89,6 +89,7 @@ class VirtualMemoryImpl final : public VirtualMemory {
   struct Owned {
     std::map<HandleId, Handle> handles;
     std::map<Address, std::uint64_t> reservations;
+    std::map<HandleId, std::weak_ptr<MulticastObject>> released;  // of which memory may be unbound
   };
 
   Process* Find(ProcessId process) const;

@@ -50,6 +50,9 @@ std::uint32_t MembersOf(const Path& path) {
   return Lane32(path, op.mask, std::countr_zero(path.mask));
 }
 
+// What a lane gets from one that takes no part; nothing that looks right.
+constexpr std::uint32_t kUndefined = 0xCBCBCBCB;
+
 // redux.sync.{min,max}.f32: NaNs are left out, or win with .NaN; -0 is less than +0.
 std::uint32_t ReduceFloats(const WarpOp& op, const std::uint64_t* in, std::uint32_t lanes) {
   constexpr std::uint32_t kNan = 0x7fffffff, kSign = 0x80000000;
@@ -279,7 +282,10 @@ void World::ExecuteWarpOp(Warp& warp, std::span<Path* const> group) {
               break;
           }
           if (!valid) from = l;
-          set(l, static_cast<std::uint32_t>(in[from & 31]));
+          // PTX ISA, shfl.sync: what comes from a lane that takes no part is undefined.
+          const bool there = (lanes >> from & 1) != 0;
+          if (!there && errors != nullptr) errors->OnShuffle(*path, l, from, lanes);
+          set(l, there ? static_cast<std::uint32_t>(in[from]) : kUndefined);
           set_predicate(op.predicate, l, valid);
         });
         break;

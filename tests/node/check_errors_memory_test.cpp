@@ -245,6 +245,45 @@ TEST_F(CheckErrorsTest, MappingsByHandles) {
   ExpectOne(Take(), Kind::kNotMapped, 1, "which was unmapped at");
 }
 
+// --- arrays in shared memory ---------------------------------------------------------------------
+
+const std::string kArrays =
+    ".shared .align 4 .b8 first[32];\n.shared .align 4 .b8 second[256];\n"
+    ".reg .b32 %base, %at, %other;\n.reg .b64 %wide, %far;\n";
+
+TEST_F(CheckErrorsTest, IndexThatLeavesAnArray) {
+  const auto body = [](const std::string& count) {
+    return kArrays +
+           "mov.u32 %other, second;\nst.shared.u32 [%other+128], %t;\n"
+           "setp.ge.u32 %p1, %t, " +
+           count +
+           ";\n@%p1 ret;\nmov.u32 %base, first;\nmad.lo.u32 %at, %t, 4, %base;\n"
+           "st.shared.u32 [%at], %t;\n";
+  };
+  EXPECT_SILENT(Check(body("8")));
+  ExpectOne(Check(body("9")), Kind::kOutOfBounds, 1,
+            "reaches 4 bytes beyond the end of first (32 bytes) in shared memory, and into second");
+}
+
+TEST_F(CheckErrorsTest, GenericPointerThatLeavesAnArray) {
+  const auto body = [](const std::string& offset) {
+    return kArrays +
+           "mov.u32 %base, first;\nmov.u64 %wide, second;\ncvta.shared.u64 %far, %wide;\nst.u32 "
+           "[%far" +
+           offset + "], %t;\n";
+  };
+  EXPECT_SILENT(Check(body("+252"), Block(1)));
+  ExpectOne(Check(body("-4"), Block(1)), Kind::kOutOfBounds, 1,
+            "reaches 4 bytes before the beginning of second in shared memory, and into first");
+}
+
+TEST_F(CheckErrorsTest, PointersOfSeveralArraysAreNotJudged) {
+  EXPECT_SILENT(
+      Check(kArrays + "setp.eq.u32 %p1, %t, 0;\nmov.u32 %base, first;\nmov.u32 %other, second;\n"
+                      "selp.b32 %at, %base, %other, %p1;\nst.shared.u32 [%at+32], %t;\n",
+            Block(1)));
+}
+
 TEST_F(CheckErrorsTest, LeaksOfAProcessThatEnds) {
   Address kept = 0, freed = 0;
   ASSERT_EQ(machine_->Allocate(process_, 0, 1000, &kept), Status::kSuccess);

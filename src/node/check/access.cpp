@@ -120,6 +120,7 @@ class AccessWalk {
   };
   void Take(const Group& group, std::uint64_t number, const Entry& entry) {
     Line& line = shadow_.At(number);
+    if (line.Mbarriers() != 0) checker_.CheckMbarriers(line, entry, object_, number);
     checker_.Check(line, entry, group, cta_, object_, number);
     if (before_ != nullptr && !line.Empty())
       checker_.Check(line, entry, *before_, cta_, object_, number);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "node/check/interned.h"
 #include "node/dependents.h"
 
 namespace allranks::node::check {
@@ -62,18 +63,26 @@ void Checker::After(OpClocks& op, OpId over) {
 }
 
 void Checker::Beside(OpClocks& op, const OpClocks& primary) {
+  op.beside = true;
   if (primary.launch != nullptr) After(op, primary.launch->start);
 }
 
 void Checker::Beside(OpClocks& op, OpId over, int device) {
   const auto it = ended_.find(over);
-  if (it == ended_.end() || it->second.device != device) return After(op, over);
-  After(op, it->second.start);
-  PrimaryOver(op, it->second.clock);
+  if (it == ended_.end()) return After(op, over);
+  if (it->second.device != device) {
+    After(op, it->second.done);
+    if (it->second.done == it->second.clock) return;
+  } else {
+    After(op, it->second.start);
+  }
+  PrimaryOver(op, it->second.done, it->second.clock);
 }
 
-void Checker::PrimaryOver(OpClocks& op, const ClockRef& end) {
-  op.primary = Join(op.primary, end);
+void Checker::PrimaryOver(OpClocks& op, const ClockRef& done, const ClockRef& end) {
+  op.beside = true;
+  op.primary = Join(op.primary, done);
+  op.before = Join(op.before, end);
   if (op.launch != nullptr) op.launch->primary = op.primary;
 }
 
@@ -105,11 +114,23 @@ void Checker::BeginLaunch(Launch& launch, OpClocks& op) {
 }
 
 void Checker::End(OpClocks& op, OpId id) {
-  ClockRef end = Join(op.known, op.primary);
-  if (op.launch != nullptr) end = Join(end, op.launch->end);
+  ClockRef done = op.known;
+  if (op.launch != nullptr) done = Join(done, op.launch->end);
+  ClockRef end = Join(done, op.before);
   if (op.place.chain != 0) end = With(end, op.place);
   end = Settled(end, places_);
   op.end = end;
+  // The end of a kernel that has not waited says nothing of the one that it may have overlapped,
+  // so its place in the stream, which speaks for all before it, is not known by its end.
+  if (op.launch != nullptr && op.beside && !op.launch->waited) {
+    Known over;
+    over.base = kOver;
+    const KnownRef all = Interned<Known>::Of(std::move(over));
+    for (const Agent agent : op.launch->ctas) done = With(done, agent, all);
+    op.done = Settled(done, places_);
+  } else {
+    op.done = end;
+  }
   for (const ProcessId process : op.told) HostKnows(process, end);
   ClockRef& device = devices_[{op.process, op.device}];
   everything_ = Join(everything_, end);
@@ -118,7 +139,7 @@ void Checker::End(OpClocks& op, OpId id) {
     everything_ = Settled(everything_, places_);
     device = Settled(device, places_);
   }
-  ended_[id] = {op.process, std::move(end), -1, nullptr};
+  ended_[id] = {op.process, std::move(end), op.done, -1, nullptr};
   // Only kernels that let others begin early have dependents that must wait for them
   // (griddepcontrol.wait).
   if (op.launch != nullptr && LetsOthersBegin(*op.launch->info->code)) {

@@ -8,6 +8,7 @@
 //   access.cpp    accesses against the shadow: races
 //   strong.cpp    strong loads and stores: values
 //   release.cpp   what they say and who hears it: releases, acquires, fences
+//   mbarriers.cpp the life of mbarriers: init, use, inval
 //   meet.cpp      barriers of warps, CTAs and clusters, mbarriers, asynchronous copies
 //   host.cpp      accesses of hosts
 //   report.cpp    findings and their remedies
@@ -35,6 +36,8 @@ namespace allranks::node::check {
 inline constexpr std::uint16_t kCopyWarps = kFirstCopyWarp;       // + warp: cp.async of its threads
 inline constexpr std::uint16_t kBulkReads = kFirstCopyWarp + 64;  // + warp: sources of bulk groups
 inline constexpr std::uint16_t kBulkWrites = kFirstCopyWarp + 128;  // + warp: their destinations
+// + warp: mbarrier.init of its threads, for fences that cover nothing else.
+inline constexpr std::uint16_t kMbarrierInits = kFirstCopyWarp + 192;
 inline constexpr std::uint16_t kMbarrierCopies = 0x4000;  // + n: what completes on one mbarrier
 
 // Lanes of a warp that know the same.
@@ -69,6 +72,7 @@ struct LaneState {
   std::vector<Tick> copies, bulks;                      // of groups committed, oldest first
   std::vector<std::shared_ptr<const Snapshot>> fences;  // by scope, widest first; each newer
   std::vector<Pending> pending;
+  Tick inits = 0;  // at the last fence.mbarrier_init
 };
 
 struct WarpClocks {
@@ -89,6 +93,17 @@ struct Hint {
 
 struct MbarrierClocks {
   Message arriving, ended;  // of this phase so far, and of the phases before
+  Stamp init;
+  std::uint32_t init_pc = 0;
+  // What an inval has to come after: waits, and arrivals at the present phase, by warp.
+  struct Use {
+    Agent agent = 0;
+    std::uint16_t warp = 0;
+    bool wait = false;
+    std::uint32_t pc = 0;
+    std::array<Tick, kLanes> tick{};  // of each lane's last one; 0: none
+  };
+  std::vector<Use> uses;
 };
 
 // Of a cluster's barrier.
@@ -125,9 +140,12 @@ struct CtaClocks {
 // Of an operation of a stream.
 struct OpClocks {
   ChainPlace place;
-  ClockRef known;    // before it begins
-  ClockRef primary;  // of the kernel that it may overlap, when that is over
-  ClockRef end;      // when it is over
+  ClockRef known;       // before it begins
+  ClockRef primary;     // what griddepcontrol.wait tells: the end of the kernel that it may overlap
+  ClockRef before;      // the same with all that stands before that kernel in the stream
+  ClockRef end;         // when it is over, and all before it in its stream
+  ClockRef done;        // when it is over; less than `end` for a kernel that has not waited
+  bool beside = false;  // it may overlap the kernel before it
   Agent agent = 0;
   ProcessId process = 0;
   int device = -1;
@@ -139,7 +157,9 @@ struct OpClocks {
 struct LaunchClocks {
   ChainPlace place;
   ClockRef start, end;
-  ClockRef primary;  // of the kernel that it may overlap, when that is over
+  ClockRef primary;         // of the kernel that it may overlap, when that is over
+  bool waited = false;      // some thread has executed griddepcontrol.wait
+  std::vector<Agent> ctas;  // of a kernel that may overlap another
   std::shared_ptr<const LaunchInfo> info;
 };
 
@@ -186,7 +206,12 @@ class Checker {
   void GridWaited(const Path& path);
   void MbarrierArrives(const Path& path, int lane, Cta& target, std::uint32_t offset,
                        const AsyncOp& op);
-  void MbarrierBegins(Cta& target, std::uint32_t offset);
+  // mbarrier.init; `live`: of one that is there already.
+  void MbarrierBegins(const Path& path, int lane, Cta& target, std::uint32_t offset, bool live);
+  void MbarrierInvalid(const Path& path, int lane, Cta& target, std::uint32_t offset);
+  // Any other operation on one that is there, or the begin of a copy that completes on it.
+  void MbarrierUsed(const Path& path, std::uint32_t lanes, Cta& target, std::uint32_t offset,
+                    bool wait);
   void MbarrierEnds(Cta& target, std::uint32_t offset);  // a phase
   void MbarrierWaited(const Path& path, std::uint32_t lanes, Cta& target, std::uint32_t offset,
                       const AsyncOp& op);
@@ -220,7 +245,7 @@ class Checker {
   // It may begin before the kernel before it has ended; what that knew when it began, it knows.
   void Beside(OpClocks& op, const OpClocks& primary);
   void Beside(OpClocks& op, OpId over, int device);  // it is complete, and may be no such kernel
-  void PrimaryOver(OpClocks& op, const ClockRef& end);
+  void PrimaryOver(OpClocks& op, const ClockRef& done, const ClockRef& end);
   void Begin(OpClocks& op, const char* what, int device);  // one that accesses memory itself
   void BeginLaunch(Launch& launch, OpClocks& op);
   void End(OpClocks& op, OpId id);
@@ -285,6 +310,9 @@ class Checker {
   std::uint32_t Unordered(const Entry& e, const Entry& a, const Group& group,
                           const CtaClocks& cta) const;
   void ReportSource(const Path& path, const CtaClocks::Source& source);
+  // init and inval write the mbarrier's bytes as ordinary stores do.
+  Line& MbarrierWrites(const Path& path, int lane, Cta& target, std::uint32_t offset);
+  void CheckMbarriers(const Line& line, const Entry& a, const Object& object, std::uint64_t number);
   void CopyTouches(const Path& path, int lane, const Completion& by, Object& object,
                    std::uint64_t offset, std::uint64_t size, bool write, std::uint32_t reduces);
   std::uint16_t CopyWarp(CtaClocks& cta, const Path& path, const Completion& by, bool write);
@@ -325,9 +353,9 @@ class Checker {
   std::vector<AgentInfo> agents_;    // by agent
   struct Ended {
     ProcessId process = 0;
-    ClockRef clock;
-    int device = -1;  // of a kernel
-    ClockRef start;   // what that knew when it began
+    ClockRef clock, done;  // as OpClocks has them
+    int device = -1;       // of a kernel
+    ClockRef start;        // what that knew when it began
   };
   std::map<OpId, Ended> ended_;  // the latest
   ClockRef retired_;             // of those dropped from it

@@ -20,7 +20,9 @@ void Tidy(Known& known) {
     warp = entry.warp;
     entry.lanes &= ~taken;
     taken |= entry.lanes;
-    if (entry.lanes == 0 || (entry.tick <= known.base && entry.warp < kFirstCopyWarp)) continue;
+    if (entry.lanes == 0 ||
+        (entry.tick <= known.base && (entry.warp < kFirstCopyWarp || known.base == kOver)))
+      continue;
     Beyond* last = kept > 0 ? &known.beyond[kept - 1] : nullptr;
     if (last != nullptr && last->warp == entry.warp && last->tick == entry.tick) {
       last->lanes |= entry.lanes;
@@ -53,7 +55,7 @@ ClockRef JoinAnew(const ClockRef& a, const ClockRef& b) {
 }  // namespace
 
 std::uint32_t Known::Lanes(std::uint16_t warp, std::uint32_t lanes, Tick tick) const {
-  if (tick <= base && warp < kFirstCopyWarp) return lanes;
+  if (tick <= base && (warp < kFirstCopyWarp || base == kOver)) return lanes;
   std::uint32_t known = 0;
   const Beyond highest{warp, 0, ~Tick{0}};
   for (auto entry = std::lower_bound(beyond.begin(), beyond.end(), highest, Before);

@@ -29,6 +29,8 @@ using Tick = std::uint32_t;
 // Numbers of warps from here on are not threads but their copies under way (meet.cpp): a barrier
 // of threads says nothing of them.
 inline constexpr std::uint16_t kFirstCopyWarp = 0x2000;
+// The base of a CTA that is over, and its copies with it.
+inline constexpr Tick kOver = ~Tick{0};
 
 // Where an agent stands in the order of streams.
 struct ChainPlace {

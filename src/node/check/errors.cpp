@@ -31,6 +31,13 @@ bool AtBarrier(const Path& path) {
   return path.state == Path::State::kBarrier && code.ops[path.pc].kind == OpKind::kBarrier;
 }
 
+bool AtClusterBarrier(const Path& path) {
+  const Code& code = CodeOf(path);
+  const Op& op = code.ops[path.pc];
+  return path.state == Path::State::kBarrier && op.kind == OpKind::kAsync &&
+         code.async[op.aux].what == AsyncOp::What::kClusterWait;
+}
+
 // The members of the warp-wide operation that a path waits in, and which operation it is.
 std::uint32_t MembersOf(const Path& path, int* what) {
   const Code& code = CodeOf(path);
@@ -43,33 +50,6 @@ std::uint32_t MembersOf(const Path& path, int* what) {
   *what = static_cast<int>(warp_op.what);
   return static_cast<std::uint32_t>(LaneValue(path, warp_op.mask, std::countr_zero(path.mask), 4)) &
          path.warp->live;
-}
-
-// An operation by which a thread waits for an mbarrier.
-bool IsMbarrierWait(const Code& code, std::uint32_t pc) {
-  if (code.ops[pc].kind != OpKind::kAsync) return false;
-  const AsyncOp::What what = code.async[code.ops[pc].aux].what;
-  return what == AsyncOp::What::kTryWait || what == AsyncOp::What::kTestWait;
-}
-
-// Where in shared memory the mbarrier is that a path waits for; -1: it does not.
-std::int64_t WaitsFor(const Path& path) {
-  const Code& code = CodeOf(path);
-  if (path.parked != nullptr) {
-    for (const SpinRead& read : path.parked->reads) {
-      if (!IsMbarrierWait(code, read.pc)) return -1;
-    }
-    if (path.parked->reads.empty()) return -1;
-    return static_cast<std::int64_t>(path.parked->reads.front().offset) - Mbarrier::kPhaseByte;
-  }
-  if (!IsMbarrierWait(code, path.pc)) return -1;
-  const Cta& cta = *path.warp->cta;
-  for (const auto& [offset, note] : cta.mbarriers) {
-    if (std::find(note.waiting.begin(), note.waiting.end(), &path) != note.waiting.end()) {
-      return offset;
-    }
-  }
-  return -1;
 }
 
 }  // namespace
@@ -163,6 +143,10 @@ void Errors::OnBlocked(const Cta& cta) {
   }
   if (!blocked_.insert(cta.number).second) return;
   if (blocked_.size() > kMaxPolls) blocked_.erase(blocked_.begin());
+  // If lanes wait for each other, that the barrier is not reached is a consequence.
+  bool stuck = false;
+  for (const Warp& warp : cta.warps) stuck |= TellWarpStuck(warp);
+  if (stuck) return;
   for (std::size_t id = 0; id < cta.barriers.size(); ++id) {
     const NamedBarrier& barrier = cta.barriers[id];
     if (barrier.waiting.empty()) continue;
@@ -220,6 +204,63 @@ void Errors::OnWarpSync(const Path& path) {
         {Show(path, "warp"), Show(*other, "warp")}, path.pc);
     return;
   }
+}
+
+void Errors::OnShuffle(const Path& path, int lane, int from, std::uint32_t lanes) {
+  const Code& code = CodeOf(path);
+  const WarpOp& op = code.warp_ops[code.ops[path.pc].aux];
+  const bool slides = op.what == WarpOp::What::kShflUp || op.what == WarpOp::What::kShflDown;
+  const int first = std::countr_zero(lanes), last = 31 - std::countl_zero(lanes);
+  if (slides && (from < first || from > last)) return;
+  const auto mask = static_cast<std::uint32_t>(LaneValue(path, op.mask, lane, 4));
+  const bool named = (mask >> from & 1) != 0;
+  Say(Finding::Kind::kWarpMask,
+      fmt::format("lane {} reads from lane {} by {} with the mask 0x{:08x}, and that lane {}: what "
+                  "it gets is undefined",
+                  lane, from, code.forms[path.pc], mask,
+                  named ? "has exited" : "is not in the mask"),
+      named ? "let all lanes that are read from execute the shuffle before they exit"
+            : "name the source lane in the mask, and let that lane execute the shuffle with the "
+              "same mask; or read from a lane of the mask",
+      {Show(path, lane, path.pc, "warp")}, path.pc);
+}
+
+bool Errors::TellWarpStuck(const Warp& warp) {
+  for (const Path* path : warp.paths) {
+    if (path->state != Path::State::kWarpSync) continue;
+    int what = 0;
+    std::uint32_t missing = MembersOf(*path, &what);
+    for (const Path* other : warp.paths) {
+      if (other->state != Path::State::kWarpSync) continue;
+      int other_what = 0;
+      const std::uint32_t others = MembersOf(*other, &other_what);
+      if (other_what == what && (others & path->mask) != 0) missing &= ~other->mask;
+    }
+    if (missing == 0) continue;
+    // Lanes that wait for each other have been reported when they came (OnWarpSync).
+    if (std::any_of(warp.paths.begin(), warp.paths.end(), [&](const Path* other) {
+          int other_what = 0;
+          return other->state == Path::State::kWarpSync && (other->mask & missing) != 0 &&
+                 (MembersOf(*other, &other_what) & path->mask) != 0;
+        }))
+      return true;
+    std::vector<FindingAccess> accesses = {Show(*path, "warp")};
+    for (const Path* other : warp.paths) {
+      if (other == path || (other->mask & missing) == 0) continue;
+      accesses.push_back(Show(*other, AtBarrier(*other) ? "barrier" : "warp"));
+      break;
+    }
+    Say(Finding::Kind::kWarpMask,
+        fmt::format(
+            "lanes 0x{:08x} wait in {} for lanes 0x{:08x}, which their mask names and which "
+            "are blocked elsewhere",
+            path->mask, CodeOf(*path).forms[path->pc], missing),
+        "name only the lanes that execute the operation, with the same mask in all of them, or let "
+        "the others execute it, too",
+        std::move(accesses), path->pc);
+    return true;
+  }
+  return false;
 }
 
 void Errors::OnMbarrierWait(const Path& path, const Cta& cta, std::uint32_t offset,
@@ -289,31 +330,38 @@ void Errors::OnStuck() {
   for (const Device& device : world_.devices) {
     for (const Launch& launch : device.launches) {
       for (const Cta* cta : launch.ctas) {
-        if (cta->cluster != nullptr || cta->mbarriers.empty()) continue;
+        for (const Warp& warp : cta->warps) TellWarpStuck(warp);
+        if (cta->mbarriers.empty()) continue;
+        // Whoever could complete a phase: the block, or its cluster.
+        const std::vector<const Cta*> alone = {cta};
+        std::vector<const Cta*> together;
+        if (cta->cluster != nullptr)
+          together.assign(cta->cluster->ctas.begin(), cta->cluster->ctas.end());
         const Path* waiter = nullptr;
         std::int64_t offset = -1;
         bool all = true;
-        for (const Warp& warp : cta->warps) {
-          for (const Path* path : warp.paths) {
-            if (AtBarrier(*path) || path->state == Path::State::kWarpSync) continue;
-            const std::int64_t at = WaitsFor(*path);
-            all &= at >= 0;
-            if (at < 0 || waiter != nullptr) continue;
-            waiter = path;
-            offset = at;
+        for (const Cta* of : cta->cluster != nullptr ? together : alone) {
+          if (of == nullptr) continue;
+          for (const Warp& warp : of->warps) {
+            for (const Path* path : warp.paths) {
+              if (AtBarrier(*path) || path->state == Path::State::kWarpSync) continue;
+              if (AtClusterBarrier(*path)) continue;
+              const std::int64_t at = MbarrierWaitedFor(*path);
+              all &= at >= 0;
+              if (at < 0 || waiter != nullptr || of != cta) continue;
+              waiter = path;
+              offset = at;
+            }
           }
         }
         if (!all || waiter == nullptr || !blocked_.insert(cta->number).second) continue;
-        std::uint64_t word = 0;
-        std::memcpy(&word, cta->shared.data() + offset, sizeof word);
-        const Mbarrier m = Mbarrier::Unpack(word);
         FindingAccess access = Show(*waiter, "mbarrier");
         access.object = cta->shared_object.name;
         access.offset = static_cast<std::uint64_t>(offset);
         Say(Finding::Kind::kMbarrier,
-            fmt::format("a phase waits for {} more arrivals and {} more bytes, and all threads of "
-                        "the block wait",
-                        m.pending, m.tx),
+            fmt::format("a phase waits for {}, and all threads of the {} wait",
+                        DescribePhase(*cta, static_cast<std::uint32_t>(offset)),
+                        together.size() > 1 ? "cluster" : "block"),
             "initialise the mbarrier with the number of arrivals of one phase, and expect as many "
             "bytes as its copies bring",
             {access}, waiter->pc);

@@ -6,6 +6,8 @@
 // - A load or atomic of which no byte has been written. A vector load at the end of a buffer may
 //   bring bytes that nobody wrote beside those that it is for, so one written byte is enough.
 //   Copies carry the bytes' state along.
+// - An address that is made from one array in shared memory and lies outside of it, be it in the
+//   next one (decode_arrays.cpp).
 // - Faults: outside of every allocation, freed, not mapped here, misaligned.
 // - Memory that a process leaves behind, if it ended in good order.
 // - bar (which is barrier.aligned) executed by parts of a warp at different places; participants of
@@ -15,7 +17,10 @@
 // - An mbarrier wait that has missed its phase: it failed, the phase ended, the next one did, too,
 //   and it fails again (PTX ISA, mbarrier.test_wait: only the current and the preceding phase).
 // - Masks of warp-wide operations that leave out their own lane, or by which lanes wait for each
-//   other in different operations (PTX ISA, bar.warp.sync).
+//   other in different operations (PTX ISA, bar.warp.sync), or for lanes that are blocked
+//   elsewhere; a shuffle from a lane that its mask does not name, or that has exited (PTX ISA,
+//   shfl.sync). A shfl.up or shfl.down over the edge of the lanes that take part is not reported:
+//   the last steps of a reduction read there and drop what they get.
 // - A loop that waits by weak loads, which need never see another thread's write; nvcc may also
 //   have moved the load out of it, and nothing is left but the loop.
 #pragma once
@@ -56,8 +61,14 @@ class Errors {
   // A warp's access to global or shared memory, before or after it happens.
   void OnAccess(const Access& access) {
     if (access.object == nullptr) return;
+    if (access.op->array >= 0) CheckArray(access);
     if (access.object->initialised != nullptr) CheckInitialised(access);
     if (!orphans_.empty()) CheckOrphan(access);
+  }
+  // The same of an asynchronous operation; `array`: as MemoryOp has it.
+  void OnArray(const Path& path, int lane, int array, std::uint64_t offset, std::uint64_t size) {
+    const SharedArray& of = path.warp->cta->launch->code->arrays[static_cast<std::size_t>(array)];
+    if (offset < of.begin || offset + size > of.end) TellArray(path, lane, array, offset, size);
   }
   // The node, a stream or a host has written these bytes.
   static void OnWrite(Object& object, std::uint64_t offset, std::uint64_t size) {
@@ -86,6 +97,9 @@ class Errors {
   }
   // A fault is about to be reported. `what` is its text.
   void OnFault(const Path& path, Status status, const std::string& what, const FaultAt& at);
+  // Lanes access a multicast address by another instruction than multimem.
+  void OnMulticast(const Path& path, std::uint32_t lanes, const Object& object,
+                   std::uint64_t offset);
   // A mapping is about to go from a process's table.
   void OnUnmap(const Process& process, const Mapping& mapping);
   // A process has ended in good order and leaves these behind.
@@ -102,6 +116,8 @@ class Errors {
   void OnBlocked(const Cta& cta);
   // A path waits in a warp-wide operation.
   void OnWarpSync(const Path& path);
+  // A lane reads from one that does not execute the shuffle with it; `lanes`: those that do.
+  void OnShuffle(const Path& path, int lane, int from, std::uint32_t lanes);
   // Lanes have asked an mbarrier, at which `phases` phases have ended since its init, whether that
   // of a parity has.
   void OnMbarrierWait(const Path& path, const Cta& cta, std::uint32_t offset, std::uint32_t lanes,
@@ -126,7 +142,12 @@ class Errors {
   };
 
   void CheckInitialised(const Access& access);
+  void CheckArray(const Access& access);
+  void TellArray(const Path& path, int lane, int array, std::uint64_t offset, std::uint64_t size);
   void CheckOrphan(const Access& access);
+  // Reports a path that waits in a warp-wide operation for lanes that wait elsewhere. False: there
+  // is none.
+  bool TellWarpStuck(const Warp& warp);
   void TellCopy(const Path& path, int lane, const Object& object, std::uint64_t offset,
                 std::uint64_t size);
   // The instruction at `pc`, executed by a thread of the path's warp.

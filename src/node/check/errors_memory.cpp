@@ -1,11 +1,16 @@
 // Uninitialised reads, faults as findings, use after free, leaks; see errors.h.
 #include <fmt/format.h>
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
+#include <memory>
 
 #include "node/async_internal.h"
 #include "node/check/errors.h"
+#include "node/lanes.h"
 
 namespace allranks::node::check {
 namespace {
@@ -242,6 +247,7 @@ void Errors::OnFault(const Path& path, Status status, const std::string& what, c
         }
         break;
       case FaultAt::What::kOther:
+        if (what.find("multicast address") != std::string::npos) kind = Finding::Kind::kNotMapped;
         break;
     }
   } else if (status == Status::kIllegalInstruction && op.kind == OpKind::kBarrier) {
@@ -258,6 +264,64 @@ void Errors::OnFault(const Path& path, Status status, const std::string& what, c
     return;  // a trap, an assertion, a dead link: no error of memory
   }
   Say(kind, std::move(text), std::move(advice), {access}, path.pc);
+}
+
+void Errors::CheckArray(const Access& access) {
+  if (access.object != &access.path->warp->cta->shared_object) return;
+  const auto look = [&](int l, std::uint64_t offset) {
+    OnArray(*access.path, l, access.op->array, offset, access.bytes);
+  };
+  if (access.dense) {
+    look(0, access.offset[0]);
+    look(kLanes - 1, access.offset[0] + std::uint64_t{kLanes - 1} * access.bytes);
+    return;
+  }
+  ForLanes(access.lanes, [&](int l) { look(l, access.offset[l]); });
+}
+
+void Errors::TellArray(const Path& path, int lane, int array, std::uint64_t offset,
+                       std::uint64_t size) {
+  const Code& code = *path.warp->cta->launch->code;
+  const SharedArray& of = code.arrays[static_cast<std::size_t>(array)];
+  const auto name = [](const SharedArray& known) {
+    std::unique_ptr<char, decltype(&std::free)> plain(
+        abi::__cxa_demangle(known.name.c_str(), nullptr, nullptr, nullptr), &std::free);
+    const std::string whole = plain != nullptr ? plain.get() : known.name;
+    const std::size_t last = whole.rfind("::");
+    return last == std::string::npos ? whole : whole.substr(last + 2);
+  };
+  const SharedArray* in = nullptr;
+  for (const SharedArray& other : code.arrays) {
+    if (&other != &of && offset < other.end && offset + size > other.begin) in = &other;
+  }
+  FindingAccess access = Show(path, lane, path.pc, "access");
+  access.object = "shared memory";
+  access.offset = offset;
+  access.bytes = static_cast<std::uint32_t>(size);
+  const std::string where =
+      offset < of.begin
+          ? fmt::format("{} bytes before the beginning of {}", of.begin - offset, name(of))
+          : fmt::format("{} bytes beyond the end of {} ({} bytes)", offset + size - of.end,
+                        name(of), of.end - of.begin);
+  Say(Finding::Kind::kOutOfBounds,
+      fmt::format("{} of {} bytes reaches {} in shared memory{}", access.form, size, where,
+                  in != nullptr ? ", and into " + name(*in) : ""),
+      fmt::format("keep the index of {} within its bounds, or make it larger", name(of)), {access},
+      path.pc);
+}
+
+void Errors::OnMulticast(const Path& path, std::uint32_t lanes, const Object& object,
+                         std::uint64_t offset) {
+  FindingAccess access = Show(path, std::countr_zero(lanes), path.pc, "store");
+  access.object = object.name;
+  access.offset = offset;
+  access.write = true;
+  Say(Finding::Kind::kNotMapped,
+      fmt::format("{} accesses a multicast address, which only multimem instructions may",
+                  access.form),
+      "use multimem.st, multimem.red or multimem.ld_reduce, or the address that the memory itself "
+      "is mapped at",
+      {access}, path.pc);
 }
 
 void Errors::OnLeft(const Process& process, std::span<const Mapping* const> mappings) {

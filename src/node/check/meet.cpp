@@ -86,6 +86,7 @@ void Checker::BeginCta(Cta& cta) {
   clocks.position.cta = clocks.agent;
   positions_[clocks.agent] = clocks.position;
   clocks.warps.resize(cta.warps.size());
+  if (cta.launch->request.programmatic) cta.launch->clocks->ctas.push_back(clocks.agent);
   for (WarpClocks& warp : clocks.warps) {
     Group& group = warp.groups.emplace_back();
     group.lanes = kAllLanes;
@@ -226,6 +227,7 @@ void Checker::HearAll(const Path& path, std::uint32_t lanes, const Message& mess
 
 void Checker::GridWaited(const Path& path) {
   CtaClocks& cta = *path.warp->cta->clocks;
+  path.warp->cta->launch->clocks->waited = true;
   const ClockRef& primary = path.warp->cta->launch->clocks->primary;
   WarpClocks& warp = Of(path);
   Separate(warp, path.mask);
@@ -255,14 +257,11 @@ void Checker::MbarrierCompletes(Cta& target, std::uint32_t offset, const ClockRe
         {Scope::kCluster, target.clocks->position, copy, nullptr, {}});
 }
 
-void Checker::MbarrierBegins(Cta& target, std::uint32_t offset) {
-  target.clocks->mbarriers.erase(offset);
-}
-
 void Checker::MbarrierEnds(Cta& target, std::uint32_t offset) {
   MbarrierClocks& mbarrier = target.clocks->mbarriers[offset];
   for (const Part& part : mbarrier.arriving) Merge(mbarrier.ended, part);
   mbarrier.arriving.clear();
+  std::erase_if(mbarrier.uses, [](const MbarrierClocks::Use& use) { return !use.wait; });
 }
 
 void Checker::MbarrierWaited(const Path& path, std::uint32_t lanes, Cta& target,
@@ -326,6 +325,7 @@ void Checker::CopyTouches(const Path& path, int lane, const Completion& by, Obje
                                               std::countr_zero(reduces) << Entry::kElementShift);
     }
     Line& line = shadow.At(at / kLineBytes);
+    if (line.Mbarriers() != 0) CheckMbarriers(line, entry, object, at / kLineBytes);
     Check(line, entry, group, cta, object, at / kLineBytes);
     if (bulk && !write) {
       line.ForWrites([&](const Entry& e) {

@@ -105,6 +105,17 @@ Message Checker::Say(const CtaClocks& cta, const Path& path, int lane, const Gro
   }
   const WarpClocks& clocks = cta.warps[path.warp->id];
   if (clocks.lanes == nullptr) return message;
+  if (const Tick inits = (*clocks.lanes)[static_cast<std::size_t>(lane)].inits;
+      inits != 0 && !(releases && scope >= Scope::kCluster)) {
+    const auto own = static_cast<std::uint16_t>(kMbarrierInits + path.warp->id);
+    message.push_back({Scope::kCluster,
+                       cta.position,
+                       nullptr,
+                       nullptr,
+                       {},
+                       cta.agent,
+                       With(nullptr, own, 1u << lane, inits)});
+  }
   for (const auto& fence : (*clocks.lanes)[static_cast<std::size_t>(lane)].fences) {
     if (releases && fence->scope <= scope) continue;
     const Group& knew = fence->knew;
@@ -150,6 +161,11 @@ void Checker::Fence(const Path& path, const MemoryOp& op, std::uint32_t mask) {
   CtaClocks& cta = *path.warp->cta->clocks;
   WarpClocks& warp = Of(path);
   const auto number = static_cast<std::uint16_t>(path.warp->id);
+  if (op.inits) {
+    ForLanes(mask, [&](int l) { StateOf(warp, l).inits = cta.tick; });
+    ++cta.tick;
+    return;
+  }
   if (op.proxy) {
     Separate(warp, mask);
     for (Group& group : warp.groups) {

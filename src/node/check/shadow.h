@@ -70,12 +70,14 @@ struct Line {
   static constexpr std::size_t kMaxWrites = 40, kMaxStrong = 12, kMaxReads = 64;
   struct More {
     std::vector<Entry> writes, reads;
+    std::uint16_t mbarriers = 0;  // live ones, a bit per 8 bytes
   };
   Entry write, read;
   std::unique_ptr<More> more;
   std::unique_ptr<History> history;  // of strong writes
 
   bool Empty() const { return write.agent == 0 && read.agent == 0 && more == nullptr; }
+  std::uint16_t Mbarriers() const { return more != nullptr ? more->mbarriers : 0; }
   template <class F>
   void ForWrites(F f) const {
     if (write.agent != 0) f(write);
@@ -127,7 +129,7 @@ void Line::AddWrite(const Entry& entry, F stays) {
   if (more != nullptr) {
     std::erase_if(more->writes, covered);
     std::erase_if(more->reads, covered);
-    if (more->writes.empty() && more->reads.empty()) more = nullptr;
+    if (more->writes.empty() && more->reads.empty() && more->mbarriers == 0) more = nullptr;
   }
   if (read.agent != 0 && covered(read)) read = {};
   if (write.agent == 0 || covered(write)) {

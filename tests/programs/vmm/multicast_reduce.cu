@@ -2,7 +2,7 @@
 // and bfloats against host arithmetic (fp8 has its test in tests/node/atomic_test.cpp), stores and
 // reductions, plain stores and copies to its addresses, several bindings, and errors.
 // run: --devices 4
-// finds: out_of_bounds
+// finds: out_of_bounds not_mapped
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -410,8 +410,13 @@ void StreamOrdered() {
   Store<<<1, 64>>>(all, 77);
   CUDA_CHECK(cudaDeviceSynchronize());
   REQUIRE(Fetch(on[0] + 5) == 82 && Fetch(on[1] + 5) == 82, "stream-ordered memory");
-  UnmapAndFree(all, kGranule);
+  // Libraries tear down in any order: the handle may be released before its memory is unbound.
   DRIVER_CHECK(DRIVER(cuMemRelease)(multicast));
+  DRIVER_CHECK(DRIVER(cuMulticastUnbind)(multicast, 0, 0, kGranule));
+  UnmapAndFree(all, kGranule);
+  DRIVER_CHECK(DRIVER(cuMulticastUnbind)(multicast, 1, 0, kGranule));
+  DRIVER_EXPECT(CUDA_ERROR_INVALID_VALUE,
+                DRIVER(cuMulticastUnbind)(multicast + 1000, 0, 0, kGranule));
 }
 
 }  // namespace
