@@ -70,7 +70,7 @@ not count.
 Exit codes: the program's own (128 + N if signal N killed it), or
   2    wrong usage
   70   the node itself failed
-  86   deadlock; who waits where is printed to stderr
+  86   deadlock or livelock; who waits where is printed to stderr
   87   the program ended with 0, but --check has findings that count against it
   126  PROGRAM could not be started
   127  PROGRAM was not found
@@ -98,8 +98,8 @@ The JSON of --stats-json has the members
   movers{sm, tma, copy_engine, multicast, nic}: bytes (each once), link_bytes (once per link that
              they passed), wire_bytes, efficiency
   faults[]:  rank, device, status (a CUresult), message
-  deadlock:  virtual_ns, waiters[] (rank, device, kernel, block[3], warp, lanes, file, line, what,
-             object, offset, seen, resident, others),
+  deadlock:  virtual_ns, livelock, waiters[] (rank, device, kernel, block[3], warp, lanes, file, line,
+             what, object, offset, seen, writer, resident, others),
              hosts[] (rank, thread, call, state, since_ns))";
 
 constexpr const char* kPtxHelp =

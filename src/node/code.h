@@ -118,6 +118,7 @@ struct FunctionCode {
   std::string name;
   std::uint32_t begin = 0, end = 0;  // ops
   std::uint32_t slots = 0, predicates = 0, local_bytes = 0;
+  std::uint32_t wide_slots = 0;  // of `slots`: the first ones, in pairs
   std::vector<FramePlace> params, results;
 };
 
@@ -365,6 +366,7 @@ struct SpinCode {
   };
   std::vector<Carried> carried;
   std::vector<std::uint32_t> linear_compares, nonlinear_uses;  // op indices, sorted
+  bool seldom = false;
 };
 
 // What spin.cpp must know of a compare in a spin loop to say when its outcome will change.

@@ -223,6 +223,7 @@ void Decoder::Spins() {
     spin.outer = loop.outer;  // made an index into spins below
     spin.branch = op_of_[loop.branch];
     spin.head = op_of_[loop.head];
+    spin.seldom = loop.seldom;
     for (const std::int32_t reg : loop.carried) {
       const Type type = function_.registers[static_cast<std::size_t>(reg)].type;
       const Slot slot = flow_.place[static_cast<std::size_t>(reg)];
@@ -264,6 +265,7 @@ Result<void> Decoder::Prepare() {
   FunctionCode& function = code_->functions[index_];
   function.name = std::string(function_.name);
   function.slots = static_cast<std::uint32_t>(flow_.slots);
+  function.wide_slots = static_cast<std::uint32_t>(flow_.wide_slots);
   if (function.local_bytes > kMaxLocalBytes) {
     return Fail("{}: {} bytes of local memory per thread; the most is {}", function_.name,
                 function.local_bytes, kMaxLocalBytes);
@@ -280,6 +282,7 @@ void Decoder::Shape(int wide_slots, int slots) {
     }
   }
   code_->functions[index_].slots = static_cast<std::uint32_t>(slots);
+  code_->functions[index_].wide_slots = static_cast<std::uint32_t>(wide_slots);
 }
 
 Result<void> Decoder::Run() {

@@ -222,10 +222,12 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
           join_pc = JoinPc();
           break;
         }
+        if (!path.spins.empty()) world_.RecordExchange(path);
         if (world_.WarpOpAlone(path)) {
           join_pc = JoinPc();
           break;
         }
+        if (warp_op.what != WarpOp::What::kSync && !path.spins.empty()) world_.RecordChange(path);
         Settle();
         world_.ArriveAtWarpSync(path);
         return;
@@ -339,6 +341,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Branch(const Op& op, std::ui
     path.pc = branch.target;
   }
   if (!branch.back_edge) return Next::kGo;
+  if (world_.livelock.auditing()) world_.livelock.OnBackEdge(path);
   if (++path.back_edges >= kPatience) {
     path.back_edges = 0;
     if (!warp_->joins.empty()) {
@@ -347,10 +350,16 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Branch(const Op& op, std::ui
       path.overdue = false;
     }
   }
-  if (branch.spin >= 0) {
-    Settle();
-    if (world_.SpinBackEdge(path, code_->spins[static_cast<std::size_t>(branch.spin)]))
+  const SpinCode* const spin =
+      branch.spin < 0 ? nullptr : &code_->spins[static_cast<std::size_t>(branch.spin)];
+  if (spin != nullptr && (!spin->seldom || World::WatchesNow(*warp_))) {
+    // Watching now and then must not be noticed: such a loop settles when it parks.
+    if (!spin->seldom) Settle();
+    if (SpinState* waits = world_.SpinBackEdge(path, *spin)) {
+      Settle();
+      world_.Park(path, *waits);
       return Next::kYield;
+    }
   } else if (!path.spins.empty()) {
     world_.RecordChange(path);  // an outer loop goes round: that is no waiting
   }
@@ -393,6 +402,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::BranchIndexed(const Op& op,
   }
   const bool backwards = own <= pc;
   path.pc = own;
+  if (backwards && world_.livelock.auditing()) world_.livelock.OnBackEdge(path);
   if (backwards && path.clock >= path.quantum_end) return Yield();
   return Next::kGo;
 }
@@ -404,6 +414,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Call(const Op& op, std::uint
   if (!path.spins.empty()) world_.RecordChange(path);
   if (call.builtin != CallOp::Builtin::kNone) {
     Settle();
+    world_.livelock.End();
     if (!world_.CallBuiltin(path, call, mask)) return Next::kGone;
     ++path.pc;
     return Next::kGo;

@@ -62,7 +62,10 @@ bool EngineT<kChecked>::DenseAccess(const MemoryOp& m) {
   const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
   const auto* base = reinterpret_cast<const std::uint64_t*>(Source(m.address));
   const std::uint64_t address = base[0] + static_cast<std::uint64_t>(m.offset);
-  if ((address & (bytes - 1)) != 0 || !IsDense(base, bytes) || !path_->spins.empty()) return false;
+  if ((address & (bytes - 1)) != 0 || !IsDense(base, bytes) || !path_->spins.empty() ||
+      world_.livelock.auditing()) {
+    return false;
+  }
   const Mapping* mapping = FindMapping(address);
   if (mapping == nullptr || mapping->multicast != nullptr) return false;
   Object& object = *mapping->object;

@@ -313,7 +313,10 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::ui
       path.clock = std::max(path.clock, value_ready_);
     }
   }
-  if (changed_ && !path.spins.empty()) world_.RecordChange(path);
+  if (changed_ && !path.spins.empty()) {
+    world_.RecordChange(path);
+    World::EndWatch(*warp_);
+  }
   ++path.pc;
   if (path.clock >= path.quantum_end) return Yield();
   return Next::kGo;
@@ -436,8 +439,13 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
                                                            : world_.costs.cluster / 2);
   const bool late = m.Strong() && object != nullptr && object->late.Pending(sampled);
   late_by_ = not_before_ = 0;
+  const bool audited = world_.livelock.auditing();
 
   if (m.what == MemoryOp::What::kLoad) {
+    if (audited && object != nullptr) {
+      const std::uint64_t at = offset[std::countr_zero(lanes)];
+      world_.livelock.OnRead(*path_, *object, at, base + at, bytes);
+    }
     if constexpr (kChecked) {
       if (checked && m.Strong()) {
         CheckedLoad(m, access, base, sampled);
@@ -472,11 +480,19 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
   // Old bytes of strong writes: others may see them for a while.
   const bool keeps = m.Strong() && (far || checked || late) && bytes <= kMaxKept;
   std::byte old[kLanes][kMaxKept], seen[kLanes][kMaxKept];
-  if (keeps) ForLanes(lanes, [&](int l) { std::memcpy(old[l], base + offset[l], bytes); });
+  if (keeps || audited) {
+    ForLanes(lanes, [&](int l) { std::memcpy(old[l], base + offset[l], bytes); });
+  }
   std::uint32_t early = 0;  // lanes whose atomic is over
   if (m.what == MemoryOp::What::kStore) {
     const bool watched = (object != nullptr && !object->watches.empty()) || !path_->spins.empty();
     changed_ |= StoreLanes(m, registers_, constants_, lanes, base, offset, dense_, watched);
+    if (!changed_ && !path_->spins.empty() && object != nullptr) {
+      const Time delay = global ? world_.DelayTo(*device_, *object) : sampled - path_->clock;
+      ForLanes(lanes, [&](int l) {
+        world_.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock, delay);
+      });
+    }
   } else {
     if (late) early = EarlyAtomics(m, lanes, *object, base, offset, sampled, seen);
     changed_ |= AtomicLanes(m, registers_, constants_, lanes & ~early, base, offset, global);
@@ -490,6 +506,14 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
       });
     }
   }
+  if (audited) {
+    ForLanes(lanes,
+             [&](int l) { world_.livelock.OnWrite(*path_, base + offset[l], old[l], bytes); });
+    if (object != nullptr && m.what == MemoryOp::What::kAtomic) {
+      const std::uint64_t at = offset[std::countr_zero(lanes)];
+      world_.livelock.OnRead(*path_, *object, at, base + at, bytes);
+    }
+  }
   const bool timed = far || not_before_ != 0;
   const std::uint32_t wrote = lanes & ~early;
   if constexpr (kChecked) {
@@ -500,6 +524,12 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
       part.lanes = wrote;
       if (wrote != 0) world_.checker->Store(part, old[0], !timed);
     }
+  }
+  if (m.Strong() && global) {
+    ForLanes(wrote, [&](int l) {
+      world_.last_writes.Note(object->id, offset[l], base + offset[l], bytes, launch_->code,
+                              path_->pc, device_->number);
+    });
   }
   if (keeps && timed) {
     const bool atomic = m.what != MemoryOp::What::kStore;

@@ -126,8 +126,9 @@ void EngineT<kChecked>::WriteSpecial(const Op& op, std::uint32_t mask) {
       }
       break;
   }
-  if (what >= Special::kClock && what <= Special::kGlobaltimerHi && !path_->spins.empty()) {
-    world_.RecordClock(*path_);
+  if (what >= Special::kClock && what <= Special::kGlobaltimerHi) {
+    if (!path_->spins.empty()) world_.RecordClock(*path_);
+    if (world_.livelock.auditing()) world_.livelock.End();
   }
   if (op.flags == 1) {  // a predicate: %is_explicit_cluster
     predicates_[op.d] = (predicates_[op.d] & ~mask) | (uniform != 0 ? mask : 0);
@@ -169,6 +170,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Async(const Op& op, std::uin
   path.release_goal = 0;
   const bool waits = a.what == AsyncOp::What::kTestWait || a.what == AsyncOp::What::kTryWait;
   if (!waits && !path.spins.empty()) world_.RecordChange(path);
+  if (!waits && world_.livelock.auditing()) world_.livelock.End();
   if (a.blocks) Settle();
   switch (world_.Async(path, op, mask)) {
     case World::AsyncNext::kBlocked:

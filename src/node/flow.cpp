@@ -28,17 +28,16 @@ const std::unordered_map<std::string_view, Behaviour>& Table() {
     put({.destinations = 0, .effect = Effect::kNeutral},
         {"fence", "membar", "brkpt", "pmevent", "prefetch", "prefetchu", "applypriority"});
     put({.destinations = 0, .effect = Effect::kChange},
-        {"st",         "red",          "cp",
-         "sust",       "sured",        "stmatrix",
-         "discard",    "tensormap",    "griddepcontrol",
-         "setmaxnreg", "stackrestore", "clusterlaunchcontrol",
-         "call",       "bar",          "barrier",
-         "mbarrier",   "multimem",     "wmma",
-         "wgmma",      "tcgen05"});
+        {"red", "cp", "sust", "sured", "stmatrix", "discard", "tensormap", "griddepcontrol",
+         "setmaxnreg", "stackrestore", "call", "clusterlaunchcontrol", "bar", "barrier", "mbarrier",
+         "multimem", "wmma", "wgmma", "tcgen05"});
+    put({.destinations = 0, .effect = Effect::kStore}, {"st"});
     put({.effect = Effect::kLoad}, {"ld", "ldu", "tex", "tld4", "suld"});
     put({.effect = Effect::kAtomic}, {"atom"});
+    put({.effect = Effect::kExchange, .early_write = true},
+        {"shfl", "vote", "match", "redux", "elect"});
     put({.effect = Effect::kChange, .early_write = true},
-        {"shfl", "vote", "match", "redux", "elect", "mma", "ldmatrix", "movmatrix", "alloca"});
+        {"mma", "ldmatrix", "movmatrix", "alloca"});
     put({.early_write = true}, {"activemask"});
     return t;
   }();
@@ -86,6 +85,9 @@ Behaviour Describe(const ptx::Instruction& instruction) {
       behaviour.destinations = instruction.Has("query_cancel") ? 1 : 0;
     }
     behaviour.early_write = behaviour.destinations != 0;
+  }
+  if (opcode == "st" && (instruction.Has("async") || instruction.Has("bulk"))) {
+    behaviour.effect = Effect::kChange;
   }
   // `mbarrier.arrive [a]` and the like: no operand is there to be written.
   if (behaviour.destinations > operands.size()) behaviour.destinations = 0;

@@ -14,11 +14,11 @@ namespace allranks::node {
 inline constexpr std::uint32_t kNoPc = 0xffffffffu;
 
 // A loop that could be a wait: `branch` jumps back to `head` (instruction indices), and no
-// iteration stores, reduces, meets a barrier, calls, or exchanges data between lanes (those change
-// state). It has at least one load, atomic, try_wait, sleep or clock read, or carries no register
-// at all (then it can never end, e.g. a lone `bra` to itself). Loops that load from another address
-// in every iteration compute and are left out; so are very large ones. An atomic may change memory:
-// that is for run time.
+// iteration reduces, meets a barrier or calls (those change state). It has at least one load,
+// atomic, try_wait, sleep or clock read, or carries no register at all (then it can never end, e.g.
+// a lone `bra` to itself). Loops that load from or store to another address in every iteration
+// compute and are left out; so are very large ones. Whether an atomic or a store changes memory,
+// and whether a vote or shuffle has all its lanes on one path, is for run time.
 //
 // For use at run time: two arrivals at `head` over spin branches with this head may be compared
 // only if no backward branch outside the loop (one that is no spin loop, or a spin loop that is
@@ -28,8 +28,8 @@ struct SpinLoop {
   // Index into Flow::spin_loops of the smallest spin loop of another head around this one, or -1.
   std::int32_t outer = -1;
   // Registers live on entry to `head` that are also defined in the body (others cannot change):
-  // ptx register indices, ascending, predicates included. Loops with the same head have the same
-  // ones.
+  // ptx register indices, ascending, predicates included. Loops with the same head and `seldom`
+  // have the same ones.
   std::vector<std::int32_t> carried;
   // Integer setp of the body with an operand that moves with time or count, both operands being
   // made, within the loop, only by mov, cvta, add, sub, neg, not, mul.lo/mad.lo/shl with a steady
@@ -54,6 +54,9 @@ struct SpinLoop {
     bool is_signed = false;
   };
   std::vector<Wrap> wraps;
+  // It stores or exchanges data between lanes. Most such loops compute: they are watched only now
+  // and then (World::WatchesNow).
+  bool seldom = false;
 };
 
 struct Flow {

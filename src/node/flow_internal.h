@@ -17,17 +17,19 @@ inline constexpr std::uint32_t kNone = 0xffffffffu;
 
 // What an instruction does, as far as waiting and control flow ask.
 enum class Effect : std::uint8_t {
-  kPlain,    // computes
-  kLoad,     // reads memory
-  kAtomic,   // reads and perhaps changes memory
-  kTryWait,  // mbarrier test_wait, try_wait
-  kSleep,    // nanosleep
-  kNeutral,  // fences, bar.warp.sync, prefetches: neither result nor change
-  kBranch,   // bra
+  kPlain,     // computes
+  kLoad,      // reads memory
+  kAtomic,    // reads and perhaps changes memory
+  kTryWait,   // mbarrier test_wait, try_wait
+  kSleep,     // nanosleep
+  kNeutral,   // fences, bar.warp.sync, prefetches: neither result nor change
+  kStore,     // st: whether it changes anything is for run time
+  kExchange,  // data between lanes of a warp: shuffles, votes and their like
+  kBranch,    // bra
   kBranchIndexed,
   kReturn,  // ret, exit
   kTrap,
-  kChange,  // stores, barriers, calls, data exchanged between lanes: not in a wait
+  kChange,  // reductions, barriers, calls, copies: not in a wait
 };
 
 struct Behaviour {

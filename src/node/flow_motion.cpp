@@ -96,6 +96,7 @@ class SpinAnalyser {
     instructions_.clear();
     defined_.clear();
     bool waits = false;
+    SpinLoop loop;
     for (std::uint32_t block : candidate.body) {
       for (std::uint32_t i = graph_.first[block]; i < graph_.first[block + 1]; ++i) {
         instructions_.push_back(i);
@@ -103,13 +104,13 @@ class SpinAnalyser {
         waits = waits || effect == Effect::kLoad || effect == Effect::kAtomic ||
                 effect == Effect::kTryWait || effect == Effect::kSleep ||
                 ReadsClock(function_.code[i]);
+        loop.seldom = loop.seldom || effect == Effect::kStore || effect == Effect::kExchange;
         ForEachDefinition(i, [&](std::int32_t reg) {
           if (definitions_[Index(reg)]++ == 0) defined_.push_back(reg);
         });
       }
     }
     std::sort(defined_.begin(), defined_.end());
-    SpinLoop loop;
     loop.head = graph_.first[candidate.head];
     FindCarried(candidate.head, loop.carried);
     for (std::int32_t reg : loop.carried) {
@@ -348,7 +349,7 @@ class SpinAnalyser {
     if (nonlinear) loop.nonlinear_uses.push_back(i);
   }
 
-  // True for loops that cannot repeat a state because each iteration loads from another address
+  // True for loops that cannot repeat a state because each iteration uses another address of memory
   // than the one before: the loops that compute. Leaving them out keeps back edges cheap.
   bool WalksThroughMemory(const SpinCandidate& candidate) {
     const auto every_iteration = [&](std::uint32_t i) {
@@ -362,20 +363,24 @@ class SpinAnalyser {
       for (std::uint32_t i : instructions_) {
         const ptx::Instruction& instruction = function_.code[i];
         const Effect effect = graph_.behaviour[i].effect;
-        if (effect != Effect::kLoad && effect != Effect::kPlain) continue;
-        const bool moved = effect == Effect::kLoad ? AddressWalks(instruction) : ResultWalks(i);
+        if (effect != Effect::kLoad && effect != Effect::kStore && effect != Effect::kPlain) {
+          continue;
+        }
+        const bool moved = effect == Effect::kPlain
+                               ? ResultWalks(i)
+                               : AddressWalks(instruction, effect == Effect::kLoad ? 1 : 0);
         if (!moved || !every_iteration(i)) continue;
-        if (effect == Effect::kLoad) return true;
+        if (effect != Effect::kPlain) return true;
         walks_[Index(instruction.operands[0].reg)] = true;
       }
     }
     return false;
   }
 
-  bool AddressWalks(const ptx::Instruction& instruction) const {
+  bool AddressWalks(const ptx::Instruction& instruction, std::size_t operand) const {
     using Kind = ptx::Operand::Kind;
     if (instruction.operands.size() < 2) return false;
-    const ptx::Operand& address = instruction.operands[1];
+    const ptx::Operand& address = instruction.operands[operand];
     return address.kind == Kind::kAddress && !address.elements.empty() &&
            address.elements[0].kind == Kind::kReg && walks_[Index(address.elements[0].reg)];
   }
@@ -462,6 +467,7 @@ void DescribeSpinLoops(const ptx::Function& function, const Graph& graph,
       const std::uint32_t inner = loop_of_block[block];
       if (inner == kNone || origins[inner].candidate == origins[outer].candidate) continue;
       if (candidates[origins[inner].candidate].body.size() >= body.size()) continue;
+      if (flow.spin_loops[inner].head == flow.spin_loops[outer].head) continue;
       std::int32_t& best = flow.spin_loops[inner].outer;
       if (best < 0 ||
           candidates[origins[static_cast<std::size_t>(best)].candidate].body.size() > body.size()) {

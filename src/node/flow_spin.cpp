@@ -5,6 +5,7 @@
 // Everything here may give up: a loop that is not listed is executed, which is right and only
 // slower. Hence the bounds on bodies and steps, which keep hostile functions cheap.
 #include <algorithm>
+#include <tuple>
 
 #include "node/flow_internal.h"
 
@@ -25,10 +26,20 @@ class BodyWalker {
         dominators_(dominators),
         budget_(kStepsBase + kStepsPerBlock * graph.blocks),
         mark_(graph.nodes, 0),
-        changes_(graph.blocks, false) {
+        changes_(graph.blocks, false),
+        computes_(graph.blocks, false) {
     for (std::uint32_t i = 0; i < function.code.size(); ++i) {
-      if (graph.behaviour[i].effect == Effect::kChange) changes_[graph.block_of[i]] = true;
+      const Effect effect = graph.behaviour[i].effect;
+      if (effect == Effect::kChange) changes_[graph.block_of[i]] = true;
+      if (effect == Effect::kStore || effect == Effect::kExchange) {
+        computes_[graph.block_of[i]] = true;
+      }
     }
+  }
+
+  bool Seldom(const std::vector<std::uint32_t>& body) const {
+    return std::any_of(body.begin(), body.end(),
+                       [&](std::uint32_t block) { return computes_[block]; });
   }
 
   // The blocks from which `from` is reached without passing `head`, both included; false if they
@@ -98,7 +109,7 @@ class BodyWalker {
   std::uint64_t budget_;
   std::vector<std::uint32_t> mark_;
   std::uint32_t current_ = 0;
-  std::vector<bool> changes_;
+  std::vector<bool> changes_, computes_;
 };
 
 }  // namespace
@@ -109,6 +120,7 @@ std::vector<SpinCandidate> FindSpinCandidates(const ptx::Function& function, con
   struct Found {
     std::uint32_t head, branch;
     std::vector<std::uint32_t> body;
+    bool seldom = false;
   };
   std::vector<Found> found;
   for (std::uint32_t block = 0; block < graph.blocks; ++block) {
@@ -116,18 +128,24 @@ std::vector<SpinCandidate> FindSpinCandidates(const ptx::Function& function, con
     if (graph.behaviour[last].effect != Effect::kBranch || dominators.size[block] == 0) continue;
     const std::uint32_t target = graph.successors[block][0];
     if (target > block) continue;
-    Found loop{target, last, {}};
+    Found loop{target, last, {}, false};
     const bool ok = dominators.Dominates(target, block)
                         ? walker.Walk(target, {block}, loop.body)
                         : walker.WalkAround(block, target, loop.body);
-    if (ok) found.push_back(std::move(loop));
+    if (!ok) continue;
+    loop.seldom = walker.Seldom(loop.body);
+    found.push_back(std::move(loop));
   }
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
-    return a.head != b.head ? a.head < b.head : a.branch < b.branch;
+    return std::tie(a.head, a.seldom, a.branch) < std::tie(b.head, b.seldom, b.branch);
   });
+  const Found* last = nullptr;
   std::vector<SpinCandidate> candidates;
   for (Found& loop : found) {
-    if (candidates.empty() || candidates.back().head != loop.head) {
+    const bool same_kind =
+        last != nullptr && last->head == loop.head && last->seldom == loop.seldom;
+    last = &loop;
+    if (!same_kind) {
       candidates.push_back({loop.head, {loop.branch}, std::move(loop.body)});
       continue;
     }

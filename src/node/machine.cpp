@@ -130,6 +130,7 @@ void MachineImpl::At(Time time, std::function<void()> run) {
 bool MachineImpl::RunUntil(Time limit) {
   stop_ = false;
   int runs = 0;
+  world_.livelock.Enter();
   const auto finish = [&](Time at) {
     world_.now = std::max(world_.now, at);
     world_.order_limit = 0;
@@ -164,9 +165,16 @@ bool MachineImpl::RunUntil(Time limit) {
       return false;
     }
     if (earliest > limit) return finish(limit), true;
-    if (Stuck()) return finish(world_.now), false;
+    if (Quiet()) return finish(world_.now), false;
+    if (timed_.empty() && world_.livelock.stands()) {
+      if (limit == kTimeNever) return finish(world_.now), false;
+      // All that the devices will do until then is known.
+      if (PutOff(limit)) return finish(limit), false;
+      continue;
+    }
     if (next == nullptr) {
       world_.now = std::max(world_.now, earliest);
+      world_.livelock.End();
       world_.order_limit = 0;
       auto run = std::move(const_cast<Timed&>(timed_.top()).run);
       timed_.pop();
@@ -214,7 +222,10 @@ bool MachineImpl::RunUntil(Time limit) {
       }
       engine_->Run(path, in_turn ? entry.time : -1);
       ended_.clear();
-      if (++runs >= kInterruptPeriod) break;
+      if (world_.stats.warp_instructions >= world_.audit_at && !world_.livelock.auditing()) {
+        world_.livelock.Begin();
+      }
+      if (++runs >= kInterruptPeriod || world_.livelock.stands()) break;
     }
     Head(*next);
   }
@@ -268,7 +279,42 @@ std::optional<Time> MachineImpl::NextEvent() const {
   return earliest;
 }
 
+// Moves what goes round in circles on in time, up to `limit` or to the first timer of a parked
+// path. True: up to the limit.
+bool MachineImpl::PutOff(Time limit) {
+  std::vector<QueuedPath> all;
+  Time first = kTimeNever, until = limit;
+  for (Device& device : world_.devices) {
+    for (DropVoid(device); !device.queue.empty(); DropVoid(device)) {
+      const QueuedPath entry = device.queue.top();
+      device.queue.pop();
+      all.push_back(entry);
+      Time& bound = entry.path->state == Path::State::kParked ? until : first;
+      bound = std::min(bound, entry.time);
+    }
+  }
+  const Time by = first == kTimeNever ? 0 : std::max<Time>(0, until - first);
+  for (QueuedPath& entry : all) {
+    Path& path = *entry.path;
+    if (path.state != Path::State::kParked) {
+      entry.time += by;
+      path.clock += by;
+      path.quantum_end += by;
+      if (path.wait_until != 0) path.wait_until += by;
+      if (path.release_goal != 0) path.release_goal += by;
+    }
+    path.warp->cta->launch->device->queue.push(entry);
+  }
+  for (Device& device : world_.devices) Head(device);
+  world_.livelock.Enter();
+  return until == limit;
+}
+
 bool MachineImpl::Stuck() const {
+  return Quiet() || (!operations_.empty() && timed_.empty() && world_.livelock.found());
+}
+
+bool MachineImpl::Quiet() const {
   if (operations_.empty()) return false;
   if (!timed_.empty()) return false;
   const bool quiet =

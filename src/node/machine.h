@@ -245,7 +245,8 @@ struct Waiter {
   std::uint64_t offset = 0;
   std::uint64_t seen = 0;  // value seen there
   bool has_object = false;
-  int others = 0;  // further equal waiters folded into this one
+  std::string writer;  // last kernel known to have written there: "Send on device 1, a.cu:12, ..."
+  int others = 0;      // further equal waiters folded into this one
 };
 
 // A kernel or copy that failed. The owning context is poisoned, as on hardware.
@@ -484,6 +485,8 @@ class Machine {
   // memory have happened over the profile's span. With no host thread able to act, that is a
   // deadlock.
   virtual bool Stuck() const = 0;
+  // Stuck() because all kernels that run go round in circles (livelock.h).
+  virtual bool Livelocked() const { return false; }
   virtual std::vector<Waiter> Waiters() const = 0;
 
   virtual std::vector<Fault> TakeFaults() = 0;

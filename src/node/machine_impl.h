@@ -241,6 +241,7 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   void HostMeets(ProcessId process) override;
   void HostsMeet() override;
   bool Stuck() const override;
+  bool Livelocked() const override { return !Quiet() && Stuck(); }
   std::vector<Waiter> Waiters() const override;
   std::vector<struct Fault> TakeFaults() override;
   DeviceText TakeText(ProcessId process, std::size_t limit) override;
@@ -266,6 +267,8 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
     std::size_t device = 0;  // of the first
   };
   Time Head(Device& device) const;
+  bool Quiet() const;  // nothing is queued, or nothing but timers
+  bool PutOff(Time limit);
   Time Stumble();
   Heads FirstHeads() const;
 

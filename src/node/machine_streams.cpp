@@ -92,6 +92,7 @@ Status MachineImpl::OpenEvent(ProcessId process, const IpcHandle& handle, int* d
   made.process = process;
   made.device = it->second.first;
   made.timing = false;
+  made.imported = true;
   made.state = it->second.second.lock();
   if (made.state == nullptr) {  // destroyed by all who had it
     shared_events_.erase(it);
@@ -114,7 +115,8 @@ Status MachineImpl::RecordEvent(ProcessId process, StreamId stream, EventId even
   Event* e = FindEvent(process, event);
   if (s == nullptr || e == nullptr) return Status::kInvalidHandle;
   if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
-  if (e->device != s->device) return Status::kInvalidHandle;
+  // An imported one belongs to no device here: whoever opened it may record it.
+  if (e->device != s->device && !e->imported) return Status::kInvalidHandle;
   Operation& op = NewOperation(Operation::What::kRecord, process, s->device);
   op.event = event;
   e->state->op = op.id;

@@ -87,6 +87,16 @@ std::vector<Waiter> MachineImpl::Waiters() const {
     }
     waiters.push_back(std::move(waiter));
   };
+  // Shared memory is in no table of writes: its objects have no number.
+  const auto writer = [&](const Object& object, std::uint64_t offset, std::uint32_t size) {
+    const LastWrites::Write* last = world_.last_writes.Find(object.id, offset, size);
+    if (last == nullptr) return std::string();
+    const SourceLine& line = last->code->lines[last->pc];
+    std::string text = fmt::format("{} on device {}", last->code->name, last->device);
+    if (line.line != 0) text += fmt::format(", {}:{}", line.file, line.line);
+    return text + fmt::format(", {} of {} (0x{:x})", last->code->forms[last->pc], last->value,
+                              last->value);
+  };
   for (const Device& device : world_.devices) {
     for (const struct Launch& launch : device.launches) {
       Waiter base;
@@ -108,8 +118,17 @@ std::vector<Waiter> MachineImpl::Waiters() const {
               waiter.object = read.object->name;
               waiter.offset = read.offset;
               waiter.seen = read.value[0];
+              waiter.writer = writer(*read.object, read.offset, read.size);
             } else if (path->parked != nullptr) {
               pc = path->parked->loop->branch;
+            } else if (const Livelock::Look* look = world_.livelock.LookOf(warp);
+                       look != nullptr && path->state == Path::State::kQueued) {
+              pc = look->pc;
+              waiter.has_object = true;
+              waiter.object = look->object->name;
+              waiter.offset = look->offset;
+              waiter.seen = look->value;
+              waiter.writer = writer(*look->object, look->offset, 4);
             }
             waiter.what = launch.code->forms[pc];
             if (const std::int64_t at = MbarrierWaitedFor(*path); at >= 0) {
@@ -147,6 +166,7 @@ std::vector<Waiter> MachineImpl::Waiters() const {
     waiter.has_object = true;
     waiter.object = place.object->name;
     waiter.offset = place.offset;
+    waiter.writer = writer(*place.object, place.offset, 4);
     std::memcpy(&waiter.seen, place.object->data + place.offset,
                 static_cast<std::size_t>(op.values[op.step].width));
     waiters.push_back(std::move(waiter));

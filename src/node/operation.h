@@ -41,6 +41,7 @@ struct Event {
   ProcessId process = 0;
   int device = 0;
   bool timing = true;
+  bool imported = false;
   std::shared_ptr<EventState> state = std::make_shared<EventState>();
 };
 

@@ -301,6 +301,7 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
     warp.joins.clear();
     warp.copies.clear();
     warp.cluster_arrived = 0;
+    warp.seldom_edges = 0;
     warp.local.assign(std::size_t{code.local_bytes} * kLanes, std::byte{kPoison});
     warp.local_bytes = code.local_bytes;
     warp.slots = static_cast<std::uint32_t>(code.slots);
@@ -400,6 +401,7 @@ void World::CtaDone(Cta& cta) {
 }
 
 void World::Kill(Launch& launch) {
+  livelock.End();
   launch.next_cta = launch.total_ctas;
   for (Cta* cta : launch.ctas) {
     for (Warp& warp : cta->warps) {

@@ -14,7 +14,7 @@ namespace allranks::node {
 namespace {
 
 // A loop whose iteration does more than this is not watched: it is work, not waiting.
-constexpr std::size_t kMaxSignature = 512;
+constexpr std::size_t kMaxSignature = 2048;
 constexpr std::size_t kMaxWatched = 4;
 // Iterations that a timer leaves to be executed before the change it expects.
 constexpr std::uint64_t kMargin = 2;
@@ -141,6 +141,8 @@ void World::RecordRead(Path& path, Object& object, std::uint64_t offset, std::ui
     if (Contains(spin->loop->nonlinear_uses, path.pc)) {
       spin->nonlinear = true;
     }
+    // Lanes that look at one word see it once.
+    if (!spin->reads.empty() && spin->reads.back().SameAs(read)) continue;
     spin->reads.push_back(read);
     spin->signature.insert(spin->signature.end(),
                            {object.id, offset, read.value[0], read.value[1]});
@@ -186,13 +188,31 @@ void World::RecordSleep(Path& path, std::uint64_t length) {
   }
 }
 
+void World::RecordExchange(Path& path) {
+  for (auto& spin : path.spins) {
+    if (Contains(spin->loop->nonlinear_uses, path.pc)) spin->nonlinear = true;
+  }
+}
+
 void World::RecordClock(Path& path) {
   for (auto& spin : path.spins) spin->reads_clock = true;
 }
 
 void World::RecordChange(Path& path) { path.spins.clear(); }
 
-bool World::SpinBackEdge(Path& path, const SpinCode& loop) {
+// Rarely enough that loops which compute do not notice, and from the start of long waits on: after
+// 1024 back edges of the warp, after twice as many and so on, then every 16384.
+constexpr std::uint32_t kFirstWatch = 1024, kWatchPeriod = 16384, kWatchLength = 64;
+
+bool World::WatchesNow(Warp& warp) {
+  const std::uint32_t edges = ++warp.seldom_edges;
+  if (edges < kFirstWatch) return false;
+  return (edges & (std::min(std::bit_floor(edges), kWatchPeriod) - 1)) < kWatchLength;
+}
+
+void World::EndWatch(Warp& warp) { warp.seldom_edges |= kWatchLength - 1; }
+
+SpinState* World::SpinBackEdge(Path& path, const SpinCode& loop) {
   // What was written down of other loops is no iteration of theirs any more, unless they are around
   // this one (or begin where it begins).
   const std::vector<SpinCode>& all = path.warp->cta->launch->code->spins;
@@ -217,7 +237,7 @@ bool World::SpinBackEdge(Path& path, const SpinCode& loop) {
     spin.mask = path.mask;
     spin.head = path.clock;
     Snapshot(path, loop, &spin.carried[0]);
-    return false;
+    return nullptr;
   }
   // An iteration is over: turn the page.
   ++spin.iterations;
@@ -235,8 +255,8 @@ bool World::SpinBackEdge(Path& path, const SpinCode& loop) {
     const Time room = (kTimeNever - path.clock) / spin.period;
     std::uint64_t skip = stable == kForever ? kForever : stable - kMargin;
     if (skip != kForever && skip > static_cast<std::uint64_t>(room) / 2) skip = kForever;
-    Park(path, spin, skip);
-    return true;
+    spin.skip = skip;
+    return &spin;
   }
   spin.previous.swap(spin.signature);
   spin.signature.clear();
@@ -246,7 +266,7 @@ bool World::SpinBackEdge(Path& path, const SpinCode& loop) {
   spin.compares[0].clear();
   spin.reads_clock = spin.nonlinear = false;
   spin.head = path.clock;
-  return false;
+  return nullptr;
 }
 
 // How many further iterations are certain to be like the last one; 0 if that cannot be said.

@@ -50,7 +50,8 @@ void Advance(Path& path, const SpinState& spin, std::uint64_t k) {
 
 bool SpinRead::Current() const { return std::memcmp(object->data + offset, value, size) == 0; }
 
-void World::Park(Path& path, SpinState& spin, std::uint64_t skip) {
+void World::Park(Path& path, SpinState& spin) {
+  const std::uint64_t skip = spin.skip;
   // From here on `head` is the time at which the path stands at the loop's head; reads keep their
   // place within the iteration.
   for (SpinRead& read : spin.reads) read.time = read.time - spin.head;

@@ -1,9 +1,12 @@
 // Waiting: how a path that spins is recognised, parked and woken, so that waiting costs nothing
 // however long it lasts.
 //
-// Theory of operation. flow.h has marked the back edges of loops whose body cannot change memory.
-// When a path takes such an edge the loop is *watched*: branches taken, bytes read, operands of
-// compares and lengths of sleeps are written down (a signature of the iteration). When two
+// Theory of operation. flow.h has marked the back edges of loops that could be waits. When a path
+// takes such an edge the loop is *watched*: branches taken, bytes read, operands of compares and
+// lengths of sleeps are written down (a signature of the iteration). An iteration that changes
+// memory, or in which lanes of several paths meet, is no waiting: the notes are thrown away. A
+// store that finds its own value is noted like a load: should somebody else change those bytes, the
+// loop would write them again. When two
 // iterations in a row have the same signature and every register carried around the loop is either
 // unchanged or has moved twice by the same amount, the future is known: the loop goes on like this
 // until a byte it read changes, or until a compare whose operands move (with the clock, or by
@@ -33,6 +36,11 @@ struct SpinRead {
   std::uint32_t pc = 0;
   const Route* way = nullptr;  // while parked: that its polls load; null for own memory
 
+  bool SameAs(const SpinRead& other) const {
+    return pc == other.pc && time == other.time && object == other.object &&
+           offset == other.offset && size == other.size && value[0] == other.value[0] &&
+           value[1] == other.value[1];
+  }
   // Whether memory still holds what was read.
   bool Current() const;
 };

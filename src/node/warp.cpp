@@ -72,7 +72,7 @@ std::int32_t World::NewJoin(Path& path, std::uint32_t pc, std::uint32_t expected
   auto& joins = path.warp->joins;
   auto it = std::find_if(joins.begin(), joins.end(), [](const Join& j) { return !j.used; });
   if (it == joins.end()) it = joins.emplace(joins.end());
-  *it = {pc, expected, 0, path.join, 0, true, path.frame};
+  *it = {pc, expected, 0, path.join, 0, true, false, path.frame};
   return static_cast<std::int32_t>(it - joins.begin());
 }
 
@@ -81,6 +81,7 @@ Path* World::Split(Path& path, std::uint32_t lanes, std::uint32_t reconverge) {
       reconverge == 0xffffffffu ? path.join : NewJoin(path, reconverge, path.mask);
   Path* other = NewPath(*path.warp, lanes, path.pc, path.clock, join);
   other->frame = path.frame;
+  if (join >= 0) path.warp->joins[static_cast<std::size_t>(join)].parted = true;
   path.mask &= ~lanes;
   path.join = join;
   QueuePath(*other, path.clock);
@@ -108,6 +109,7 @@ void World::Part(Path& path, std::uint32_t taken, const BranchOp& branch) {
   }
   Path* other = NewPath(warp, taken, branch.target, path.clock, join);
   other->frame = path.frame;
+  if (join >= 0) warp.joins[static_cast<std::size_t>(join)].parted = true;
   path.mask = rest;
   path.pc = next;
   path.join = join;
@@ -124,6 +126,7 @@ bool World::ArriveAtJoin(Path& path) {
     path.clock = join.latest;
     path.join = join.outer;
     join.used = false;
+    if (join.parted && !path.spins.empty()) RecordChange(path);
     return true;
   }
   RemovePath(path);
@@ -169,6 +172,7 @@ void World::ReleaseJoins(Warp& warp) {
 
 void World::ExitLanes(Path& path, std::uint32_t lanes) {
   Warp& warp = *path.warp;
+  livelock.End();
   if (checker != nullptr) checker->Exit(path, lanes);
   Cta& cta = *warp.cta;
   warp.live &= ~lanes;

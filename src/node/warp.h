@@ -63,7 +63,8 @@ struct Join {
   std::int32_t outer = -1;
   Time latest = 0;
   bool used = false;
-  Frame frame;  // of the function that `pc` is in
+  bool parted = false;  // lanes came here by another path: what it read is in nobody's notes
+  Frame frame;          // of the function that `pc` is in
 };
 
 // Asynchronous copies of one thread: when its groups are complete, oldest first. Groups that are
@@ -108,6 +109,7 @@ struct Warp {
   std::uint32_t slots = 0, predicate_count = 0;  // what the stacks have room for
   std::vector<std::byte> stack;       // registers, once a call has outgrown the CTA's store
   std::vector<ThreadCopies> copies;   // by lane, made on first use
+  std::uint32_t seldom_edges = 0;     // back edges of loops that are watched seldom
   std::uint32_t cluster_arrived = 0;  // lanes that have arrived at the cluster barrier's phase
 };
 

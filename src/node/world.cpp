@@ -19,7 +19,9 @@ constexpr std::size_t kPortRing = 256;
 World::World(const Profile& p, int count, std::uint64_t memory_limit)
     : profile(p),
       fabric(profile, profile.CyclesToTime(profile.time.bucket_cycles)),
-      backing(memory_limit) {
+      backing(memory_limit),
+      livelock(*this) {
+  livelock.End();
   const auto cycles = [&](std::int64_t n) { return profile.CyclesToTime(n); };
   costs.cycle = cycles(1);
   // A warp's instructions depend on each other about every second time.

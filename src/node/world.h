@@ -17,7 +17,9 @@
 #include "node/code.h"
 #include "node/device.h"
 #include "node/fabric.h"
+#include "node/last_writes.h"
 #include "node/launch.h"
+#include "node/livelock.h"
 #include "node/machine.h"
 #include "node/memory.h"
 #include "node/profile.h"
@@ -90,8 +92,11 @@ class World {
   std::vector<std::unique_ptr<Process>> processes;  // index = ProcessId - 1
   Stats stats;
   Time now = 0;
-  Time last_change = 0;                     // of memory, or of what runs; see Stuck
-  std::uint64_t timer_wakes = 0;            // since then
+  Time last_change = 0;           // of memory, or of what runs; see Stuck
+  std::uint64_t timer_wakes = 0;  // since then
+  std::uint64_t audit_at = 0;     // warp instructions at which an audit begins
+  Livelock livelock;
+  LastWrites last_writes;
   bool pass_over = false;                   // Machine::SetPassOver
   std::uint64_t fuel = 0, work_before = 0;  // MachineOptions; Work() when it was set
   std::uint64_t order_seed = 0;             // MachineOptions
@@ -210,15 +215,20 @@ class World {
   AsyncNext Async(Path& path, const Op& op, std::uint32_t lanes);
 
   // --- waiting (spin.cpp, wait.cpp) ---
-  // A spin loop's back edge was taken by the whole path, which stands at the loop's head. True: it
-  // has been parked.
-  bool SpinBackEdge(Path& path, const SpinCode& spin);
+  // A spin loop's back edge was taken by the whole path, which stands at the loop's head. Not null:
+  // it can be parked in that state, until `skip` iterations later.
+  SpinState* SpinBackEdge(Path& path, const SpinCode& spin);
+  void Park(Path& path, SpinState& spin);
+  // Whether a loop that is watched only now and then is watched at this back edge of the warp.
+  static bool WatchesNow(Warp& warp);
+  static void EndWatch(Warp& warp);  // until the next time
   // What an iteration of a watched loop did; called only while path.spins is not empty.
   void RecordBranch(Path& path, bool taken);
   void RecordRead(Path& path, Object& object, std::uint64_t offset, std::uint32_t size,
                   const std::byte* value, Time time, Time delay, Time span = 0);
   void RecordTracked(Path& path, const Op& op, std::uint32_t mask);
   void RecordSleep(Path& path, std::uint64_t length);
+  void RecordExchange(Path& path);  // between lanes of this path alone
   void RecordClock(Path& path);
   // Memory was changed, or state that is not recorded: the iteration was no mere waiting.
   void RecordChange(Path& path);
@@ -299,7 +309,6 @@ class World {
   std::int32_t NewJoin(Path& path, std::uint32_t pc, std::uint32_t expected);
   bool GrowStacks(Warp& warp, const Frame& frame, const FunctionCode& function);
   std::uint64_t StableSpin(const Path& path, SpinState& spin) const;
-  void Park(Path& path, SpinState& spin, std::uint64_t skip);
   // Polls of a parked path load the links: from now on, or (sign -1) no longer.
   void LoadLinks(const SpinState& spin, int sign);
   void Schedule(Path& path, std::uint64_t skip, bool by_timer);

@@ -197,6 +197,7 @@ RunReport Core::Report() {
   report.findings = findings_;
   report.deadlock = deadlock_;
   if (deadlock_) {
+    report.livelock = machine_->Livelocked();
     report.waiters = machine_->Waiters();
     report.hosts = hosts_.Threads();
     const bool launched = std::any_of(processes_.begin(), processes_.end(),

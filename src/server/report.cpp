@@ -101,6 +101,13 @@ json Movers(const node::Stats& stats) {
   return movers;
 }
 
+// It begins with the kernel's name.
+std::string WriterOf(const node::Waiter& waiter) {
+  const std::size_t end = waiter.writer.find(' ');
+  if (end == std::string::npos) return waiter.writer;
+  return Demangle(waiter.writer.substr(0, end)) + waiter.writer.substr(end);
+}
+
 json Deadlock(const RunReport& report) {
   json waiters = json::array();
   for (const node::Waiter& waiter : report.waiters) {
@@ -124,6 +131,7 @@ json Deadlock(const RunReport& report) {
       entry["object"] = waiter.object;
       entry["offset"] = waiter.offset;
       entry["seen"] = waiter.seen;
+      if (!waiter.writer.empty()) entry["writer"] = WriterOf(waiter);
     }
     waiters.push_back(std::move(entry));
   }
@@ -135,7 +143,10 @@ json Deadlock(const RunReport& report) {
                      {"state", StateName(thread.state)},
                      {"since_ns", node::ToNs(thread.clock)}});
   }
-  return {{"virtual_ns", node::ToNs(report.virtual_time)}, {"waiters", waiters}, {"hosts", hosts}};
+  return {{"virtual_ns", node::ToNs(report.virtual_time)},
+          {"livelock", report.livelock},
+          {"waiters", waiters},
+          {"hosts", hosts}};
 }
 
 }  // namespace
@@ -215,8 +226,11 @@ std::string DeadlockJson(const RunReport& report) {
 
 std::string DeadlockText(const RunReport& report) {
   std::string text = fmt::format(
-      "deadlock at {} of virtual time: every thread waits and nothing can happen any more\n",
-      Duration(report.virtual_time));
+      "{} at {} of virtual time: {}\n", report.livelock ? "livelock" : "deadlock",
+      Duration(report.virtual_time),
+      report.livelock
+          ? "every thread waits, or goes round in a loop that no longer changes anything"
+          : "every thread waits and nothing can happen any more");
   if (!report.waiters.empty()) text += "on the devices:\n";
   for (const node::Waiter& waiter : report.waiters) {
     text += fmt::format("  rank {}, device {}", RankOf(report, waiter.process), waiter.device);
@@ -239,6 +253,9 @@ std::string DeadlockText(const RunReport& report) {
                           waiter.seen, waiter.seen);
     }
     if (!waiter.what.empty() || waiter.has_object) text += '\n';
+    if (!waiter.writer.empty()) {
+      text += fmt::format("    last strong write known there: {}\n", WriterOf(waiter));
+    }
     if (waiter.others > 0) text += fmt::format("    and {} more like it\n", waiter.others);
   }
   if (!report.hosts.empty()) text += "on the hosts:\n";

@@ -26,6 +26,7 @@ struct RunReport {
   std::vector<node::Finding> findings;
   std::map<node::ProcessId, int> ranks;
   bool deadlock = false;
+  bool livelock = false;  // a deadlock in which kernels still run, in circles
   std::vector<node::Waiter> waiters;
   std::vector<node::Hosts::ThreadInfo> hosts;
 };

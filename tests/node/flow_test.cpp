@@ -43,7 +43,8 @@ std::string DescribeFlow(const ptx::Function& function, const Flow& flow) {
     if (flow.reconverge[i] != kNoPc) out += fmt::format("meet {} -> {}\n", i, flow.reconverge[i]);
   }
   for (const SpinLoop& loop : flow.spin_loops) {
-    out += fmt::format("spin {} -> {} outer {}\n", loop.branch, loop.head, loop.outer);
+    out += fmt::format("spin {} -> {} outer {}{}\n", loop.branch, loop.head, loop.outer,
+                       loop.seldom ? " seldom" : "");
     for (std::int32_t reg : loop.carried) {
       out +=
           fmt::format("  carried {}\n", function.registers[static_cast<std::size_t>(reg)].Name());

@@ -120,6 +120,7 @@ struct Event {
   std::uint64_t id = 0;
   int device = 0;
   unsigned flags = 0;
+  bool imported = false;         // from another process: streams of any device may record it
   std::uint64_t capture = 0;     // that it was last recorded in
   std::vector<GraphNode*> tail;  // what it stands for there
 };

@@ -190,13 +190,13 @@ CUresult Do_cuEventRecordWithFlags(bool per_thread, CUevent handle, CUstream str
   Event* event = TheDriver().events.Find(handle);
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (Stream* capturing = Capturing(stream, per_thread)) {
-    if (capturing->device != event->device) return CUDA_ERROR_INVALID_HANDLE;
+    if (capturing->device != event->device && !event->imported) return CUDA_ERROR_INVALID_HANDLE;
     return CaptureRecord(capturing, event, flags == CU_EVENT_RECORD_EXTERNAL);
   }
   wire::RecordEvent request;
   const CUresult resolved = ResolveStream(stream, per_thread, &request.stream);
   if (resolved != CUDA_SUCCESS) return resolved;
-  if (request.stream.device != event->device) return CUDA_ERROR_INVALID_HANDLE;
+  if (request.stream.device != event->device && !event->imported) return CUDA_ERROR_INVALID_HANDLE;
   request.event = event->id;
   event->capture = 0;
   event->tail.clear();
@@ -287,6 +287,7 @@ CUresult cuIpcOpenEventHandle(CUevent* event_handle, CUipcEventHandle handle) {
   event->id = reply.event;
   event->device = reply.device;
   event->flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+  event->imported = true;
   *event_handle = reinterpret_cast<CUevent>(TheDriver().events.Add(event));
   return CUDA_SUCCESS;
 }
