@@ -181,7 +181,8 @@ bool Checker::MorallyStrong(const Entry& e, const Entry& a) const {
 }
 
 // Whoever is ordered after a read of a strong write is ordered after that write, and so he is if an
-// atomic has read it that was read (causality order: observation, then base causality).
+// atomic has read it that was read (causality order: observation, then base causality). Each lane
+// of `a` must be, for the bytes that it touches.
 bool Checker::Observed(const Line& line, const Entry& e, const Entry& a, const Group& group,
                        const CtaClocks& cta) const {
   if (line.history == nullptr || !e.strong() || !e.write()) return false;
@@ -189,9 +190,10 @@ bool Checker::Observed(const Line& line, const Entry& e, const Entry& a, const G
   sober.seen = nullptr;
   const auto& writes = line.history->writes();
   // Along the atomics behind it, each of which has read the one before.
-  const auto read = [&](std::size_t i) {
+  const auto read = [&](std::size_t i, int lane, std::uint32_t begin, std::uint32_t end) {
     for (std::size_t next = i + 1;; ++next) {
-      if (KnowsReader(sober, cta, a.warp, a.lane, writes[i])) return true;
+      const std::uint8_t wanted = writes[i].Elements(begin, end);
+      if ((wanted & ~ElementsRead(sober, cta, a.warp, lane, writes[i])) == 0) return true;
       if (a.strong() && (!a.write() || a.atomic())) return false;  // he may be the access itself
       const StrongWrite& old = writes[i];
       while (next < writes.size() && !writes[next].Overlaps(old.first, old.first + old.size))
@@ -214,8 +216,12 @@ bool Checker::Observed(const Line& line, const Entry& e, const Entry& a, const G
         !write.Overlaps(a.first, a.end())) {
       continue;
     }
-    if (!read(i)) return false;
-    any = true;
+    for (std::uint32_t n = 0; n < a.count; ++n) {
+      const std::uint32_t begin = a.first + n * a.stride, end = begin + a.width;
+      if (!write.Overlaps(begin, end)) continue;
+      if (!read(i, a.lane + static_cast<int>(n), begin, end)) return false;
+      any = true;
+    }
   }
   return any;
 }

@@ -13,6 +13,7 @@
 //   report.cpp    findings and their remedies
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -271,13 +272,26 @@ class Checker {
   // What any of them knows.
   static Group United(const std::vector<Group>& groups);
   Message Say(const CtaClocks& cta, const Path& path, int lane, const Group& group, bool releases,
-              Scope scope) const;
+              Scope scope, Tick tick) const;
   bool Hear(CtaClocks& cta, WarpClocks& warp, std::uint32_t lanes, const Message& message,
             bool acquires, Scope scope, std::uint32_t object, std::uint64_t offset);
   void HearAll(const Path& path, std::uint32_t lanes, const Message& message, const AsyncOp& op);
   static void Merge(Message& message, const Part& part);
-  bool KnowsReader(const Group& group, const CtaClocks& cta, std::uint16_t warp, int lane,
-                   const StrongWrite& write) const;
+  std::uint8_t ElementsRead(const Group& group, const CtaClocks& cta, std::uint16_t warp, int lane,
+                            const StrongWrite& write) const;
+  // Writes of a line that a load does not read: from a number on, and single ones.
+  struct Unread {
+    std::uint64_t cut = ~std::uint64_t{0};
+    std::array<std::uint64_t, 16> apart;
+    int count = 0;
+    bool chosen = false;
+    bool Has(std::uint64_t number) const {
+      return number >= cut ||
+             std::find(apart.begin(), apart.begin() + count, number) != apart.begin() + count;
+    }
+  };
+  Unread Choose(CtaClocks& cta, WarpClocks& warp, const Access& access, std::uint32_t here,
+                Line& line, Time sampled);
   bool Observed(const Line& line, const Entry& e, const Entry& a, const Group& group,
                 const CtaClocks& cta) const;
 
@@ -309,8 +323,9 @@ class Checker {
                   bool proxy = false);
   void Explain(Finding& finding, const Entry& earlier, const Entry& later, const CtaClocks* cta,
                bool narrow, bool proxy) const;
-  void ReportVector(const StrongWrite& write, const Path& path, int lane, const Object& object,
-                    std::uint64_t offset, std::uint32_t bytes);
+  // `apart`: an instruction of the same warp that has stored another part of the line; null: none.
+  void ReportVector(const StrongWrite& write, const StrongWrite* apart, const Path& path, int lane,
+                    const Object& object, std::uint64_t offset, std::uint32_t bytes);
 
   struct AgentInfo {
     std::shared_ptr<const LaunchInfo> info;

@@ -74,16 +74,19 @@ struct StrongWrite {
   std::uint32_t pc = 0;
   Time visible = kTimeNever;
   Message message, own;  // own: what its thread has said itself
-  // Who has read it: lanes of a warp, at their first time.
+  // Who has read it: lanes of a warp, at their first time. Each element is an access of its own.
   struct Reader {
     Agent agent = 0;
     Tick tick = 0;
     std::uint16_t warp = 0;
+    std::uint8_t elements = 1;
     std::uint32_t lanes = 0;
   };
   std::vector<Reader> readers;
   bool read_by_many = false;  // more than are remembered
-  void Read(const Stamp& by);
+  void Read(const Stamp& by, std::uint8_t elements);
+  // Those that have bytes of the line's bytes begin to end.
+  std::uint8_t Elements(std::uint32_t begin, std::uint32_t end) const;
   bool Overlaps(std::uint32_t begin, std::uint32_t end) const {
     return first < end && begin < std::uint32_t{first} + size;
   }

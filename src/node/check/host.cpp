@@ -87,7 +87,7 @@ void Checker::HostAccess(ProcessId process, Object& object, std::uint64_t offset
     const auto& readers = last->readers;
     if (std::none_of(readers.begin(), readers.end(),
                      [&](const auto& reader) { return agents_[reader.agent].info == own; }))
-      last->Read({speaker.op.agent, 1, 0, 0});
+      last->Read({speaker.op.agent, 1, 0, 0}, last->Elements(begin, end));
     if (updates) before = last->message;
   }
   Direct(&speaker.op, object, offset, size, write, atomic);

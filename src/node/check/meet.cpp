@@ -189,7 +189,7 @@ void Checker::ClusterArrives(const Path& path, std::uint32_t lanes, const AsyncO
   if (cluster.clocks == nullptr) cluster.clocks = std::make_shared<ClusterClocks>();
   ForLanes(lanes, [&](int l) {
     const Group& group = GroupOf(Of(path), l);
-    Message said = Say(clocks, path, l, group, !op.relaxed, Scope::kCluster);
+    Message said = Say(clocks, path, l, group, !op.relaxed, Scope::kCluster, clocks.tick);
     for (const Part& part : said) Merge(cluster.clocks->arriving, part);
   });
   ++clocks.tick;
@@ -243,7 +243,7 @@ void Checker::MbarrierArrives(const Path& path, int lane, Cta& target, std::uint
   CtaClocks& cta = *path.warp->cta->clocks;
   const Group& group = GroupOf(Of(path), lane);
   Message& arriving = target.clocks->mbarriers[offset].arriving;
-  for (const Part& part : Say(cta, path, lane, group, !op.relaxed, op.scope)) {
+  for (const Part& part : Say(cta, path, lane, group, !op.relaxed, op.scope, cta.tick)) {
     Merge(arriving, part);
   }
   ++cta.tick;

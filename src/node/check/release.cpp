@@ -96,12 +96,12 @@ void Checker::Learn(CtaClocks& cta, Group& group, const Part& part) {
 
 // What a strong write of a lane says.
 Message Checker::Say(const CtaClocks& cta, const Path& path, int lane, const Group& group,
-                     bool releases, Scope scope) const {
+                     bool releases, Scope scope, Tick tick) const {
   Message message;
   const auto warp = static_cast<std::uint16_t>(path.warp->id);
   if (releases) {
     message.push_back({scope, cta.position, group.others, group.seen, group.proxied, cta.agent,
-                       With(group.own, warp, 1u << lane, cta.tick)});
+                       With(group.own, warp, 1u << lane, tick)});
   }
   const WarpClocks& clocks = cta.warps[path.warp->id];
   if (clocks.lanes == nullptr) return message;

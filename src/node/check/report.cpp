@@ -306,13 +306,15 @@ void Checker::ReportSource(const Path& path, const CtaClocks::Source& source) {
   Push(std::move(finding));
 }
 
-void Checker::ReportVector(const StrongWrite& write, const Path& path, int lane,
-                           const Object& object, std::uint64_t offset, std::uint32_t size) {
+void Checker::ReportVector(const StrongWrite& write, const StrongWrite* apart, const Path& path,
+                           int lane, const Object& object, std::uint64_t offset,
+                           std::uint32_t size) {
   const Launch& launch = *path.warp->cta->launch;
   const LaunchInfo& writer = *agents_[write.by.agent].info;
   if (writer.code == nullptr) return;
   const SeenKey key = {reinterpret_cast<std::uintptr_t>(writer.code.get()), write.pc,
-                       reinterpret_cast<std::uintptr_t>(launch.code.get()), path.pc, 2};
+                       reinterpret_cast<std::uintptr_t>(launch.code.get()), path.pc,
+                       apart != nullptr ? std::uint64_t{apart->pc} << 8 | 4 : 2};
   if (Again(key, Finding::Kind::kPortability)) return;
   seen_.emplace(key, findings_.size());
   Finding finding;
@@ -337,6 +339,21 @@ void Checker::ReportVector(const StrongWrite& write, const Path& path, int lane,
   finding.advice =
       "harmless where 16-byte accesses (and 128-byte packets) are single; else check a flag in "
       "every 8 bytes";
+  if (apart != nullptr) {
+    // A helper that stores has one line for both; the calls differ.
+    const auto call = [&](std::uint32_t pc) {
+      const std::string& inlined = writer.code->lines[pc].inlined_at;
+      return inlined.empty() ? Where(*writer.code, pc) : inlined.substr(0, inlined.find(','));
+    };
+    const std::string one = call(write.pc), two = call(apart->pc);
+    finding.text = fmt::format(
+        "a warp reads a line that two store instructions of another warp have written ({} and {}), "
+        "and nothing orders them: they may arrive apart on any hardware",
+        one, two);
+    finding.advice =
+        "if one flag stands for the whole line, store the line, flag included, with one "
+        "instruction of the warp; else check a flag in every 16 bytes";
+  }
   Push(std::move(finding));
 }
 
