@@ -174,7 +174,12 @@ std::uint32_t Checker::Unordered(const Entry& e, const Entry& a, const Group& gr
 }
 
 bool Checker::MorallyStrong(const Entry& e, const Entry& a) const {
-  if (!e.strong() || !a.strong() || e.element() != a.element()) return false;
+  if (e.strong() != a.strong()) {
+    // A flag: by which order a host looks at it is its own affair.
+    const Entry& strong = e.strong() ? e : a;
+    return positions_[(e.strong() ? a : e).agent].native && strong.scope() == Scope::kSys;
+  }
+  if (!e.strong() || e.element() != a.element()) return false;
   if ((e.warp >= kBulkReads) != (a.warp >= kBulkReads)) return false;  // of different proxies
   const Scope common = positions_[e.agent].Common(positions_[a.agent]);
   return e.scope() >= common && a.scope() >= common;
@@ -243,7 +248,7 @@ void Checker::Check(Line& line, const Entry& a, const Group& group, const CtaClo
     if (MorallyStrong(e, a)) return;
     const std::uint32_t lanes = Unordered(e, a, group, cta);
     if (lanes == 0 || Observed(line, e, a, group, cta)) return;
-    ReportRace(e, a, lanes, &cta, object, number);
+    ReportRace(e, a, lanes, &cta, object, number, false, Boundary(e, a, group, cta));
   };
   line.ForWrites(look);
   if (a.write()) line.ForReads(look);
@@ -289,7 +294,7 @@ void Checker::Weak(const Access& access) {
 
 // The threads of an operation are one, and it knows what its stream does.
 void Checker::Direct(const OpClocks* op, Object& object, std::uint64_t offset, std::uint64_t size,
-                     bool write, bool strong) {
+                     bool write, bool strong, std::uint32_t place) {
   if (size == 0 || object.kind == Object::Kind::kConst) return;
   if (op == nullptr || op->agent == 0) {
     if (write && object.shadow != nullptr) object.shadow->Forget(offset, size);
@@ -304,6 +309,7 @@ void Checker::Direct(const OpClocks* op, Object& object, std::uint64_t offset, s
     Entry entry;
     entry.agent = op->agent;
     entry.tick = 1;
+    entry.pc = place;
     entry.first = static_cast<std::uint8_t>(at % kLineBytes);
     const std::uint64_t part =
         std::min<std::uint64_t>(kLineBytes - entry.first, offset + size - at);

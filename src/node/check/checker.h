@@ -45,10 +45,11 @@ struct Group {
   KnownRef own;     // of the own CTA
   ClockRef seen;    // what strong loads must see beyond that (fence.sc); null: nothing
   Proxied proxied;  // what the asynchronous proxy may read
+  ScOrder sc;
 
   bool Same(const Group& other) const {
     return others == other.others && own == other.own && seen == other.seen &&
-           proxied == other.proxied;
+           proxied == other.proxied && sc == other.sc;
   }
 };
 
@@ -79,7 +80,7 @@ struct WarpClocks {
 
 // A strong write that was read without learning what stands behind it; for remedies.
 struct Hint {
-  Stamp writer;
+  Stamp writer, reader;
   std::uint32_t write_pc = 0, read_pc = 0;
   Scope need = Scope::kSys;
   bool released = false;  // the write says something
@@ -172,7 +173,7 @@ class Checker {
   void Fence(const Path& path, const MemoryOp& op, std::uint32_t mask);
   // Bytes of an object by an operation of a stream, or by the node outside of time (null).
   void Direct(const OpClocks* op, Object& object, std::uint64_t offset, std::uint64_t size,
-              bool write, bool strong = false);
+              bool write, bool strong = false, std::uint32_t place = 0);
 
   // --- threads (meet.cpp) ---
   void BeginCta(Cta& cta);
@@ -245,6 +246,9 @@ class Checker {
   void HostAccess(ProcessId process, Object& object, std::uint64_t offset, std::uint64_t size,
                   bool write, Checking::HostOrder order);
   void HostFence(ProcessId process, Checking::HostOrder order);
+  void HostTouches(ProcessId process, Object& object, std::uint64_t offset, std::uint64_t size,
+                   bool write, const std::string& place);
+  bool HostBehind(ProcessId process) const;
   // Everything so far is known to all hosts. `idle`: nothing is unfinished, and nothing of it need
   // be remembered.
   void HostsMeet(bool idle);
@@ -320,7 +324,7 @@ class Checker {
                      std::uint64_t line) const;
   void ReportRace(const Entry& earlier, const Entry& later, std::uint32_t lanes,
                   const CtaClocks* cta, const Object& object, std::uint64_t line,
-                  bool proxy = false);
+                  bool proxy = false, const Hint* boundary = nullptr);
   void Explain(Finding& finding, const Entry& earlier, const Entry& later, const CtaClocks* cta,
                bool narrow, bool proxy) const;
   // `apart`: an instruction of the same warp that has stored another part of the line; null: none.
@@ -330,7 +334,12 @@ class Checker {
   struct AgentInfo {
     std::shared_ptr<const LaunchInfo> info;
     Dim3 block;
+    ClockRef start;  // of a CTA: what its launch knew when it began
   };
+  // The flag, read before `later` by somebody whom it is ordered after, that would order it after
+  // `earlier` if the start of the flag's kernel said what it knows; null: none.
+  const Hint* Boundary(const Entry& earlier, const Entry& later, const Group& group,
+                       const CtaClocks& cta) const;
 
   World& world_;
   std::uint64_t seed_ = 0, draws_ = 0, chosen_ = 0, writes_ = 0;
@@ -354,6 +363,7 @@ class Checker {
     ClockRef fenced;   // what it knew at its last release fence
   };
   bool hosts_speak_ = false;
+  std::vector<std::string> host_places_;  // by the pc of entries
   std::map<ProcessId, Speaker> speakers_;
   Speaker& SpeakerOf(ProcessId process);
   ClockRef Heard(const Line& line, std::uint32_t begin, std::uint32_t end) const;

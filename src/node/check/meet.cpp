@@ -64,6 +64,8 @@ Group Checker::United(const std::vector<Group>& groups) {
   all.others = Join(each([](const Group& group) { return group.others; }));
   all.own = Merged(each([](const Group& group) { return group.own; }));
   all.seen = Join(each([](const Group& group) { return group.seen; }));
+  all.sc.fenced = Join(each([](const Group& group) { return group.sc.fenced; }));
+  all.sc.read = Join(each([](const Group& group) { return group.sc.read; }));
   all.proxied.global = Join(each([](const Group& group) { return group.proxied.global; }));
   all.proxied.shared = Join(each([](const Group& group) { return group.proxied.shared; }));
   return all;
@@ -83,6 +85,7 @@ void Checker::BeginCta(Cta& cta) {
   CtaClocks& clocks = *cta.clocks;
   clocks.position.device = cta.launch->device->number;
   clocks.agent = NewAgent(launch.place, clocks.position, launch.info, cta.index);
+  agents_[clocks.agent].start = launch.start;
   clocks.position.cta = clocks.agent;
   positions_[clocks.agent] = clocks.position;
   clocks.warps.resize(cta.warps.size());

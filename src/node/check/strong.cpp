@@ -76,6 +76,21 @@ void Checker::Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, con
   const bool strong = op.scope >= common && write.scope >= common && op.bytes == write.element;
   bool learned = false;
   WarpClocks& warp = cta.warps[path.warp->id];
+  if (write.fenced != nullptr && write.by.agent != cta.agent &&
+      op.what != MemoryOp::What::kReduce) {
+    const std::size_t count = warp.groups.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint32_t inside = warp.groups[i].lanes & lanes;
+      if (inside == 0 || Join(warp.groups[i].others, write.fenced) == warp.groups[i].others)
+        continue;
+      const ClockRef read = Join(warp.groups[i].sc.read, write.fenced);
+      if (read == warp.groups[i].sc.read) continue;
+      Separate(warp, lanes);
+      for (Group& group : warp.groups)
+        if ((group.lanes & lanes) != 0) group.sc.read = Join(group.sc.read, write.fenced);
+      break;
+    }
+  }
   if (strong) {
     learned = Hear(cta, warp, lanes, write.message, Acquires(op), op.scope, object.id, offset);
     if (Acquires(op) && warp.lanes != nullptr) {
@@ -95,6 +110,8 @@ void Checker::Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, con
   if (!learned && write.by.agent != cta.agent) {
     Hint hint;
     hint.writer = write.by;
+    hint.reader = {cta.agent, cta.tick, static_cast<std::uint16_t>(path.warp->id),
+                   static_cast<std::uint8_t>(std::countr_zero(lanes))};
     hint.write_pc = write.pc;
     hint.read_pc = path.pc;
     hint.need = common;
@@ -386,6 +403,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     // What it follows on: what an atomic has read, and what its own thread has released here
     // before.
     const Message *before = nullptr, *said = nullptr;
+    ClockRef fenced;
     auto& writes = history.writes();
     std::size_t source = writes.size();
     for (std::size_t i = writes.size(); i-- > 0 && said == nullptr;) {
@@ -401,6 +419,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
       const bool follows =
           atomic && op.scope >= common && last.scope >= common && op.bytes == last.element;
       if (follows) before = &last.message;
+      if (follows) fenced = last.fenced;
       if (follows) {
         last.Read({cta.agent, cta.tick, static_cast<std::uint16_t>(path.warp->id),
                    static_cast<std::uint8_t>(l)},
@@ -460,6 +479,8 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     write.pc = path.pc;
     write.message = std::move(message);
     write.own = std::move(own);
+    write.fenced = GroupOf(warp, l).sc.fenced;
+    if (fenced != nullptr) write.fenced = Join(write.fenced, fenced);
     if (settled || crowded) write.visible = world_.now;
   });
   RememberStrong(*this, cta, warp, access);
