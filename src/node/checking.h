@@ -65,6 +65,13 @@ class Checking {
   enum class HostOrder : std::uint8_t { kPlain, kRelaxed, kAcquire, kRelease, kBoth };
   virtual void HostAccess(ProcessId process, Address address, std::uint64_t size, bool write,
                           HostOrder order) = 0;
+  // An instruction of host code that does not tell of its accesses has touched memory: by which
+  // order is not known, so against strong device accesses of system scope it counts as strong, else
+  // as plain. `place`: where it stands, for people to read.
+  virtual void HostTouches(ProcessId process, Address address, std::uint64_t size, bool write,
+                           const std::string& place) = 0;
+  // Whether work of the process is over that its host has not waited for.
+  virtual bool HostBehind(ProcessId process) const = 0;
 };
 
 }  // namespace allranks::node

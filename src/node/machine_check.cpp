@@ -69,6 +69,24 @@ void MachineImpl::HostAccess(ProcessId process, Address address, std::uint64_t s
                  });
 }
 
+void MachineImpl::HostTouches(ProcessId process, Address address, std::uint64_t size, bool write,
+                              const std::string& text) {
+  if (world_.checker == nullptr || Find(process) == nullptr) return;
+  Place place;
+  const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
+  if (FindRange(world_.ProcessOf(process).table, address, size, write, &place, anybody).what !=
+      RangeError::What::kNone)
+    return;
+  place.ForParts(size,
+                 [&](Object& object, std::uint64_t offset, std::uint64_t, std::uint64_t part) {
+                   checker_->HostTouches(process, object, offset, part, write, text);
+                 });
+}
+
+bool MachineImpl::HostBehind(ProcessId process) const {
+  return world_.checker != nullptr && checker_->HostBehind(process);
+}
+
 void MachineImpl::HostsMeet() {
   if (world_.checker != nullptr) checker_->HostsMeet(operations_.empty());
 }

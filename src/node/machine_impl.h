@@ -236,6 +236,9 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   PlaceCounts Places() const override { return world_.delays.counts(); }
   std::vector<Finding> TakeFindings() override;
   void SetHostsSpeak(bool on) override;
+  void HostTouches(ProcessId process, Address address, std::uint64_t size, bool write,
+                   const std::string& place) override;
+  bool HostBehind(ProcessId process) const override;
   void HostAccess(ProcessId process, Address address, std::uint64_t size, bool write,
                   HostOrder order) override;
   void HostMeets(ProcessId process) override;

@@ -212,6 +212,7 @@ class Core {
   template <class M>
   void Accept(Link* link, Session& session, wire::Frame& frame);
   // Notes a request and has it carried out when it is its turn. No header: it is malformed.
+  void Touched(Thread thread, const std::vector<wire::HostTouch>& touches);
   void Ask(Link* link, Session& session, wire::Frame& frame, const wire::RequestHeader* header,
            std::function<void(Thread, Time)> carry_out);
   // With what a request is answered instead of being carried out: `why`, if the judge refuses it,
@@ -432,6 +433,8 @@ class Core {
   std::unordered_map<node::ProcessId, std::int32_t> machine_ranks_;
   std::int32_t processes_seen_ = 0;
   std::unique_ptr<Judged> judged_;
+  // Of host code that has touched memory, by process, instruction and caller.
+  std::map<std::tuple<std::int32_t, std::uint64_t, std::uint64_t>, std::string> host_places_;
 };
 
 }  // namespace allranks::server

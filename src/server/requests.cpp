@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "server/core.h"
+#include "server/host_place.h"
 
 namespace allranks::server {
 namespace {
@@ -210,7 +211,8 @@ void Core::Accept(Link* link, Session& session, wire::Frame& frame) {
 
 void Core::Ask(Link* link, Session& session, wire::Frame& frame, const wire::RequestHeader* header,
                std::function<void(Thread, Time)> carry_out) {
-  if (header == nullptr || header->local_ps < 0 || header->local_ps > kMaxLocal)
+  if (header == nullptr || header->local_ps < 0 || header->local_ps > kMaxLocal ||
+      header->touches.size() > wire::kMaxTouches)
     return Violation(link, fmt::format("a malformed '{}'", wire::OpName(frame.op)));
   const Thread thread = session.thread;
   ThreadRecord& record = threads_.at(thread);
@@ -222,13 +224,14 @@ void Core::Ask(Link* link, Session& session, wire::Frame& frame, const wire::Req
                             frame.op == wire::Op::kEventQuery || frame.op == wire::Op::kYield;
   if (!keeps_series) record.series = {};
   const Time cost = CostOf(frame.op);
-  const bool accepted =
-      hosts_.Request(thread, header->local_ps + cost, wire::OpName(frame.op),
-                     [this, thread, cost, carry_out = std::move(carry_out)](Time at) {
-                       if (options_.trace != nullptr) threads_[thread].since = at - cost;
-                       Meet(thread);
-                       carry_out(thread, at);
-                     });
+  const bool accepted = hosts_.Request(
+      thread, header->local_ps + cost, wire::OpName(frame.op),
+      [this, thread, cost, touches = header->touches, carry_out = std::move(carry_out)](Time at) {
+        if (options_.trace != nullptr) threads_[thread].since = at - cost;
+        Meet(thread);
+        Touched(thread, touches);
+        carry_out(thread, at);
+      });
   if (!accepted) Violation(link, "a message of a thread that does not run");
 }
 
@@ -310,6 +313,19 @@ void Core::Meet(Thread thread) {
     checking_->HostMeets(*process->second.machine);
 }
 
+// What host code has touched since its last message. A judged rank's word is not asked for.
+void Core::Touched(Thread thread, const std::vector<wire::HostTouch>& touches) {
+  if (touches.empty() || checking_ == nullptr || judged_ != nullptr) return;
+  const auto process = processes_.find(thread.rank);
+  if (process == processes_.end() || !process->second.machine) return;
+  for (const wire::HostTouch& touch : touches) {
+    std::string& place = host_places_[{thread.rank, touch.pc, touch.caller}];
+    if (place.empty()) place = HostPlace(process->second.pid, touch.pc, touch.caller);
+    checking_->HostTouches(*process->second.machine, touch.address,
+                           std::clamp<std::uint32_t>(touch.size, 1, 16), touch.write, place);
+  }
+}
+
 void Core::SendReply(Thread thread, node::Status status, const wire::Blob& body, int fd) {
   auto found = threads_.find(thread);
   if (found == threads_.end()) return;
@@ -331,6 +347,11 @@ void Core::SendReply(Thread thread, node::Status status, const wire::Blob& body,
     header.status = static_cast<std::int32_t>(status);
     // Instrumented host code says itself what it looks at; its pages stay open.
     header.busy = machine_->Busy() && (judged_ == nullptr || !judged_->host_window());
+    if (checking_ != nullptr && judged_ == nullptr) {
+      const auto process = processes_.find(thread.rank);
+      header.watch = process != processes_.end() && process->second.machine &&
+                     (header.busy || checking_->HostBehind(*process->second.machine));
+    }
     header.clock = hosts_.now();
     if (FlushesText(record.op)) {
       if (const auto process = processes_.find(thread.rank);

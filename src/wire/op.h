@@ -2,14 +2,16 @@
 // wire/messages.h has the theory of operation.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "wire/codec.h"
 
 namespace allranks::wire {
 
-inline constexpr std::uint16_t kProtocolVersion = 6;
+inline constexpr std::uint16_t kProtocolVersion = 7;
 // Data of one copy or image request; the shim splits what is larger.
 inline constexpr std::uint32_t kMaxChunk = 64u << 20;
 inline constexpr std::uint32_t kMaxPayload = kMaxChunk + (64u << 10);
@@ -146,18 +148,32 @@ const char* OpName(Op op);
 
 // One line per Visit, so that a struct and its description stand side by side.
 // clang-format off
+// An instruction of host code that has touched memory which devices see.
+struct HostTouch {
+  std::uint64_t address = 0;
+  std::uint32_t size = 0;    // bytes, at most 16
+  bool write = false;
+  std::uint64_t pc = 0;
+  std::uint64_t caller = 0;  // the word at the top of the stack: where a library's leaf returns to
+  template <class A> void Visit(A& a) { a(address, size, write, pc, caller); }
+};
+inline constexpr std::size_t kMaxTouches = 48;
+
 struct RequestHeader {
   // What reads of the clock have added to the thread's clock since its last message.
   std::int64_t local_ps = 0;
-  template <class A> void Visit(A& a) { a(local_ps); }
+  // Since its last message, where the node checks: the first of them, at most kMaxTouches.
+  std::vector<HostTouch> touches;
+  template <class A> void Visit(A& a) { a(local_ps, touches); }
 };
 
 struct ReplyHeader {
   std::int32_t status = 0;    // CUresult
   bool busy = false;          // device work is unfinished somewhere on the node
+  bool watch = false;         // what the thread touches of memory that devices see is wanted
   std::int64_t clock = 0;     // the thread's clock from now on, ps
   std::string out, err;       // what kernels have printed: for the process's stdout and stderr
-  template <class A> void Visit(A& a) { a(status, busy, clock, out, err); }
+  template <class A> void Visit(A& a) { a(status, busy, watch, clock, out, err); }
 };
 
 struct Empty {

@@ -16,7 +16,7 @@ __global__ void AllReduce(Args args) {
     for (int k = 1; k <= args.world; ++k)
       reinterpret_cast<float*>(args.scratch_peers[(args.rank + k) % args.world] + set)[args.rank * args.n + i] = v;
   }
-  __threadfence_system();
+  asm volatile("fence.acq_rel.sys;" ::: "memory");  // fence.sc would do, on both sides
   __syncthreads();
   __shared__ bool last;
   if (threadIdx.x == 0) last = atomicAdd(&mine->ticket, 1) == call * gridDim.x - 1;

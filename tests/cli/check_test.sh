@@ -1,6 +1,7 @@
 #!/bin/bash
 # `allranks exec --check` on the example of the README: right sums, a finding with both lines and the
-# remedy, the same in every run; and nothing once the remedy is taken.
+# remedy, the same in every run; and nothing once the remedy is taken. Host code that waits for nothing
+# is found, too.
 #
 # Usage: check_test.sh ALLRANKS NVCC ROOT FOLDER
 set -u
@@ -50,5 +51,14 @@ compile -DFIXED -o "$folder/fixed"
 for schedule in 0 1 2 3; do
   check 0 "$folder/4.txt" --schedule $schedule -- "$folder/fixed"
   says "$folder/4.txt" "allranks: no findings"
+done
+
+# What the host touches of pinned and managed memory (the correct modes are tests of the program).
+"$nvcc" -cudart shared -gencode 'arch=compute_90,code=[sm_90,compute_90]' -Itests/programs \
+  -o "$folder/host_waits" tests/programs/memory/host_waits.cu || exit 1
+for mode in read_copy read_kernel late write_source managed; do
+  check 87 "$folder/host.txt" -- "$folder/host_waits" $mode
+  says "$folder/host.txt" "(host_waits+0x"
+  says "$folder/host.txt" "cudaStreamSynchronize()"
 done
 exit $failed

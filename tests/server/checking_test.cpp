@@ -25,6 +25,9 @@ class CheckedMachine final : public FakeMachine, public node::Checking {
   void HostsMeet() override {}
   void SetHostsSpeak(bool) override {}
   void HostAccess(node::ProcessId, node::Address, std::uint64_t, bool, HostOrder) override {}
+  void HostTouches(node::ProcessId, node::Address, std::uint64_t, bool,
+                   const std::string&) override {}
+  bool HostBehind(node::ProcessId) const override { return false; }
 
   std::vector<node::Finding> found;
   std::vector<node::ProcessId> met;

@@ -78,7 +78,7 @@ fs::path Build(const std::vector<const Protocol*>& group, const fs::path& folder
   std::ofstream(source) << text;
   const fs::path made = binary.string() + ".new";
   const tools::Outcome built =
-      tools::End(tools::Start({ALLRANKS_NVCC, "-std=c++17", "-cudart", "shared", "-lineinfo",
+      tools::End(tools::Start({ALLRANKS_NVCC, "-std=c++20", "-cudart", "shared", "-lineinfo",
                                "-gencode=arch=compute_90,code=compute_90", "-w",
                                std::string("-I") + ALLRANKS_SOURCE_DIR + "/tests/protocols", "-o",
                                made, source, "-lcuda", "-lpthread"},

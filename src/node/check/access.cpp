@@ -175,14 +175,20 @@ std::uint32_t Checker::Unordered(const Entry& e, const Entry& a, const Group& gr
 }
 
 bool Checker::MorallyStrong(const Entry& e, const Entry& a) const {
-  if (!e.strong() || !a.strong() || e.element() != a.element()) return false;
+  if (e.strong() != a.strong()) {
+    // A flag: by which order a host looks at it is its own affair.
+    const Entry& strong = e.strong() ? e : a;
+    return positions_[(e.strong() ? a : e).agent].native && strong.scope() == Scope::kSys;
+  }
+  if (!e.strong() || e.element() != a.element()) return false;
   if ((e.warp >= kBulkReads) != (a.warp >= kBulkReads)) return false;  // of different proxies
   const Scope common = positions_[e.agent].Common(positions_[a.agent]);
   return e.scope() >= common && a.scope() >= common;
 }
 
 // Whoever is ordered after a read of a strong write is ordered after that write, and so he is if an
-// atomic has read it that was read (causality order: observation, then base causality).
+// atomic has read it that was read (causality order: observation, then base causality). Each lane
+// of `a` must be, for the bytes that it touches.
 bool Checker::Observed(const Line& line, const Entry& e, const Entry& a, const Group& group,
                        const CtaClocks& cta) const {
   if (line.history == nullptr || !e.strong() || !e.write()) return false;
@@ -190,9 +196,10 @@ bool Checker::Observed(const Line& line, const Entry& e, const Entry& a, const G
   sober.seen = nullptr;
   const auto& writes = line.history->writes();
   // Along the atomics behind it, each of which has read the one before.
-  const auto read = [&](std::size_t i) {
+  const auto read = [&](std::size_t i, int lane, std::uint32_t begin, std::uint32_t end) {
     for (std::size_t next = i + 1;; ++next) {
-      if (KnowsReader(sober, cta, a.warp, a.lane, writes[i])) return true;
+      const std::uint8_t wanted = writes[i].Elements(begin, end);
+      if ((wanted & ~ElementsRead(sober, cta, a.warp, lane, writes[i])) == 0) return true;
       if (a.strong() && (!a.write() || a.atomic())) return false;  // he may be the access itself
       const StrongWrite& old = writes[i];
       while (next < writes.size() && !writes[next].Overlaps(old.first, old.first + old.size))
@@ -215,8 +222,12 @@ bool Checker::Observed(const Line& line, const Entry& e, const Entry& a, const G
         !write.Overlaps(a.first, a.end())) {
       continue;
     }
-    if (!read(i)) return false;
-    any = true;
+    for (std::uint32_t n = 0; n < a.count; ++n) {
+      const std::uint32_t begin = a.first + n * a.stride, end = begin + a.width;
+      if (!write.Overlaps(begin, end)) continue;
+      if (!read(i, a.lane + static_cast<int>(n), begin, end)) return false;
+      any = true;
+    }
   }
   return any;
 }
@@ -238,7 +249,7 @@ void Checker::Check(Line& line, const Entry& a, const Group& group, const CtaClo
     if (MorallyStrong(e, a)) return;
     const std::uint32_t lanes = Unordered(e, a, group, cta);
     if (lanes == 0 || Observed(line, e, a, group, cta)) return;
-    ReportRace(e, a, lanes, &cta, object, number);
+    ReportRace(e, a, lanes, &cta, object, number, false, Boundary(e, a, group, cta));
   };
   line.ForWrites(look);
   if (a.write()) line.ForReads(look);
@@ -284,7 +295,7 @@ void Checker::Weak(const Access& access) {
 
 // The threads of an operation are one, and it knows what its stream does.
 void Checker::Direct(const OpClocks* op, Object& object, std::uint64_t offset, std::uint64_t size,
-                     bool write, bool strong) {
+                     bool write, bool strong, std::uint32_t place) {
   if (size == 0 || object.kind == Object::Kind::kConst) return;
   if (op == nullptr || op->agent == 0) {
     if (write && object.shadow != nullptr) object.shadow->Forget(offset, size);
@@ -299,6 +310,7 @@ void Checker::Direct(const OpClocks* op, Object& object, std::uint64_t offset, s
     Entry entry;
     entry.agent = op->agent;
     entry.tick = 1;
+    entry.pc = place;
     entry.first = static_cast<std::uint8_t>(at % kLineBytes);
     const std::uint64_t part =
         std::min<std::uint64_t>(kLineBytes - entry.first, offset + size - at);

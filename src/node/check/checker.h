@@ -14,6 +14,7 @@
 //   report.cpp    findings and their remedies
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -47,10 +48,11 @@ struct Group {
   KnownRef own;     // of the own CTA
   ClockRef seen;    // what strong loads must see beyond that (fence.sc); null: nothing
   Proxied proxied;  // what the asynchronous proxy may read
+  ScOrder sc;
 
   bool Same(const Group& other) const {
     return others == other.others && own == other.own && seen == other.seen &&
-           proxied == other.proxied;
+           proxied == other.proxied && sc == other.sc;
   }
 };
 
@@ -82,7 +84,7 @@ struct WarpClocks {
 
 // A strong write that was read without learning what stands behind it; for remedies.
 struct Hint {
-  Stamp writer;
+  Stamp writer, reader;
   std::uint32_t write_pc = 0, read_pc = 0;
   Scope need = Scope::kSys;
   bool released = false;  // the write says something
@@ -191,7 +193,7 @@ class Checker {
   void Fence(const Path& path, const MemoryOp& op, std::uint32_t mask);
   // Bytes of an object by an operation of a stream, or by the node outside of time (null).
   void Direct(const OpClocks* op, Object& object, std::uint64_t offset, std::uint64_t size,
-              bool write, bool strong = false);
+              bool write, bool strong = false, std::uint32_t place = 0);
 
   // --- threads (meet.cpp) ---
   void BeginCta(Cta& cta);
@@ -269,6 +271,9 @@ class Checker {
   void HostAccess(ProcessId process, Object& object, std::uint64_t offset, std::uint64_t size,
                   bool write, Checking::HostOrder order);
   void HostFence(ProcessId process, Checking::HostOrder order);
+  void HostTouches(ProcessId process, Object& object, std::uint64_t offset, std::uint64_t size,
+                   bool write, const std::string& place);
+  bool HostBehind(ProcessId process) const;
   // Everything so far is known to all hosts. `idle`: nothing is unfinished, and nothing of it need
   // be remembered.
   void HostsMeet(bool idle);
@@ -296,13 +301,29 @@ class Checker {
   // What any of them knows.
   static Group United(const std::vector<Group>& groups);
   Message Say(const CtaClocks& cta, const Path& path, int lane, const Group& group, bool releases,
-              Scope scope) const;
+              Scope scope, Tick tick) const;
   bool Hear(CtaClocks& cta, WarpClocks& warp, std::uint32_t lanes, const Message& message,
             bool acquires, Scope scope, std::uint32_t object, std::uint64_t offset);
   void HearAll(const Path& path, std::uint32_t lanes, const Message& message, const AsyncOp& op);
   static void Merge(Message& message, const Part& part);
-  bool KnowsReader(const Group& group, const CtaClocks& cta, std::uint16_t warp, int lane,
-                   const StrongWrite& write) const;
+  std::uint8_t ElementsRead(const Group& group, const CtaClocks& cta, std::uint16_t warp, int lane,
+                            const StrongWrite& write) const;
+  // Writes of a line that a load does not read: from a number on, and single ones.
+  struct Unread {
+    std::uint64_t cut = ~std::uint64_t{0};
+    std::array<std::uint64_t, 16> apart;
+    int count = 0;
+    bool chosen = false;
+    bool Has(std::uint64_t number) const {
+      return number >= cut ||
+             std::find(apart.begin(), apart.begin() + count, number) != apart.begin() + count;
+    }
+  };
+  // How a load gets old values: as drawn, the oldest a few times in a row, or the oldest in any
+  // case.
+  enum class Choice : std::uint8_t { kDrawn, kOldestOften, kOldest };
+  Unread Choose(CtaClocks& cta, WarpClocks& warp, const Access& access, std::uint32_t here,
+                Line& line, Time sampled);
   bool Observed(const Line& line, const Entry& e, const Entry& a, const Group& group,
                 const CtaClocks& cta) const;
 
@@ -335,16 +356,22 @@ class Checker {
                      std::uint64_t line) const;
   void ReportRace(const Entry& earlier, const Entry& later, std::uint32_t lanes,
                   const CtaClocks* cta, const Object& object, std::uint64_t line,
-                  bool proxy = false);
+                  bool proxy = false, const Hint* boundary = nullptr);
   void Explain(Finding& finding, const Entry& earlier, const Entry& later, const CtaClocks* cta,
                bool narrow, bool proxy) const;
-  void ReportVector(const StrongWrite& write, const Path& path, int lane, const Object& object,
-                    std::uint64_t offset, std::uint32_t bytes);
+  // `apart`: an instruction of the same warp that has stored another part of the line; null: none.
+  void ReportVector(const StrongWrite& write, const StrongWrite* apart, const Path& path, int lane,
+                    const Object& object, std::uint64_t offset, std::uint32_t bytes);
 
   struct AgentInfo {
     std::shared_ptr<const LaunchInfo> info;
     Dim3 block;
+    ClockRef start;  // of a CTA: what its launch knew when it began
   };
+  // The flag, read before `later` by somebody whom it is ordered after, that would order it after
+  // `earlier` if the start of the flag's kernel said what it knows; null: none.
+  const Hint* Boundary(const Entry& earlier, const Entry& later, const Group& group,
+                       const CtaClocks& cta) const;
 
   World& world_;
   std::uint64_t seed_ = 0, draws_ = 0, chosen_ = 0, writes_ = 0;
@@ -368,6 +395,7 @@ class Checker {
     ClockRef fenced;   // what it knew at its last release fence
   };
   bool hosts_speak_ = false;
+  std::vector<std::string> host_places_;  // by the pc of entries
   std::map<ProcessId, Speaker> speakers_;
   Speaker& SpeakerOf(ProcessId process);
   ClockRef Heard(const Line& line, std::uint32_t begin, std::uint32_t end) const;

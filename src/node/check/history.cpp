@@ -5,20 +5,30 @@
 
 namespace allranks::node::check {
 
-void StrongWrite::Read(const Stamp& reader) {
+std::uint8_t StrongWrite::Elements(std::uint32_t begin, std::uint32_t end) const {
+  if (size <= element) return 1;
+  std::uint8_t mask = 0;
+  for (std::uint32_t i = 0, at = first; i < 8 && at < std::uint32_t{first} + size;
+       ++i, at += element) {
+    if (at < end && begin < at + element) mask |= static_cast<std::uint8_t>(1u << i);
+  }
+  return mask;
+}
+
+void StrongWrite::Read(const Stamp& reader, std::uint8_t elements) {
   constexpr std::size_t kMaxReaders = 64;
-  std::uint32_t lanes = 0;
+  std::uint8_t before = 0;
   Reader* place = nullptr;
   for (Reader& known : readers) {
     if (known.agent != reader.agent || known.warp != reader.warp) continue;
-    lanes |= known.lanes;
-    if (known.tick == reader.tick) place = &known;
+    if ((known.lanes >> reader.lane & 1) != 0) before |= known.elements;
+    if (known.tick == reader.tick && known.elements == elements) place = &known;
   }
-  if ((lanes >> reader.lane & 1) != 0 || read_by_many) return;
+  if ((elements & ~before) == 0 || read_by_many) return;
   if (place != nullptr) {
     place->lanes |= 1u << reader.lane;
   } else if (readers.size() < kMaxReaders) {
-    readers.push_back({reader.agent, reader.tick, reader.warp, 1u << reader.lane});
+    readers.push_back({reader.agent, reader.tick, reader.warp, elements, 1u << reader.lane});
   } else {
     read_by_many = true;
   }

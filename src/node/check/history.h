@@ -18,6 +18,8 @@ struct Position {
   int device = -1;  // -1: a host
   std::uint64_t cluster = 0;
   Agent cta = 0;  // 0: several of the device, or none
+  // Host code whose accesses are seen, but not by which order.
+  bool native = false;
 
   // The narrowest scope that has both.
   Scope Common(const Position& other) const {
@@ -36,6 +38,17 @@ inline Proxied Join(const Proxied& a, const Proxied& b) {
   return {Join(a.global, b.global), Join(a.shared, b.shared)};
 }
 
+// What fence.sc of system scope orders beyond releases. `fenced`: what those say that are before.
+// `read`: what those say that were before a strong write which was read; the next fence.sc learns
+// it.
+struct ScOrder {
+  ClockRef fenced, read;
+  bool operator==(const ScOrder&) const = default;
+};
+inline ScOrder Join(const ScOrder& a, const ScOrder& b) {
+  return {Join(a.fenced, b.fenced), Join(a.read, b.read)};
+}
+
 // What a release says: `clock`, and `own` of the CTA that released, is known to whoever acquires
 // it, if the release's scope has him and the acquire's scope has the one who released. Lanes that
 // release together say the same clock, each beside its own.
@@ -47,6 +60,7 @@ struct Part {
   Proxied proxied;  // of it
   Agent agent = 0;  // whose `own` is; 0: several have released, and all is in `clock`
   KnownRef own = nullptr;
+  ScOrder sc = {};
 
   ClockRef Whole() const { return own != nullptr ? Plus(clock, agent, own) : clock; }
 };
@@ -74,16 +88,20 @@ struct StrongWrite {
   std::uint32_t pc = 0;
   Time visible = kTimeNever;
   Message message, own;  // own: what its thread has said itself
-  // Who has read it: lanes of a warp, at their first time.
+  ClockRef fenced;       // what fence.sc before it say; of an update also those before what it read
+  // Who has read it: lanes of a warp, at their first time. Each element is an access of its own.
   struct Reader {
     Agent agent = 0;
     Tick tick = 0;
     std::uint16_t warp = 0;
+    std::uint8_t elements = 1;
     std::uint32_t lanes = 0;
   };
   std::vector<Reader> readers;
   bool read_by_many = false;  // more than are remembered
-  void Read(const Stamp& by);
+  void Read(const Stamp& by, std::uint8_t elements);
+  // Those that have bytes of the line's bytes begin to end.
+  std::uint8_t Elements(std::uint32_t begin, std::uint32_t end) const;
   bool Overlaps(std::uint32_t begin, std::uint32_t end) const {
     return first < end && begin < std::uint32_t{first} + size;
   }

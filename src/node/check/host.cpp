@@ -3,6 +3,7 @@
 // knows all of them, so another one begins whenever the host has said something. See checker.h.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "node/check/checker.h"
 
@@ -40,7 +41,9 @@ Checker::Speaker& Checker::SpeakerOf(ProcessId process) {
     }
     speaker.op = {};
     Enqueue(speaker.op, process, &speaker.chain);
-    speaker.op.agent = NewAgent(speaker.op.place, Position{}, same->info, {});
+    Position position;
+    position.native = !hosts_speak_;
+    speaker.op.agent = NewAgent(speaker.op.place, position, same->info, {});
     speaker.op.launch = std::move(same);
     HostKnows(process, With(speaker.op.known, speaker.op.place));
   } else {
@@ -87,7 +90,7 @@ void Checker::HostAccess(ProcessId process, Object& object, std::uint64_t offset
     const auto& readers = last->readers;
     if (std::none_of(readers.begin(), readers.end(),
                      [&](const auto& reader) { return agents_[reader.agent].info == own; }))
-      last->Read({speaker.op.agent, 1, 0, 0});
+      last->Read({speaker.op.agent, 1, 0, 0}, last->Elements(begin, end));
     if (updates) before = last->message;
   }
   Direct(&speaker.op, object, offset, size, write, atomic);
@@ -109,6 +112,25 @@ void Checker::HostAccess(ProcessId process, Object& object, std::uint64_t offset
     made.message.push_back({Scope::kSys, made.from, said, nullptr, {said, said}});
   for (const Part& part : before) Merge(made.message, part);
   speaker.op.agent = 0;
+}
+
+void Checker::HostTouches(ProcessId process, Object& object, std::uint64_t offset,
+                          std::uint64_t size, bool write, const std::string& place) {
+  if (hosts_speak_ || !object.HostVisible()) return;
+  auto known = std::find(host_places_.begin(), host_places_.end(), place);
+  if (known == host_places_.end()) known = host_places_.insert(known, place);
+  Direct(&SpeakerOf(process).op, object, offset, size, write, false,
+         static_cast<std::uint32_t>(known - host_places_.begin()));
+}
+
+bool Checker::HostBehind(ProcessId process) const {
+  const auto host = hosts_.find(process);
+  const ClockRef& knows = host != hosts_.end() ? host->second : met_;
+  for (auto it = devices_.lower_bound({process, std::numeric_limits<int>::min()});
+       it != devices_.end() && it->first.first == process; ++it) {
+    if (Join(knows, it->second) != knows) return true;
+  }
+  return false;
 }
 
 void Checker::HostFence(ProcessId process, Order order) {

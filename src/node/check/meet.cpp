@@ -64,6 +64,8 @@ Group Checker::United(const std::vector<Group>& groups) {
   all.others = Join(each([](const Group& group) { return group.others; }));
   all.own = Merged(each([](const Group& group) { return group.own; }));
   all.seen = Join(each([](const Group& group) { return group.seen; }));
+  all.sc.fenced = Join(each([](const Group& group) { return group.sc.fenced; }));
+  all.sc.read = Join(each([](const Group& group) { return group.sc.read; }));
   all.proxied.global = Join(each([](const Group& group) { return group.proxied.global; }));
   all.proxied.shared = Join(each([](const Group& group) { return group.proxied.shared; }));
   return all;
@@ -83,6 +85,7 @@ void Checker::BeginCta(Cta& cta) {
   CtaClocks& clocks = *cta.clocks;
   clocks.position.device = cta.launch->device->number;
   clocks.agent = NewAgent(launch.place, clocks.position, launch.info, cta.index);
+  agents_[clocks.agent].start = launch.start;
   clocks.position.cta = clocks.agent;
   positions_[clocks.agent] = clocks.position;
   clocks.warps.resize(cta.warps.size());
@@ -190,7 +193,7 @@ void Checker::ClusterArrives(const Path& path, std::uint32_t lanes, const AsyncO
   if (cluster.clocks == nullptr) cluster.clocks = std::make_shared<ClusterClocks>();
   ForLanes(lanes, [&](int l) {
     const Group& group = GroupOf(Of(path), l);
-    Message said = Say(clocks, path, l, group, !op.relaxed, Scope::kCluster);
+    Message said = Say(clocks, path, l, group, !op.relaxed, Scope::kCluster, clocks.tick);
     for (const Part& part : said) Merge(cluster.clocks->arriving, part);
   });
   ++clocks.tick;
@@ -245,7 +248,7 @@ void Checker::MbarrierArrives(const Path& path, int lane, Cta& target, std::uint
   CtaClocks& cta = *path.warp->cta->clocks;
   const Group& group = GroupOf(Of(path), lane);
   Message& arriving = target.clocks->mbarriers[offset].arriving;
-  for (const Part& part : Say(cta, path, lane, group, !op.relaxed, op.scope)) {
+  for (const Part& part : Say(cta, path, lane, group, !op.relaxed, op.scope, cta.tick)) {
     Merge(arriving, part);
   }
   ++cta.tick;

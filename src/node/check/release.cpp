@@ -26,6 +26,7 @@ void Absorb(Part& into, const Part& part) {
     into.own = nullptr;
   }
   into.seen = Join(into.seen, part.seen);
+  into.sc = Join(into.sc, part.sc);
   into.proxied = Join(into.proxied, part.proxied);
   if (into.from.cta != part.from.cta) into.from.cta = 0;
   if (into.from.cluster != part.from.cluster) into.from.cluster = 0;
@@ -76,6 +77,7 @@ ClockRef Checker::Full(Agent agent, const Group& group, std::uint16_t warp, std:
 
 void Checker::Learn(CtaClocks& cta, Group& group, const Part& part) {
   group.seen = Join(group.seen, part.seen);
+  group.sc = Join(group.sc, part.sc);
   group.proxied = Join(group.proxied, part.proxied);
   // Who knows a thread at its release has learned it from that one or a later one of the thread,
   // and with it all that the thread knew.
@@ -96,12 +98,12 @@ void Checker::Learn(CtaClocks& cta, Group& group, const Part& part) {
 
 // What a strong write of a lane says.
 Message Checker::Say(const CtaClocks& cta, const Path& path, int lane, const Group& group,
-                     bool releases, Scope scope) const {
+                     bool releases, Scope scope, Tick tick) const {
   Message message;
   const auto warp = static_cast<std::uint16_t>(path.warp->id);
   if (releases) {
     message.push_back({scope, cta.position, group.others, group.seen, group.proxied, cta.agent,
-                       With(group.own, warp, 1u << lane, cta.tick)});
+                       With(group.own, warp, 1u << lane, tick), group.sc});
   }
   const WarpClocks& clocks = cta.warps[path.warp->id];
   if (clocks.lanes == nullptr) return message;
@@ -120,7 +122,7 @@ Message Checker::Say(const CtaClocks& cta, const Path& path, int lane, const Gro
     if (releases && fence->scope <= scope) continue;
     const Group& knew = fence->knew;
     message.push_back({fence->scope, cta.position, knew.others, knew.seen, knew.proxied, cta.agent,
-                       With(knew.own, warp, 1u << lane, fence->tick)});
+                       With(knew.own, warp, 1u << lane, fence->tick), knew.sc});
   }
   return message;
 }
@@ -196,6 +198,20 @@ void Checker::Fence(const Path& path, const MemoryOp& op, std::uint32_t mask) {
     });
     Coalesce(warp);
     for (Hint& hint : cta.hints) hint.acquired |= op.scope >= hint.need;
+  }
+  if (op.order == Order::kSc && op.scope == Scope::kSys) {
+    Separate(warp, mask);
+    for (Group& group : warp.groups) {
+      if ((group.lanes & mask) == 0) continue;
+      // A fence.sc before a write that was read before this one comes before this one in every run:
+      // the other way round the read would be ordered before the write that it has read.
+      if (group.sc.read != nullptr) {
+        group.own = Merged(group.own, group.sc.read->Of(cta.agent));
+        group.others = Join(group.others, group.sc.read);
+        group.sc.read = nullptr;
+      }
+      group.sc.fenced = Full(cta.agent, group, number, group.lanes, cta.tick);
+    }
   }
   if (op.order == Order::kSc && seed_ != 0) {
     // The order in which they are executed is the order of fence.sc.

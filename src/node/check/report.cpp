@@ -114,6 +114,10 @@ FindingAccess Checker::Show(const Entry& entry, std::uint32_t lane, const Object
   access.device = agent.info->device;
   if (agent.info->code == nullptr) {
     access.what = agent.info->what;
+    if (positions_[entry.agent].native && entry.pc < host_places_.size()) {
+      access.what += entry.write() ? " store" : " load";
+      access.form = host_places_[entry.pc];
+    }
     return access;
   }
   access.kernel = agent.info->kernel;
@@ -129,9 +133,26 @@ FindingAccess Checker::Show(const Entry& entry, std::uint32_t lane, const Object
   return access;
 }
 
+const Hint* Checker::Boundary(const Entry& earlier, const Entry& later, const Group& group,
+                              const CtaClocks& cta) const {
+  // A judged call's inputs are written at its beginning, with no end of an operation before it.
+  if (const auto& info = agents_[earlier.agent].info; info != nullptr && info->what == "judge")
+    return nullptr;
+  for (auto hint = cta.hints.rbegin(); hint != cta.hints.rend(); ++hint) {
+    if (hint->released || hint->narrow || !hint->acquired) continue;
+    const ClockRef& start = agents_[hint->writer.agent].start;
+    if (start == nullptr) continue;
+    const bool told = start->Over(earlier.agent, places_) ||
+                      (earlier.lanes() & ~LanesOf(start->Of(earlier.agent), earlier.warp,
+                                                  earlier.lanes(), earlier.tick)) == 0;
+    if (told && Knows(group, cta, later.warp, later.lane, hint->reader)) return &*hint;
+  }
+  return nullptr;
+}
+
 void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t lanes,
-                         const CtaClocks* cta, const Object& object, std::uint64_t line,
-                         bool proxy) {
+                         const CtaClocks* cta, const Object& object, std::uint64_t line, bool proxy,
+                         const Hint* boundary) {
   const bool narrow =
       !proxy && earlier.strong() && later.strong() && earlier.element() == later.element() &&
       (earlier.warp >= kBulkReads) == (later.warp >= kBulkReads);  // else the proxies differ
@@ -139,17 +160,21 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
   // Reductions by bulk copies are of device scope and cannot be told otherwise.
   const bool reductions = narrow && earlier.warp >= kFirstCopyWarp && later.warp >= kFirstCopyWarp;
   Finding finding;
-  finding.kind = proxy        ? Finding::Kind::kProxy
-                 : reductions ? Finding::Kind::kPortability
-                 : narrow     ? Finding::Kind::kScope
-                              : Finding::Kind::kRace;
+  finding.kind = proxy                 ? Finding::Kind::kProxy
+                 : reductions          ? Finding::Kind::kPortability
+                 : boundary != nullptr ? Finding::Kind::kPortability
+                 : narrow              ? Finding::Kind::kScope
+                                       : Finding::Kind::kRace;
   // What has no code is told apart by what it is.
   const auto place = [&](const Entry& e) {
     const LaunchInfo& info = *agents_[e.agent].info;
     return info.code != nullptr ? reinterpret_cast<std::uintptr_t>(info.code.get())
                                 : std::hash<std::string>{}(info.what);
   };
-  const SeenKey key = {place(earlier), earlier.pc, place(later), later.pc, proxy ? 1u : 0u};
+  const SeenKey key = {place(earlier), earlier.pc, place(later), later.pc,
+                       proxy                 ? 1u
+                       : boundary != nullptr ? 5u
+                                             : 0u};
   if (Again(key, finding.kind)) return;
   seen_.emplace(key, findings_.size());
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(lanes));
@@ -170,6 +195,23 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
       reader->forms[later.pc].find(".nc") != std::string::npos) {
     finding.missing = "ld.global.nc is for bytes that nobody writes while the kernel runs";
     finding.advice = "read them by an ordinary load: no __ldg(), no const __restrict__ pointer";
+  }
+  if (boundary != nullptr && !proxy) {
+    const Code& writer = *agents_[boundary->writer.agent].info->code;
+    const std::string store = Where(writer, boundary->write_pc);
+    finding.text = fmt::format(
+        "{} of {} + {} relies on {} being visible to the whole system when the next kernel of its "
+        "stream begins",
+        Who(finding.accesses[0]), finding.accesses[0].object, finding.accesses[0].offset,
+        Who(finding.accesses[1]));
+    finding.missing = fmt::format(
+        "the flag that the next kernel stores ({}, {}) is no release: PTX lets it be seen before "
+        "what its stream did earlier",
+        store, writer.forms[boundary->write_pc]);
+    finding.advice = fmt::format(
+        "at {} store the flag in {} with st.release.{}, or put {} before it in the same thread; "
+        "harmless where the end of a kernel or copy flushes to the whole system",
+        store, boundary->object, ScopeName(boundary->need), FenceName(boundary->need));
   }
   if (reductions) {
     finding.missing = "PTX promises atomicity among the bulk reductions of one device only";
@@ -213,6 +255,23 @@ void Checker::Explain(Finding& finding, const Entry& earlier, const Entry& later
     finding.advice = fmt::format("at {} use scope .{} instead of .{}",
                                  info.code != nullptr ? Where(*info.code, at.pc) : info.what,
                                  ScopeName(need), ScopeName(at.scope()));
+    return;
+  }
+  if (from.native || to.native) {
+    const FindingAccess& host = from.native ? first : second;
+    const FindingAccess& other = from.native ? second : first;
+    const bool reads = other.kernel.empty() ? !other.write : other.what == "load";
+    finding.missing = fmt::format("the host has not waited for {} that {} these bytes",
+                                  other.kernel.empty() ? "the " + other.what : "the kernel",
+                                  reads ? "reads" : "writes");
+    finding.advice = fmt::format(
+        "before {}, call cudaStreamSynchronize() for the stream of the {}, or wait for an event "
+        "recorded behind it{}",
+        host.form.empty() ? "the host's access" : host.form,
+        other.kernel.empty() ? other.what : "kernel",
+        other.kernel.empty() ? ""
+                             : "; or let the kernel release a flag (st.release.sys) behind the "
+                               "access and poll that");
     return;
   }
   if (!kernels) {
@@ -306,13 +365,15 @@ void Checker::ReportSource(const Path& path, const CtaClocks::Source& source) {
   Push(std::move(finding));
 }
 
-void Checker::ReportVector(const StrongWrite& write, const Path& path, int lane,
-                           const Object& object, std::uint64_t offset, std::uint32_t size) {
+void Checker::ReportVector(const StrongWrite& write, const StrongWrite* apart, const Path& path,
+                           int lane, const Object& object, std::uint64_t offset,
+                           std::uint32_t size) {
   const Launch& launch = *path.warp->cta->launch;
   const LaunchInfo& writer = *agents_[write.by.agent].info;
   if (writer.code == nullptr) return;
   const SeenKey key = {reinterpret_cast<std::uintptr_t>(writer.code.get()), write.pc,
-                       reinterpret_cast<std::uintptr_t>(launch.code.get()), path.pc, 2};
+                       reinterpret_cast<std::uintptr_t>(launch.code.get()), path.pc,
+                       apart != nullptr ? std::uint64_t{apart->pc} << 8 | 4 : 2};
   if (Again(key, Finding::Kind::kPortability)) return;
   seen_.emplace(key, findings_.size());
   Finding finding;
@@ -337,6 +398,21 @@ void Checker::ReportVector(const StrongWrite& write, const Path& path, int lane,
   finding.advice =
       "harmless where 16-byte accesses (and 128-byte packets) are single; else check a flag in "
       "every 8 bytes";
+  if (apart != nullptr) {
+    // A helper that stores has one line for both; the calls differ.
+    const auto call = [&](std::uint32_t pc) {
+      const std::string& inlined = writer.code->lines[pc].inlined_at;
+      return inlined.empty() ? Where(*writer.code, pc) : inlined.substr(0, inlined.find(','));
+    };
+    const std::string one = call(write.pc), two = call(apart->pc);
+    finding.text = fmt::format(
+        "a warp reads a line that two store instructions of another warp have written ({} and {}), "
+        "and nothing orders them: they may arrive apart on any hardware",
+        one, two);
+    finding.advice =
+        "if one flag stands for the whole line, store the line, flag included, with one "
+        "instruction of the warp; else check a flag in every 16 bytes";
+  }
   Push(std::move(finding));
 }
 

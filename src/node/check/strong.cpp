@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <bitset>
 #include <cstring>
 
 #include "node/check/checker.h"
@@ -50,19 +51,22 @@ bool Checker::Knows(const Group& group, const CtaClocks& cta, std::uint16_t warp
   return false;
 }
 
-bool Checker::KnowsReader(const Group& group, const CtaClocks& cta, std::uint16_t warp, int lane,
-                          const StrongWrite& write) const {
-  if (write.read_by_many) return true;
-  return std::any_of(
-      write.readers.begin(), write.readers.end(), [&](const StrongWrite::Reader& reader) {
-        bool known = false;
-        ForLanes(reader.lanes, [&](int l) {
-          known = known ||
-                  Knows(group, cta, warp, lane,
-                        {reader.agent, reader.tick, reader.warp, static_cast<std::uint8_t>(l)});
-        });
-        return known;
-      });
+// Elements of the write that the lane is ordered after a read of.
+std::uint8_t Checker::ElementsRead(const Group& group, const CtaClocks& cta, std::uint16_t warp,
+                                   int lane, const StrongWrite& write) const {
+  if (write.read_by_many) return 0xff;
+  std::uint8_t elements = 0;
+  for (const StrongWrite::Reader& reader : write.readers) {
+    if ((reader.elements & ~elements) == 0) continue;
+    bool known = false;
+    ForLanes(reader.lanes, [&](int l) {
+      known =
+          known || Knows(group, cta, warp, lane,
+                         {reader.agent, reader.tick, reader.warp, static_cast<std::uint8_t>(l)});
+    });
+    if (known) elements |= reader.elements;
+  }
+  return elements;
 }
 
 // Lanes have read from `write`.
@@ -72,6 +76,21 @@ void Checker::Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, con
   const bool strong = op.scope >= common && write.scope >= common && op.bytes == write.element;
   bool learned = false;
   WarpClocks& warp = cta.warps[path.warp->id];
+  if (write.fenced != nullptr && write.by.agent != cta.agent &&
+      op.what != MemoryOp::What::kReduce) {
+    const std::size_t count = warp.groups.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint32_t inside = warp.groups[i].lanes & lanes;
+      if (inside == 0 || Join(warp.groups[i].others, write.fenced) == warp.groups[i].others)
+        continue;
+      const ClockRef read = Join(warp.groups[i].sc.read, write.fenced);
+      if (read == warp.groups[i].sc.read) continue;
+      Separate(warp, lanes);
+      for (Group& group : warp.groups)
+        if ((group.lanes & lanes) != 0) group.sc.read = Join(group.sc.read, write.fenced);
+      break;
+    }
+  }
   if (strong) {
     learned = Hear(cta, warp, lanes, write.message, Acquires(op), op.scope, object.id, offset);
     if (Acquires(op) && warp.lanes != nullptr) {
@@ -91,6 +110,8 @@ void Checker::Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, con
   if (!learned && write.by.agent != cta.agent) {
     Hint hint;
     hint.writer = write.by;
+    hint.reader = {cta.agent, cta.tick, static_cast<std::uint16_t>(path.warp->id),
+                   static_cast<std::uint8_t>(std::countr_zero(lanes))};
     hint.write_pc = write.pc;
     hint.read_pc = path.pc;
     hint.need = common;
@@ -113,6 +134,112 @@ bool Checker::StaleHere(const Path& path) {
   return world_.delays.At({Delays::Kind::kStale, cta.launch->code.get(), path.pc,
                            cta.launch->device->number, cta.index.x, path.warp->id},
                           0, 0) != 0;
+}
+
+// Which writes of a line a load does not read under a schedule. Lanes of one instruction see the
+// line at one moment: of each instruction that has written to it all, or nothing. Those that have
+// not arrived are not read; a few more may be left out, the newest first, or one that is older than
+// another which does not say that it is there.
+Checker::Unread Checker::Choose(CtaClocks& cta, WarpClocks& warp, const Access& access,
+                                std::uint32_t here, Line& line, Time sampled, Choice how) {
+  const auto own_warp = static_cast<std::uint16_t>(access.path->warp->id);
+  std::vector<StrongWrite>& writes = line.history->writes();
+  struct Candidate {
+    std::uint64_t number = 0;
+    bool must = false, arrived = false;
+    std::size_t newest = 0, oldest = 0;  // of its writes
+    std::bitset<kLineBytes> bytes;       // that the load would see of it
+  };
+  std::bitset<kLineBytes> open;  // not written by anything newer
+  open.set();
+  Candidate all[16];
+  int count = 0;
+  for (std::size_t i = writes.size(); i-- > 0;) {
+    const StrongWrite& write = writes[i];
+    bool read = false, must = false;
+    std::bitset<kLineBytes> found;
+    ForLanes(here, [&](int l) {
+      const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
+      const std::uint32_t end = begin + access.bytes;
+      if (!write.Overlaps(begin, end)) return;
+      read = true;
+      for (std::uint32_t at = std::max<std::uint32_t>(begin, write.first);
+           at < std::min<std::uint32_t>(end, std::uint32_t{write.first} + write.size); ++at) {
+        found[at] = open[at];
+      }
+      const Group& group = GroupOf(warp, l);
+      must = must || write.base || Knows(group, cta, own_warp, l, write.by) ||
+             (ElementsRead(group, cta, own_warp, l, write) & write.Elements(begin, end)) != 0;
+    });
+    if (!read) continue;
+    if (count == 0 || all[count - 1].number != write.number) {
+      if (count == 16) break;
+      all[count++] = {write.number, false, false, i, i, {}};
+    }
+    Candidate& candidate = all[count - 1];
+    candidate.must |= must;
+    candidate.arrived |= write.visible <= sampled || write.by.agent == cta.agent;
+    candidate.oldest = i;
+    candidate.bytes |= found;
+    if (candidate.must || candidate.arrived) open &= ~found;
+  }
+  // all[0 .. free) may be left out; all[0 .. least) have to be.
+  int free = 0, least = 0;
+  while (free < count && !all[free].must) ++free;
+  while (least < free && !all[least].arrived) ++least;
+  Unread unread;
+  if (least > 0) unread.cut = all[least - 1].number;
+  // One behind another that may be read without it.
+  int parts[16], apart = 0;
+  for (int i = least + 1; i < count; ++i) {
+    if (!all[i].must && all[i].arrived && all[i].bytes.any()) parts[apart++] = i;
+  }
+  const bool drawn = how == Choice::kDrawn;
+  if ((free <= least && apart == 0) ||
+      (how != Choice::kOldest && !line.history->Stubborn(cta.agent, own_warp)) ||
+      (drawn && (Random() & 1) == 0)) {
+    line.history->Yielded(cta.agent, own_warp);
+    return unread;
+  }
+  unread.chosen = true;
+  ++chosen_;
+  if (apart > 0 && (free <= least || (drawn && (Random() & 1) != 0))) {
+    const auto says = [&](const Candidate& newer, const Candidate& older) {
+      for (std::size_t i = newer.oldest; i <= newer.newest; ++i) {
+        if (writes[i].number != newer.number) continue;
+        for (const Part& part : writes[i].message) {
+          Group told;
+          told.others = part.Whole();
+          for (std::size_t j = older.oldest; j <= older.newest; ++j) {
+            if (writes[j].number == older.number && Knows(told, {}, 0, 0, writes[j].by))
+              return true;
+          }
+        }
+      }
+      return false;
+    };
+    int left[16], lefts = 0;
+    left[lefts++] = parts[drawn ? Random() % static_cast<std::uint64_t>(apart)
+                                : static_cast<std::uint64_t>(apart - 1)];
+    bool permitted = true;
+    for (int i = left[0]; i-- > least && permitted;) {
+      bool told = false;
+      for (int j = 0; j < lefts; ++j) told = told || says(all[i], all[left[j]]);
+      if (told) left[lefts++] = i;
+      permitted = !(told && all[i].must);
+    }
+    if (permitted) {
+      for (int i = 0; i < lefts; ++i) unread.apart[unread.count++] = all[left[i]].number;
+      return unread;
+    }
+  }
+  if (free > least) {
+    const int leave =
+        drawn ? least + 1 + static_cast<int>(Random() % static_cast<std::uint64_t>(free - least))
+              : free;
+    unread.cut = all[leave - 1].number;
+  }
+  return unread;
 }
 
 bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
@@ -148,91 +275,92 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
     std::vector<StrongWrite>& writes = line.history->writes();
     // Where writes are missing only the engine knows what has arrived.
     const bool choose = chooses && !line.history->lossy();
-    // From the newest back: those that have not arrived yet are not read; under a schedule a few
-    // more may be left out, up to the first that a lane must see.
-    std::uint64_t cut = ~std::uint64_t{0};  // writes with this number and above are not read
-    if (choose) {
-      std::uint64_t numbers[16];
-      int count = 0, arrived = -1;
-      for (std::size_t i = writes.size(); i-- > 0 && count < 16;) {
-        const StrongWrite& write = writes[i];
-        bool read = false, must = false;
-        ForLanes(here, [&](int l) {
-          const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
-          if (!write.Overlaps(begin, begin + access.bytes)) return;
-          read = true;
-          const Group& group = GroupOf(warp, l);
-          must = must || write.base || Knows(group, cta, own_warp, l, write.by) ||
-                 KnowsReader(group, cta, own_warp, l, write);
-        });
-        if (!read) continue;
-        if (must) break;
-        if (count == 0 || numbers[count - 1] != write.number) numbers[count++] = write.number;
-        if (arrived < 0 && (write.visible <= sampled || write.by.agent == cta.agent))
-          arrived = count - 1;
-      }
-      // numbers[0 .. count) may be left out; numbers[0 .. arrived) have to be.
-      const int least = arrived < 0 ? count : arrived;
-      int leave = least;
-      if (oldest && (stopped || line.history->Stubborn(cta.agent, own_warp))) {
-        leave = count;
-        chosen |= count > least;
-        chosen_ += count > least ? 1 : 0;
-      } else if (count > least && line.history->Stubborn(cta.agent, own_warp) &&
-                 (Random() & 1) != 0) {
-        leave = least + 1 + static_cast<int>(Random() % static_cast<std::uint64_t>(count - least));
-        chosen = true;
-        ++chosen_;
-      } else {
-        line.history->Yielded(cta.agent, own_warp);
-      }
-      if (leave > 0) cut = numbers[leave - 1];
-    }
+    const Unread hidden = choose ? Choose(cta, warp, access, here, line, sampled,
+                                          stopped  ? Choice::kOldest
+                                          : oldest ? Choice::kOldestOften
+                                                   : Choice::kDrawn)
+                                 : Unread{};
+    chosen |= hidden.chosen;
     std::array<std::size_t, kLanes> sources;
+    std::vector<std::pair<int, std::size_t>> more;  // of lanes that read from several writes
     std::uint32_t observe = 0, of_host = 0;
+    const StrongWrite* vector = nullptr;  // the first that a vector load takes as a whole
+    int vector_lane = 0;
     ForLanes(here, [&](int l) {
       const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
       const std::uint32_t end = begin + access.bytes;
       std::byte* value = values + static_cast<std::size_t>(l) * kMaxKept;
       if (choose) std::memcpy(value, object.data + access.offset[l], access.bytes);
-      std::size_t source = writes.size();
-      for (std::size_t i = writes.size(); i-- > 0;) {
-        const StrongWrite& write = writes[i];
+      // Bytes whose write is not found yet.
+      std::uint32_t open = access.bytes >= 32 ? ~0u : (1u << access.bytes) - 1;
+      for (std::size_t i = writes.size(); i-- > 0 && open != 0;) {
+        StrongWrite& write = writes[i];
         if (!write.Overlaps(begin, end)) continue;
-        const bool unread =
-            choose ? write.number >= cut : write.visible > sampled && write.by.agent != cta.agent;
-        if (!unread) {
-          source = i;
-          break;
+        const bool unread = choose ? hidden.Has(write.number)
+                                   : write.visible > sampled && write.by.agent != cta.agent;
+        if (unread && !choose) continue;  // the engine has hidden it
+        const std::uint32_t from = std::max<std::uint32_t>(begin, write.first);
+        const std::uint32_t to =
+            std::min<std::uint32_t>(end, std::uint32_t{write.first} + write.size);
+        if (unread) {
+          for (std::uint32_t at = from; at < to; ++at) {
+            if ((open >> (at - begin) & 1) != 0) value[at - begin] = write.old[at - write.first];
+          }
+          continue;
         }
-        if (!choose) continue;  // the engine has hidden it
-        for (std::uint32_t at = std::max<std::uint32_t>(begin, write.first);
-             at < std::min<std::uint32_t>(end, std::uint32_t{write.first} + write.size); ++at) {
-          value[at - begin] = write.old[at - write.first];
+        const auto mine =
+            static_cast<std::uint32_t>(((std::uint64_t{1} << (to - from)) - 1) << (from - begin));
+        if ((open & mine) == 0) continue;
+        open &= ~mine;
+        const Scope common = cta.position.Common(write.from);
+        if (access.op->scope >= common && write.scope >= common &&
+            access.op->bytes == write.element) {
+          write.Read({cta.agent, cta.tick, own_warp, static_cast<std::uint8_t>(l)},
+                     write.Elements(begin, end));
         }
+        if ((observe >> l & 1) != 0) {
+          more.emplace_back(l, i);
+          continue;
+        }
+        if (write.vector && access.op->count > 1 && vector == nullptr &&
+            write.by.agent != cta.agent && !Knows(GroupOf(warp, l), cta, own_warp, l, write.by)) {
+          vector = &write;
+          vector_lane = l;
+        }
+        sources[static_cast<std::size_t>(l)] = i;
+        observe |= 1u << l;
       }
-      if (source == writes.size()) {
-        if (object.HostVisible()) of_host |= 1u << l;
+      if (!object.HostVisible()) return;
+      if ((observe >> l & 1) == 0) {
+        of_host |= 1u << l;
         return;
       }
-      StrongWrite& write = writes[source];
-      if (object.HostVisible() && write.first == begin &&
+      const StrongWrite& write = writes[sources[static_cast<std::size_t>(l)]];
+      if (write.first == begin &&
           std::memcmp(write.now, value,
                       std::min<std::size_t>({sizeof write.now, write.size, access.bytes})) != 0) {
         of_host |= 1u << l;
       }
-      const Scope common = cta.position.Common(write.from);
-      if (access.op->scope >= common && write.scope >= common &&
-          access.op->bytes == write.element) {
-        write.Read({cta.agent, cta.tick, own_warp, static_cast<std::uint8_t>(l)});
-      }
-      const bool known = Knows(GroupOf(warp, l), cta, own_warp, l, write.by);
-      if (write.vector && access.op->count > 1 && !known && write.by.agent != cta.agent) {
-        ReportVector(write, path, l, object, access.offset[l], access.bytes);
-      }
-      sources[static_cast<std::size_t>(l)] = source;
-      observe |= 1u << l;
     });
+    if (vector != nullptr) {
+      // Another instruction of the same warp has stored another part of what is read here.
+      const auto read = [&](const StrongWrite& other) {
+        bool any = false;
+        ForLanes(here, [&](int l) {
+          const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
+          any = any || other.Overlaps(begin, begin + access.bytes);
+        });
+        return any;
+      };
+      const auto apart = std::find_if(writes.begin(), writes.end(), [&](const StrongWrite& other) {
+        return other.number != vector->number && other.pc != vector->pc &&
+               other.by.agent == vector->by.agent && other.by.warp == vector->by.warp &&
+               !other.Overlaps(vector->first, vector->first + std::uint32_t{vector->size}) &&
+               read(other);
+      });
+      ReportVector(*vector, apart != writes.end() ? &*apart : nullptr, path, vector_lane, object,
+                   access.offset[vector_lane], access.bytes);
+    }
     if (of_host != 0) ObserveHost(cta, path, of_host, *access.op, object);
     while (observe != 0) {
       const int first = std::countr_zero(observe);
@@ -247,6 +375,8 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       observe &= ~same;
       Observe(cta, path, same, *access.op, writes[source], object, access.offset[first]);
     }
+    for (const auto& [l, source] : more)
+      Observe(cta, path, 1u << l, *access.op, writes[source], object, access.offset[l]);
   }
   if (warp.groups.size() > 1) Coalesce(warp);
   // Behind what it has acquired: that is ordered before the load itself.
@@ -279,7 +409,10 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
   const MemoryOp& op = *access.op;
   const bool atomic = op.what == MemoryOp::What::kAtomic || op.what == MemoryOp::What::kReduce;
   ++writes_;
-  bool says = op.Releases();
+  const bool says = op.Releases();
+  // A release publishes what comes before it: of a vector's elements none is before another.
+  const Tick before_it = cta.tick;
+  if (says && op.count > 1) ++cta.tick;
   ForLanes(access.lanes, [&](int l) {
     Line& line = shadow.At(access.offset[l] / kLineBytes);
     if (line.history == nullptr) line.history = std::make_unique<class History>();
@@ -289,6 +422,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     // What it follows on: what an atomic has read, and what its own thread has released here
     // before.
     const Message *before = nullptr, *said = nullptr;
+    ClockRef fenced;
     auto& writes = history.writes();
     std::size_t source = writes.size();
     for (std::size_t i = writes.size(); i-- > 0 && said == nullptr;) {
@@ -304,9 +438,11 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
       const bool follows =
           atomic && op.scope >= common && last.scope >= common && op.bytes == last.element;
       if (follows) before = &last.message;
+      if (follows) fenced = last.fenced;
       if (follows) {
         last.Read({cta.agent, cta.tick, static_cast<std::uint16_t>(path.warp->id),
-                   static_cast<std::uint8_t>(l)});
+                   static_cast<std::uint8_t>(l)},
+                  last.Elements(begin, end));
       }
       // A reduction gives nothing back: it acquires nothing, with or without a fence.
       if (op.what == MemoryOp::What::kAtomic)
@@ -314,7 +450,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     } else if (atomic && object.HostVisible()) {
       ObserveHost(cta, path, 1u << l, op, object);
     }
-    Message own = Say(cta, path, l, GroupOf(warp, l), op.Releases(), op.scope);
+    Message own = Say(cta, path, l, GroupOf(warp, l), says, op.scope, before_it);
     if (said != nullptr)
       for (const Part& part : *said) Merge(own, part);
     Message message = own;
@@ -362,6 +498,8 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     write.pc = path.pc;
     write.message = std::move(message);
     write.own = std::move(own);
+    write.fenced = GroupOf(warp, l).sc.fenced;
+    if (fenced != nullptr) write.fenced = Join(write.fenced, fenced);
     if (settled || crowded) write.visible = world_.now;
   });
   RememberStrong(*this, cta, warp, access);

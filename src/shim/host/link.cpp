@@ -41,6 +41,7 @@ constinit auto& g_threads = g_slots.threads;
 constinit std::atomic<bool> g_active{false};
 constinit std::atomic<bool> g_dead{false};
 constinit std::atomic<bool> g_busy{false};
+constinit std::atomic<bool> g_watches{false};
 constinit std::atomic<bool> g_cuda{false};
 constinit std::atomic<bool> g_cuda_lost{false};
 std::uint64_t g_token = 0;
@@ -115,6 +116,8 @@ void Join(wire::Hello::Kind kind, std::uint64_t token, std::uint64_t number,
   thread->polls = 0;
   thread->stepping = false;
   thread->open_pages = 0;
+  thread->touches = 0;
+  thread->bulks = 0;
   // Small requests must not allocate: they may be made from within an allocator's locks.
   thread->send.reserve(8192);
   thread->receive.reserve(1024);
@@ -212,6 +215,7 @@ int SimulatedHosts() { return g_hosts; }
 std::int64_t RealtimeBaseNs() { return g_realtime_base; }
 std::int64_t MonotonicBaseNs() { return g_monotonic_base; }
 bool NodeBusy() { return g_busy.load(std::memory_order_relaxed); }
+bool NodeWatches() { return g_watches.load(std::memory_order_relaxed); }
 Thread* ThreadSlots() { return g_threads; }
 void SetForking(bool forking) { t_forking = forking; }
 
@@ -229,9 +233,12 @@ void Complain(const char* text) {
 
 void BeginRequest(Thread* thread) {
   thread->send.clear();
-  wire::RequestHeader header;
-  header.local_ps = thread->local;
-  wire::EncodeTo(header, thread->send);
+  // By hand into reserved memory: a handler may not allocate.
+  wire::Writer writer(thread->send);
+  auto count = static_cast<std::uint32_t>(thread->touches);
+  writer(thread->local, count);
+  for (std::size_t i = 0; i < thread->touches; ++i) thread->touch[i].Visit(writer);
+  thread->touches = 0;
 }
 
 int Exchange(Thread* thread, wire::Op op, std::span<const std::byte> tail, std::span<const int> fds,
@@ -274,7 +281,8 @@ int Exchange(Thread* thread, wire::Op op, std::span<const std::byte> tail, std::
   thread->local = 0;
   thread->clock_reads = 0;
   g_busy.store(header.busy, std::memory_order_relaxed);
-  if (header.busy) {
+  g_watches.store(header.watch, std::memory_order_relaxed);
+  if (header.busy || header.watch) {
     ClosePinnedPages();
   } else {
     OpenPinnedPages();

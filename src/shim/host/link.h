@@ -53,6 +53,11 @@ struct Thread {
   bool pending_write = false;
   int open_pages = 0;
   std::uint64_t open_page[4];
+  // What it has touched in this segment, and mappings of which it touches too much to tell.
+  std::size_t touches = 0;
+  wire::HostTouch touch[wire::kMaxTouches];
+  int bulks = 0;
+  std::uint64_t bulk[8];
 };
 
 // True if this process runs under a node that is alive.
@@ -69,6 +74,8 @@ std::int64_t RealtimeBaseNs();
 std::int64_t MonotonicBaseNs();
 // The node's last word on whether device work is unfinished.
 bool NodeBusy();
+// Whether it wants to know what host code touches (RequestHeader::touches).
+bool NodeWatches();
 Thread* ThreadSlots();
 
 // While one lives, this thread's libc calls are native.

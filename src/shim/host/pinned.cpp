@@ -16,6 +16,10 @@
 // pages opened for the rest of its segment. In case it then begins to spin, a helper thread looks
 // every few milliseconds for threads that have not spoken since, and closes the pages again.
 //
+// Where the node checks, the pages are also closed while the process has not waited for work that
+// is over, and the first accesses of each segment go along with the thread's next message (Touch).
+// Of a mapping that a thread touches at many places no more is told, and it alone is opened.
+//
 // Virtual time does not depend on any of this: a native segment takes none, and the node changes no
 // pinned byte during it, so a proven spin is a fixed point, however many rounds were made before it
 // was seen. Only a loop that counts after bulk access in the same segment can tell when the helper
@@ -34,6 +38,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 
 #include "shim/abi.h"
 #include "shim/host/link.h"
@@ -53,6 +58,7 @@ constexpr int kMaxPatienceMs = 64;
 constinit Mapping g_mappings[kMaxMappings];
 constinit std::atomic<int> g_mapping_count{0};
 constinit std::atomic<bool> g_closed{false};
+constinit std::atomic<bool> g_loose{false};  // while closed: some mapping is open all the same
 constinit std::atomic<bool> g_edges_closed{false};  // the mappings' heads and tails, too
 constinit std::atomic<std::uint64_t> g_held_begin{0}, g_held_end{0};
 constinit std::atomic<bool> g_handlers{false};
@@ -141,6 +147,60 @@ void StartHelper() {
 
 // --- faults ------------------------------------------------------------------------------------
 
+// The mapping around `address`; of size 0 if there is none.
+Mapping MappingOf(std::uint64_t address) {
+  MappingLock lock;
+  const int count = g_mapping_count.load(std::memory_order_relaxed);
+  for (int i = 0; i < count; ++i) {
+    if (address - g_mappings[i].address < g_mappings[i].size) return g_mappings[i];
+  }
+  return {};
+}
+
+bool IsBulk(const Thread* thread, const Mapping& mapping) {
+  const std::uint64_t* end = thread->bulk + thread->bulks;
+  return thread->bulks == static_cast<int>(std::size(thread->bulk)) ||
+         std::find(thread->bulk, end, mapping.address) != end;
+}
+
+// The thread touches so many places of a mapping that these are not told one by one. False: too
+// many mappings, or none.
+bool OpenBulk(Thread* thread, std::uint64_t address) {
+  const Mapping mapping = MappingOf(address);
+  if (mapping.size == 0) return false;
+  if (!IsBulk(thread, mapping)) thread->bulk[thread->bulks++] = mapping.address;
+  if (thread->bulks == static_cast<int>(std::size(thread->bulk))) return false;
+  MappingLock lock;
+  if (g_closed.load(std::memory_order_relaxed)) {
+    Protect(mapping.address, mapping.size, PROT_READ | PROT_WRITE);
+    g_loose.store(true, std::memory_order_relaxed);
+  }
+  return true;
+}
+
+void WaitLonger() {
+  const int patience = g_patience_ms.load(std::memory_order_relaxed);
+  if (patience < kMaxPatienceMs) g_patience_ms.store(patience * 2, std::memory_order_relaxed);
+}
+
+// Notes what an instruction is about to touch, for the thread's next message.
+void Touch(Thread* thread, std::uint64_t address, std::uint32_t size, const greg_t* registers) {
+  if (!NodeWatches() || thread->touches == wire::kMaxTouches || IsBulk(thread, MappingOf(address)))
+    return;
+  wire::HostTouch touch;
+  touch.address = address;
+  touch.size = std::min(size, static_cast<std::uint32_t>(kPage - address % kPage));
+  touch.write = (registers[REG_ERR] & 2) != 0;
+  touch.pc = static_cast<std::uint64_t>(registers[REG_RIP]);
+  for (std::size_t i = 0; i < thread->touches; ++i) {
+    const wire::HostTouch& known = thread->touch[i];
+    if (known.address == touch.address && known.pc == touch.pc && known.write == touch.write)
+      return;
+  }
+  touch.caller = *reinterpret_cast<const std::uint64_t*>(registers[REG_RSP]);
+  thread->touch[thread->touches++] = touch;
+}
+
 // Opens the page of a fault in pinned memory and arranges for the trap behind the instruction.
 void BeginStep(Thread* thread, std::uint64_t address, ucontext_t* context) {
   greg_t* registers = context->uc_mcontext.gregs;
@@ -150,10 +210,18 @@ void BeginStep(Thread* thread, std::uint64_t address, ucontext_t* context) {
     thread->polls = 0;
     thread->faults = 0;
     thread->places = 0;
+    thread->bulks = 0;
   }
-  if (++thread->faults > kMaxFaults || IsManyPlaces(thread, address) || thread->open_pages == 4) {
-    const int patience = g_patience_ms.load(std::memory_order_relaxed);
-    if (patience < kMaxPatienceMs) g_patience_ms.store(patience * 2, std::memory_order_relaxed);
+  const bool many = IsManyPlaces(thread, address);
+  if (many && NodeWatches() && !thread->stepping && OpenBulk(thread, address)) {
+    WaitLonger();
+    thread->polls = 0;
+    thread->faults = 0;
+    thread->places = 0;
+    return;
+  }
+  if (++thread->faults > kMaxFaults || many || thread->open_pages == 4) {
+    WaitLonger();
     OpenPinnedPages();
     registers[REG_EFL] &= ~kTrapFlag;
     thread->stepping = false;
@@ -170,6 +238,7 @@ void BeginStep(Thread* thread, std::uint64_t address, ucontext_t* context) {
     PollRecord& record = thread->pending;
     std::uint32_t size =
         MemoryOperandSize(reinterpret_cast<const std::uint8_t*>(registers[REG_RIP]));
+    Touch(thread, address, std::max(size, 1u), registers);
     if (size == 0) {
       size = 8;
       address &= ~std::uint64_t{7};
@@ -183,6 +252,8 @@ void BeginStep(Thread* thread, std::uint64_t address, ucontext_t* context) {
     HashState(thread, registers, record.state);
     thread->pending_write = (registers[REG_ERR] & 2) != 0;
     thread->stepping = true;
+  } else {
+    Touch(thread, address, 1, registers);
   }
   registers[REG_EFL] |= kTrapFlag;
 }
@@ -291,10 +362,11 @@ std::uint64_t Alias(std::uint64_t address) {
 }
 
 void ClosePinnedPages() {
-  if (g_closed.load(std::memory_order_relaxed)) return;
+  if (g_closed.load(std::memory_order_relaxed) && !g_loose.load(std::memory_order_relaxed)) return;
   if (g_mapping_count.load(std::memory_order_relaxed) == 0) return;
   MappingLock lock;
-  if (g_closed.exchange(true)) return;
+  const bool loose = g_loose.exchange(false);
+  if (g_closed.exchange(true) && !loose) return;
   const int count = g_mapping_count.load(std::memory_order_relaxed);
   for (int i = 0; i < count; ++i) CloseBody(g_mappings[i]);
 }
@@ -303,6 +375,7 @@ void OpenPinnedPages() {
   if (!g_closed.load(std::memory_order_relaxed)) return;
   MappingLock lock;
   if (!g_closed.exchange(false)) return;
+  g_loose.store(false, std::memory_order_relaxed);
   g_edges_closed.store(false, std::memory_order_relaxed);
   const int count = g_mapping_count.load(std::memory_order_relaxed);
   for (int i = 0; i < count; ++i) {
@@ -314,6 +387,7 @@ void MakePinnedPrivate() {
   const int count = g_mapping_count.exchange(0);
   g_helper.store(false);
   g_closed.store(false);
+  g_loose.store(false);
   g_edges_closed.store(false);
   for (int i = 0; i < count; ++i) {
     const Mapping& mapping = g_mappings[i];

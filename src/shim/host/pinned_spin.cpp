@@ -127,6 +127,10 @@ void ReadBytes(std::uint64_t address, std::uint32_t size, std::uint64_t out[2]) 
 
 void FinishStep(Thread* thread) {
   PollRecord& now = thread->pending;
+  if (!NodeBusy()) {  // only what it touches was wanted: no device will change it
+    thread->polls = 0;
+    return;
+  }
   if (thread->pending_write) {
     std::uint64_t after[2];
     ReadBytes(now.address, now.size, after);

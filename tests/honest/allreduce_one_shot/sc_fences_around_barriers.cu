@@ -1,4 +1,3 @@
-// open: race: fence.sc on the far sides of barriers, which orders them
 // design: pull with volatile flags; every writer fences (sc) before the barrier, another thread stores the flag, every reader fences (sc) behind the barrier
 //
 // No thread has both a fence and the flag. The order is that of fence.sc: the writer's fence is before the flag's store

@@ -1,4 +1,3 @@
-// open: race: writers and readers have fence.sc on the far sides of barriers, which orders them
 // design: push with volatile flags; every writer has fence.sc before the barrier, one other thread stores the flags; the thread that has seen a flag has fence.sc behind it
 //
 // The storing thread has no fence of its own. The order is that of fence.sc: a writer's fence precedes

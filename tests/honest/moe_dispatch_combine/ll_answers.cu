@@ -1,4 +1,3 @@
-// open: weak_spin: a loop of a fixed count that reads the same words again is taken for a wait
 // design: rows are pushed in place; answers come back by LL, every float beside the call's number in one 64-bit word of the token's home, so no flag follows them and nobody meets at the end
 //
 // A rank leaves when all rows for it have come and all answers to its tokens: nobody else touches

@@ -55,7 +55,7 @@ struct H {
 };
 int main() {
   const int rank = atoi(getenv("RANK"));
-  dir = std::string(getenv("ADVERSARY_DIR")) + "/";
+  dir = "/tmp/protocol_ranks." + std::to_string(getppid()) + ".";
   CK(cudaSetDevice(rank));
   Ptrs p;
   int* out[CALLS];
