@@ -155,7 +155,7 @@ void MachineImpl::Start(OpId id) {
       op.engine = FreeEngine(world_.devices[static_cast<std::size_t>(op.device)]);
       if (world_.checker != nullptr) {
         checker_->Begin(op.clocks, op.what == Operation::What::kCopy ? "copy" : "memset",
-                        op.device);
+                        op.device, op.stream, op.id);
       }
       TellBegin(op);
       StepCopy(id);
@@ -190,7 +190,7 @@ void MachineImpl::Start(OpId id) {
       break;
     case Operation::What::kValues:
       TellBegin(op);
-      if (world_.checker != nullptr) checker_->Begin(op.clocks, "stream", op.device);
+      if (world_.checker != nullptr) checker_->Begin(op.clocks, "stream", op.device, op.stream, op.id);
       StepValues(id);
       break;
   }
@@ -288,7 +288,7 @@ void MachineImpl::StartKernel(Operation& op) {
   op.record = launch.record;
   TellBegin(op);
   if (world_.checker != nullptr) {
-    checker_->BeginLaunch(launch, op.clocks);
+    checker_->BeginLaunch(launch, op.clocks, op.stream, op.id);
     launch.schedule = world_.stalls.OfLaunch();
     for (const OpId follower : op.overlapping) {
       const auto it = operations_.find(follower);

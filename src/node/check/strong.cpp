@@ -18,7 +18,6 @@ void RememberStrong(Checker& checker, CtaClocks& cta, WarpClocks& warp, const Ac
 
 namespace {
 
-constexpr std::size_t kMaxHints = 12;
 constexpr std::size_t kMostRecords = std::size_t{1} << 20;
 
 bool Acquires(const MemoryOp& op) {
@@ -70,10 +69,9 @@ void Checker::Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, con
                       const StrongWrite& write, const Object& object, std::uint64_t offset) {
   const Scope common = cta.position.Common(write.from);
   const bool strong = op.scope >= common && write.scope >= common && op.bytes == write.element;
-  bool learned = false;
   WarpClocks& warp = cta.warps[path.warp->id];
   if (strong) {
-    learned = Hear(cta, warp, lanes, write.message, Acquires(op), op.scope, object.id, offset);
+    Hear(cta, warp, lanes, write.message, Acquires(op), op.scope, object.id, offset);
     if (Acquires(op) && warp.lanes != nullptr) {
       // A strong read, then an acquire of the same place.
       ForLanes(lanes, [&](int l) {
@@ -88,23 +86,7 @@ void Checker::Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, con
       });
     }
   }
-  if (!learned && write.by.agent != cta.agent) {
-    Hint hint;
-    hint.writer = write.by;
-    hint.write_pc = write.pc;
-    hint.read_pc = path.pc;
-    hint.need = common;
-    hint.released = !write.message.empty();
-    hint.narrow = !strong || (hint.released && Acquires(op));
-    hint.acquired = Acquires(op);
-    hint.object = object.name;
-    std::erase_if(cta.hints, [&](const Hint& old) {
-      return old.write_pc == hint.write_pc && old.read_pc == hint.read_pc &&
-             old.writer.agent == hint.writer.agent;
-    });
-    if (cta.hints.size() >= kMaxHints) cta.hints.erase(cta.hints.begin());
-    cta.hints.push_back(std::move(hint));
-  }
+  RecordRead(cta, path, lanes, op, write, object.id, offset);
 }
 
 bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
@@ -132,6 +114,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       if (object.HostVisible()) {
         ObserveHost(cta, path, here, *access.op, object);
       }
+      RecordPoll(cta, path, here, access);
       continue;
     }
     std::vector<StrongWrite>& writes = line.history->writes();
@@ -173,7 +156,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       if (leave > 0) cut = numbers[leave - 1];
     }
     std::array<std::size_t, kLanes> sources;
-    std::uint32_t observe = 0, of_host = 0;
+    std::uint32_t observe = 0, of_host = 0, unwritten = 0;
     ForLanes(here, [&](int l) {
       const auto begin = static_cast<std::uint32_t>(access.offset[l] % kLineBytes);
       const std::uint32_t end = begin + access.bytes;
@@ -197,6 +180,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       }
       if (source == writes.size()) {
         if (object.HostVisible()) of_host |= 1u << l;
+        unwritten |= 1u << l;
         return;
       }
       StrongWrite& write = writes[source];
@@ -218,6 +202,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       observe |= 1u << l;
     });
     if (of_host != 0) ObserveHost(cta, path, of_host, *access.op, object);
+    if (unwritten != 0) RecordPoll(cta, path, unwritten, access);
     while (observe != 0) {
       const int first = std::countr_zero(observe);
       const std::size_t source = sources[static_cast<std::size_t>(first)];
@@ -247,7 +232,7 @@ void Checker::ObserveHost(CtaClocks& cta, const Path& path, std::uint32_t lanes,
   StrongWrite write;
   write.scope = Scope::kSys;
   write.element = op.bytes;
-  write.by.agent = cta.agent;  // no hint
+  write.by.agent = 0;  // nobody to give advice to
   write.message.push_back({Scope::kSys, Position{}, host->second, nullptr, {}});
   Observe(cta, path, lanes, op, write, object, ~std::uint64_t{0});
 }
@@ -263,7 +248,6 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
   const MemoryOp& op = *access.op;
   const bool atomic = op.what == MemoryOp::What::kAtomic || op.what == MemoryOp::What::kReduce;
   ++writes_;
-  bool says = op.Releases();
   ForLanes(access.lanes, [&](int l) {
     Line& line = shadow.At(access.offset[l] / kLineBytes);
     if (line.history == nullptr) line.history = std::make_unique<class History>();
@@ -349,7 +333,9 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     if (settled || crowded) write.visible = world_.now;
   });
   RememberStrong(*this, cta, warp, access);
-  if (says) ++cta.tick;
+  RecordWrite(cta, path, access.lanes, access);
+  // What comes behind a flag is told apart from what comes before it.
+  ++cta.tick;
 }
 
 void Checker::Close(const Object& object, std::uint32_t lanes, const std::uint64_t* offset,
