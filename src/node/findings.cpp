@@ -136,9 +136,15 @@ constexpr std::size_t kMostAlso = 8;
 
 bool SameCause(const Finding& a, const Finding& b) {
   if (a.kind != b.kind || a.edits.empty() || b.edits.empty()) return false;
-  // Without a place in the source the object has to tell causes apart.
-  return SameEdit(a.edits[0], b.edits[0]) &&
-         (PlaceOf(a.edits[0]).line != 0 || a.accesses[0].object == b.accesses[0].object);
+  if (!SameEdit(a.edits[0], b.edits[0])) return false;
+  // An order between two operations of streams: of one object, and not without -lineinfo, which
+  // leaves nothing else to tell places apart.
+  const auto lines = [](const Finding& finding) {
+    return std::any_of(finding.accesses.begin(), finding.accesses.end(),
+                       [](const FindingAccess& access) { return !access.file.empty(); });
+  };
+  return PlaceOf(a.edits[0]).line != 0 ||
+         (lines(a) && lines(b) && a.accesses[0].object == b.accesses[0].object);
 }
 
 void Widen(const Finding& more, Finding* into) {

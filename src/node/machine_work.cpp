@@ -154,8 +154,8 @@ void MachineImpl::Start(OpId id) {
       if (op.record == world_.stats.copies.size()) world_.stats.copies.push_back(record);
       op.engine = FreeEngine(world_.devices[static_cast<std::size_t>(op.device)]);
       if (world_.checker != nullptr) {
-        checker_->Begin(op.clocks, op.what == Operation::What::kCopy ? "copy" : "memset",
-                        op.device, op.stream, op.id);
+        checker_->Begin(op.clocks, op.what == Operation::What::kCopy ? "copy" : "memset", op.device,
+                        op.stream, op.id);
       }
       TellBegin(op);
       StepCopy(id);
@@ -190,7 +190,8 @@ void MachineImpl::Start(OpId id) {
       break;
     case Operation::What::kValues:
       TellBegin(op);
-      if (world_.checker != nullptr) checker_->Begin(op.clocks, "stream", op.device, op.stream, op.id);
+      if (world_.checker != nullptr)
+        checker_->Begin(op.clocks, "stream", op.device, op.stream, op.id);
       StepValues(id);
       break;
   }

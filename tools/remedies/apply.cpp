@@ -278,6 +278,10 @@ class Editor {
       std::string made = std::regex_replace(old, kInstruction, "\"$1." + to + ".$2");
       if (made == old && one.kind == Kind::kSimple && edit_.value("form", "").starts_with("st"))
         made = std::regex_replace(old, kStore, "*(volatile std::decay_t<decltype($2)>*)&($2) =$3");
+      static const std::regex kLoad(R"(([=(,]|return)\s*\*\s*(\w+))");
+      if (made == old && one.kind == Kind::kSimple && edit_.value("form", "").starts_with("ld"))
+        made =
+            std::regex_replace(old, kLoad, "$1 *(const volatile std::decay_t<decltype(*$2)>*)($2)");
       if (made == old) continue;
       text_.replace(one.begin, one.end - one.begin, made);
       return text_;

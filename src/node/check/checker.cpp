@@ -82,6 +82,7 @@ void Checker::Begin(OpClocks& op, const char* what, int device, std::uint64_t st
   info->what = what;
   info->stream = stream;
   info->op = id;
+  info->process = op.process;
   info->device = device;
   if (op.process != 0) info->rank = world_.ProcessOf(op.process).rank;
   Position position;
@@ -103,6 +104,7 @@ void Checker::BeginLaunch(Launch& launch, OpClocks& op, std::uint64_t stream, Op
   info->block = launch.request.block;
   info->stream = stream;
   info->op = id;
+  info->process = op.process;
   info->cooperative = launch.request.cooperative;
   clocks->info = std::move(info);
   op.launch = clocks;

@@ -94,6 +94,7 @@ struct LaunchInfo {
   std::string kernel;
   std::shared_ptr<const Code> code;
   Dim3 block;
+  ProcessId process = 0;
   std::uint64_t stream = 0;  // of its process
   OpId op = 0;               // in the order in which operations were given to streams; 0: a host
   bool cooperative = false;

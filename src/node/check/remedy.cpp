@@ -47,6 +47,15 @@ std::string PlaceOf(const Code& code, std::uint32_t pc) {
 
 namespace {
 
+// As the text of the kernel has them: the compiler puts loops that wait behind everything else.
+bool Before(const Code& code, std::uint32_t a, std::uint32_t b) {
+  const auto line = [&](std::uint32_t pc) {
+    const SourceLine& at = code.lines[pc];
+    return at.calls.empty() ? at.line : at.calls.back().line;
+  };
+  return line(a) != line(b) ? line(a) < line(b) : a < b;
+}
+
 std::vector<Edit::Place> PlacesOf(const Code& code, std::uint32_t pc) {
   std::vector<Edit::Place> at;
   const SourceLine& line = code.lines[pc];
@@ -244,7 +253,7 @@ bool RemedySearch::Early(const Event& write, Agent agent) const {
       return true;
     }
   }
-  return e_.pc > write.pc;
+  return Before(CodeOf(agent), write.pc, e_.pc);
 }
 
 void RemedySearch::Release(Agent agent, const Event& w, Agent reader, bool known_before,
@@ -276,7 +285,7 @@ void RemedySearch::Release(Agent agent, const Event& w, Agent reader, bool known
     const Event* anchor = nullptr;
     if (const Event* fence = FenceOf(agent, w, 0, w.moment, need, true);
         fence != nullptr && !TrailOf(agent)->Met(fence->moment, w.moment, w.warp, warp) &&
-        fence->pc > e_.pc && fence->pc < w.pc) {
+        Before(CodeOf(agent), e_.pc, fence->pc) && Before(CodeOf(agent), fence->pc, w.pc)) {
       anchor = fence;
     }
     const bool met = copy && warp == w.warp;
@@ -334,7 +343,8 @@ void RemedySearch::Acquire(Agent agent, const Event& r, Scope need, std::uint16_
     fault.by = r.warp == warp ? Edit::By::kWarp : Edit::By::kBlock;
     fault.behind = r.pc;
     chain->faults.push_back(fault);
-    if (r.pc > pc) chain->cost += 15;  // read behind the access, as the text has it
+    if (!Before(CodeOf(agent), r.pc, pc))
+      chain->cost += 15;  // read behind the access, as the text has it
   }
 }
 
@@ -426,7 +436,8 @@ void RemedySearch::Back(Agent agent, std::uint64_t until, std::vector<Link>& lin
       if (writer == stamp_.agent || grid || Known(writer, write->own, write->others)) {
         if (!Early(*write, writer)) {
           Judge(links);
-        } else if (early_.write == nullptr && write->pc < e_.pc) {  // else of another round
+        } else if (early_.write == nullptr && writer == stamp_.agent &&
+                   Before(CodeOf(writer), write->pc, e_.pc)) {  // else of another round
           early_ = links.back();
         }
       } else {
@@ -547,27 +558,67 @@ void RemedySearch::Tell(Finding* finding) const {
   finding->advice = Sentence(parts);
 }
 
+// Of either access: the one that comes first may be the one that has not waited.
 bool RemedySearch::TellLoneWait(Finding* finding) const {
-  const Trail* trail = TrailOf(l_.agent);
-  if (trail == nullptr || l_.warp >= kFirstCopyWarp) return false;
+  return LoneWait(l_, later_lane_, cta_.tick, finding) ||
+         LoneWait(e_, stamp_.lane, stamp_.tick, finding) || LoneBlock(l_, finding) ||
+         LoneBlock(e_, finding);
+}
+
+// The same of blocks of a grid that can meet.
+bool RemedySearch::LoneBlock(const Entry& at, Finding* finding) const {
+  const auto& info = checker_.agents_[at.agent].info;
+  if (!info->cooperative || at.warp >= kFirstCopyWarp) return false;
+  for (const Agent agent : checker_.trails_) {
+    if (agent == at.agent || checker_.agents_[agent].info != info) continue;
+    for (const Event& read : TrailOf(agent)->events()) {
+      if (read.what != Event::What::kRead || !Before(*info->code, read.pc, at.pc)) continue;
+      const Code& code = *info->code;
+      const std::string place = PlaceOf(code, at.pc);
+      finding->missing = fmt::format(
+          "another block of the grid waits for a flag ({}, {}), and the one at {} does not wait "
+          "for "
+          "that block",
+          PlaceOf(code, read.pc), code.forms[read.pc], place);
+      finding->advice =
+          fmt::format("put grid.sync() behind the wait at {} and before {}, where all threads pass",
+                      PlaceOf(code, read.pc), place);
+      Edit edit = EditAt(code, at.pc, Edit::Action::kInsertBefore, Edit::By::kGrid,
+                         "cooperative_groups::this_grid().sync();");
+      if (!edit.at.empty()) finding->edits.push_back(std::move(edit));
+      return true;
+    }
+  }
+  return false;
+}
+
+bool RemedySearch::LoneWait(const Entry& at, std::uint32_t lane, Tick tick,
+                            Finding* finding) const {
+  const Trail* trail = TrailOf(at.agent);
+  if (trail == nullptr || at.warp >= kFirstCopyWarp) return false;
   const auto& events = trail->events();
   for (auto read = events.rbegin(); read != events.rend(); ++read) {
-    if (read->what != Event::What::kRead || read->pc >= l_.pc ||
-        (read->warp == l_.warp && (read->lanes >> later_lane_ & 1) != 0) ||
-        trail->Met(read->moment, ~std::uint64_t{0}, read->warp, l_.warp)) {
+    if (read->what != Event::What::kRead || !Before(CodeOf(at.agent), read->pc, at.pc) ||
+        (read->warp == at.warp && (read->lanes >> lane & 1) != 0)) {
       continue;
     }
-    const Code& code = CodeOf(l_.agent);
-    const bool warp = read->warp == l_.warp;
+    const Tick first = std::min(read->tick, tick), last = std::max(read->tick, tick);
+    const bool warp = read->warp == at.warp;
+    const bool met = std::any_of(events.begin(), events.end(), [&](const Event& event) {
+      return event.what == Event::What::kBarrier && event.tick >= first && event.tick < last;
+    });
+    if (met || (warp && trail->Met(read->moment, ~std::uint64_t{0}, read->warp, at.warp))) continue;
+    const Code& code = CodeOf(at.agent);
     const char* barrier = warp ? "__syncwarp()" : "__syncthreads()";
+    const std::string place = PlaceOf(code, at.pc);
     finding->missing = fmt::format(
-        "another thread of the {} waits for a flag ({}, {}), and this one does not wait "
-        "for that thread",
-        warp ? "warp" : "block", PlaceOf(code, read->pc), code.forms[read->pc]);
-    finding->advice = fmt::format(
-        "put {} behind the wait at {} and before {}, where all threads of the {} pass", barrier,
-        PlaceOf(code, read->pc), PlaceOf(code, l_.pc), warp ? "warp" : "block");
-    Edit edit = EditAt(code, l_.pc, Edit::Action::kInsertBefore,
+        "another thread of the {} waits for a flag ({}, {}), and the one at {} does not wait for "
+        "that thread",
+        warp ? "warp" : "block", PlaceOf(code, read->pc), code.forms[read->pc], place);
+    finding->advice =
+        fmt::format("put {} behind the wait at {} and before {}, where all threads of the {} pass",
+                    barrier, PlaceOf(code, read->pc), place, warp ? "warp" : "block");
+    Edit edit = EditAt(code, at.pc, Edit::Action::kInsertBefore,
                        warp ? Edit::By::kWarp : Edit::By::kBlock, fmt::format("{};", barrier));
     if (!edit.at.empty()) finding->edits.push_back(std::move(edit));
     return true;

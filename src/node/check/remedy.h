@@ -77,6 +77,8 @@ class RemedySearch {
   void Acquire(Agent agent, const Event& r, Scope need, std::uint16_t warp, std::uint32_t lanes,
                std::uint32_t pc, std::uint64_t until, Chain* chain) const;
   void Judge(std::vector<Link> links);
+  bool LoneWait(const Entry& at, std::uint32_t lane, Tick tick, Finding* finding) const;
+  bool LoneBlock(const Entry& at, Finding* finding) const;
   const Event* WriteOf(Agent agent, const Event& read, bool before) const;
   void Back(Agent agent, std::uint64_t until, std::vector<Link>& links);
 

@@ -36,6 +36,12 @@ void Locate(const Code& code, std::uint32_t pc, FindingAccess* access) {
   access->inlined_at = code.lines[pc].inlined_at;
 }
 
+bool WaitsForFlags(const Code& code) {
+  return std::any_of(code.memory.begin(), code.memory.end(), [](const MemoryOp& op) {
+    return op.what == MemoryOp::What::kLoad && op.Strong();
+  });
+}
+
 std::string Who(const FindingAccess& access) {
   if (access.rank < 0) return access.what;
   return fmt::format("rank {}'s {}", access.rank, access.what);
@@ -257,6 +263,7 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
   }
   // What a host or a node between streams would have to order: the one given first comes first.
   const auto event = [&] {
+    if (before.process != after.process) return;  // no stream of the one is known to the other
     const bool turned = before.op != 0 && after.op != 0 && before.op > after.op;
     const LaunchInfo& one = turned ? after : before;
     const LaunchInfo& two = turned ? before : after;
@@ -289,6 +296,14 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
       finding.advice =
           "write the flag by cuStreamWriteValue32 or by a kernel; or let the kernels that use it "
           "begin after an event that is recorded behind it";
+    } else if (kernel.code != nullptr && !host && WaitsForFlags(*kernel.code)) {
+      finding.missing = "the kernel waits for a flag, which does not tell of the copy";
+      finding.advice =
+          "raise the flag behind the copy: in its stream (cuStreamWriteValue32), or by the host "
+          "after "
+          "it has waited for the copy (cudaStreamSynchronize); where the copy follows the kernel, "
+          "let "
+          "its stream wait for an event";
     } else if (host) {
       finding.missing = "order between the host's access and the other one";
       finding.advice =
@@ -296,9 +311,13 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
           "tell it by a flag that a kernel releases with scope .sys";
     } else {
       finding.missing = "order between the stream's operation and the other access";
+      const auto name = [](const LaunchInfo& info) {
+        return fmt::format("the {} of stream {}", info.what, info.stream);
+      };
       finding.advice = fmt::format(
-          "record an event behind {} and let {}'s stream wait for it, or put both into one stream",
-          first.what, second.what);
+          "record an event behind {} and let the stream of {} wait for it, or put both into one "
+          "stream",
+          name(before), name(after));
       event();
     }
     return;
@@ -354,6 +373,14 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
          "asm volatile(\"cp.async.wait_all;\" ::: \"memory\"); __syncthreads();");
     return;
   }
+  if (earlier.agent == later.agent && later.warp >= kMbarrierCopies) {
+    finding.missing =
+        fmt::format("nothing tells the thread that begins the copy that {} is over", Who(first));
+    finding.advice =
+        "let the threads arrive on an mbarrier behind their accesses, and let the one that begins "
+        "the copy wait for its phase before";
+    return;
+  }
   if (earlier.agent == later.agent && earlier.warp == later.warp) {
     finding.missing = "lanes of one warp are not ordered by themselves";
     finding.advice = "put __syncwarp() between the two accesses";
@@ -389,23 +416,38 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
                                  PlaceOf(*after.code, later.pc), PlaceOf(*before.code, earlier.pc));
     return;
   }
-  const auto waits = [](const Code& code) {
-    return std::any_of(code.memory.begin(), code.memory.end(), [](const MemoryOp& op) {
-      return op.what == MemoryOp::What::kLoad && op.Strong();
-    });
-  };
-  const bool reads = waits(*after.code) || waits(*before.code);
+  const bool reads = WaitsForFlags(*after.code) || WaitsForFlags(*before.code);
   const bool reads_first = !earlier.write();
+  // Readers that look again whether they were disturbed (a sequence lock): nobody waits for them.
+  if (reads_first && launches && !WaitsForFlags(*after.code) && WaitsForFlags(*before.code) &&
+      !earlier.strong() && !later.strong()) {
+    finding.missing = fmt::format(
+        "nothing that {} reads says that {} is over, and its kernel waits "
+        "for nobody",
+        Who(second), Who(first));
+    finding.advice = fmt::format(
+        "where readers look afterwards whether what they have read has changed, make the load at "
+        "{} "
+        "ld.relaxed.{} and the store at {} st.relaxed.{}; else let the writer wait for its readers",
+        PlaceOf(*before.code, earlier.pc), ScopeName(need), PlaceOf(*after.code, later.pc),
+        ScopeName(need));
+    for (const Entry* at : {&earlier, &later}) {
+      edit(*at, Edit::Action::kReplace, Edit::By::kThread,
+           fmt::format("relaxed.{}", ScopeName(need)));
+      if (!finding.edits.empty()) finding.edits.back().from = "weak";
+    }
+    return;
+  }
   finding.missing =
       reads_first
           ? fmt::format("nothing tells {} that {} has read it", Who(second), Who(first))
           : fmt::format("nothing that {} reads says that {} is over", Who(second), Who(first));
   if (launches && !reads) {
     finding.advice = fmt::format(
-        "the kernels are ordered by nothing, and {} waits for no flag: record an event behind {} "
-        "and "
-        "let {}'s stream wait for it",
-        after.kernel, before.kernel, after.kernel);
+        "the kernels are ordered by nothing and wait for no flag: record an event behind the one "
+        "of "
+        "{}, and let the stream of the one of {} wait for it",
+        Who(first), Who(second));
     event();
     return;
   }
@@ -414,11 +456,12 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
       "if other threads of the block take part), and let the later one wait for it with "
       "ld.acquire.{} before",
       reads_first ? " acknowledge its reads: let it" : "", ScopeName(need), ScopeName(need));
-  if (launches) {
+  // Of one round they may wait for each other: only what comes a round later can be held back.
+  if (launches && before.code == after.code && was.number != is.number) {
     finding.advice +=
         "; or let the host wait for the earlier launch before it begins the later one";
     event();
-    finding.edits.back().text = "cudaDeviceSynchronize";
+    if (!finding.edits.empty()) finding.edits.back().text = "cudaDeviceSynchronize";
   }
 }
 
