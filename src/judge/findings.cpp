@@ -49,6 +49,28 @@ std::vector<node::Finding> FindingsOf(const wire::JudgeRunReply& reply) {
     finding.advice = told.advice;
     finding.count = told.count;
     finding.schedule = told.schedule;
+    finding.pairs = told.pairs;
+    for (const wire::JudgePair& pair : told.also)
+      finding.also.push_back({pair.later, pair.earlier});
+    const auto places = [](const std::vector<wire::JudgePlace>& from) {
+      std::vector<node::Edit::Place> to;
+      for (const wire::JudgePlace& place : from)
+        to.push_back({place.file, place.line, place.column, place.function});
+      return to;
+    };
+    for (const wire::JudgeEdit& edit : told.edits) {
+      if (edit.action > static_cast<std::uint8_t>(node::Edit::Action::kMoveAfter) ||
+          edit.by > static_cast<std::uint8_t>(node::Edit::By::kHost))
+        continue;
+      node::Edit& made = finding.edits.emplace_back();
+      made.action = static_cast<node::Edit::Action>(edit.action);
+      made.by = static_cast<node::Edit::By>(edit.by);
+      made.at = places(edit.at);
+      made.text = edit.text;
+      made.from = edit.from;
+      made.form = edit.form;
+      made.to = places(edit.to);
+    }
     for (const wire::JudgeAccess& access : told.accesses) {
       node::FindingAccess& made = finding.accesses.emplace_back();
       made.what = access.what;
@@ -77,12 +99,12 @@ void Fold(const std::vector<node::Finding>& more, const std::string& in_case,
           std::vector<CaseFinding>* all) {
   for (const node::Finding& finding : more) {
     auto known = std::find_if(all->begin(), all->end(), [&](const CaseFinding& one) {
-      return node::SamePlaces(one.finding, finding);
+      return node::SamePlaces(one.finding, finding) || node::SameCause(one.finding, finding);
     });
     if (known == all->end()) {
       known = all->insert(all->end(), {finding, {}});
     } else {
-      known->finding.count += finding.count;
+      node::Merge(finding, &known->finding);
     }
     if (known->cases.empty() || known->cases.back() != in_case) known->cases.push_back(in_case);
   }

@@ -391,10 +391,18 @@ struct ConstantRef {
   std::int64_t addend = 0;
 };
 
+// A call that was inlined.
+struct SourceCall {
+  std::string file;
+  int line = 0, column = 0;
+  std::string callee;  // mangled; empty: not known
+};
+
 struct SourceLine {
   std::string file;
-  int line = 0;
+  int line = 0, column = 0;
   std::string inlined_at;  // "a.cu:12, b.cu:40": the calls it was inlined through, innermost first
+  std::vector<SourceCall> calls;  // the same
 };
 
 // Slots of the constant bank. Handlers load whole vectors: slots must be 64-byte aligned.

@@ -202,9 +202,13 @@ void Decoder::Lines() {
     SourceLine& line = code_->lines[i];
     line.file = module_.files[static_cast<std::size_t>(loc.file)];
     line.line = loc.line;
+    line.column = loc.column;
     for (int at = loc.inlined_at; at >= 0;) {
-      const ptx::SourceLoc& call = module_.inline_sites[static_cast<std::size_t>(at)].call;
+      const ptx::InlineSite& site = module_.inline_sites[static_cast<std::size_t>(at)];
+      const ptx::SourceLoc& call = site.call;
       if (call.file >= 0) {
+        line.calls.push_back({module_.files[static_cast<std::size_t>(call.file)], call.line,
+                              call.column, std::string(site.function)});
         line.inlined_at +=
             fmt::format("{}{}:{}", line.inlined_at.empty() ? "" : ", ",
                         module_.files[static_cast<std::size_t>(call.file)], call.line);

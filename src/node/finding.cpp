@@ -61,6 +61,17 @@ std::optional<Kind> KindNamed(std::string_view name) {
   return std::nullopt;
 }
 
+const char* NameOf(Edit::Action action) {
+  static constexpr const char* kNames[] = {"insert_before", "insert_after", "replace",
+                                           "move_after"};
+  return kNames[static_cast<int>(action)];
+}
+
+const char* NameOf(Edit::By by) {
+  static constexpr const char* kNames[] = {"thread", "warp", "block", "grid", "host"};
+  return kNames[static_cast<int>(by)];
+}
+
 FindingClass ClassOf(Kind kind) { return RowOf(kind).of; }
 
 std::string Describe(const Finding& finding) {
@@ -68,6 +79,14 @@ std::string Describe(const Finding& finding) {
   for (const FindingAccess& access : finding.accesses) text += "  " + Describe(access) + "\n";
   if (!finding.missing.empty()) text += "  missing: " + finding.missing + "\n";
   if (!finding.advice.empty()) text += "  remedy:  " + finding.advice + "\n";
+  if (finding.pairs > 1) {
+    text += fmt::format("  also between {} other pair{} of places", finding.pairs - 1,
+                        finding.pairs == 2 ? "" : "s");
+    for (std::size_t i = 0; i < finding.also.size(); ++i)
+      text += fmt::format("{} {} and {}", i == 0 ? ":" : ";", finding.also[i].later,
+                          finding.also[i].earlier);
+    text += finding.also.size() + 1 < finding.pairs ? "; ...\n" : "\n";
+  }
   if (finding.count > 1) text += fmt::format("  seen {} times\n", finding.count);
   return text;
 }

@@ -32,6 +32,31 @@ struct FindingAccess {
   Time time = 0;
 };
 
+// A change of the source that creates the order that is missing. Positions are those of -lineinfo.
+struct Edit {
+  enum class Action : std::uint8_t { kInsertBefore, kInsertAfter, kReplace, kMoveAfter };
+  // Who has to execute it: the thread that makes the access, or all threads of its warp, block or
+  // grid, so that it belongs in front of (or behind) whatever statement only some of them execute.
+  enum class By : std::uint8_t { kThread, kWarp, kBlock, kGrid, kHost };
+  struct Place {
+    std::string file;
+    int line = 0, column = 0;
+    std::string function;  // that stands there; empty: not known
+  };
+  Action action = Action::kInsertBefore;
+  By by = By::kThread;
+  std::vector<Place> at;  // innermost first: the statement, then the calls it was inlined through
+  std::string text;       // what to insert, or to put in place of `from`
+  std::string from;       // kReplace: a part of the instruction, "gpu", "weak"
+  std::string form;       // the instruction that stands there: tells statements of a line apart
+  std::vector<Place> to;  // kMoveAfter: the statement behind which it belongs
+};
+
+// Two more places between which the same order is missing.
+struct FindingPair {
+  std::string later, earlier;  // "store at a.cu:12"
+};
+
 struct Finding {
   enum class Kind : std::uint8_t {
     kRace,           // a conflict that nothing orders
@@ -54,7 +79,10 @@ struct Finding {
   std::string missing;                  // what order there is not; may be empty
   std::string advice;                   // what would create it; may be empty
   std::vector<FindingAccess> accesses;  // the later one first; at least one
+  std::vector<Edit> edits;              // the same as changes of the source; may be empty
   std::uint64_t count = 1;              // how often
+  std::uint64_t pairs = 1;              // of places, of which `accesses` are the first seen
+  std::vector<FindingPair> also;        // the others, as far as they are remembered
   std::uint64_t schedule = 0;           // the seed under which it was seen first
 };
 
@@ -65,6 +93,10 @@ std::optional<Finding::Kind> KindNamed(std::string_view name);
 // How a finding counts: kPortability against nobody, kLeak only in its own count.
 enum class FindingClass : std::uint8_t { kRace, kMemory, kSynchronisation, kPortability, kLeak };
 FindingClass ClassOf(Finding::Kind kind);
+
+// "insert_before", ..., "thread", ..., as JSON names them.
+const char* NameOf(Edit::Action action);
+const char* NameOf(Edit::By by);
 
 // Several lines for a person: text, both accesses with their places, missing, advice.
 std::string Describe(const Finding& finding);

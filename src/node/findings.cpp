@@ -105,7 +105,135 @@ FindingAccess AccessOf(const Json& json) {
   return access;
 }
 
+std::vector<Edit::Place> PlacesOf(const Json& json) {
+  std::vector<Edit::Place> places;
+  if (!json.is_array()) return places;
+  for (const Json& place : json) {
+    places.push_back({TextIn(place, "file"), NumberIn(place, "line", 0),
+                      NumberIn(place, "column", 0), TextIn(place, "function")});
+  }
+  return places;
+}
+
+Edit EditOf(const Json& json) {
+  Edit edit;
+  const auto find = [&](const char* member, auto last, auto* into) {
+    using Name = std::decay_t<decltype(*into)>;
+    const std::string name = TextIn(json, member);
+    for (int i = 0; i <= static_cast<int>(last); ++i)
+      if (name == NameOf(static_cast<Name>(i))) *into = static_cast<Name>(i);
+  };
+  find("action", Edit::Action::kMoveAfter, &edit.action);
+  find("by", Edit::By::kHost, &edit.by);
+  edit.at = PlacesOf(json.value("at", Json::array()));
+  edit.to = PlacesOf(json.value("to", Json::array()));
+  edit.text = TextIn(json, "text");
+  edit.from = TextIn(json, "from");
+  edit.form = TextIn(json, "form");
+  return edit;
+}
+
+// The statement that an edit changes: in the file of the kernel, as deep as calls were inlined.
+const Edit::Place& PlaceOf(const Edit& edit) {
+  const std::string& file = edit.at.back().file;
+  return *std::find_if(edit.at.begin(), edit.at.end(),
+                       [&](const Edit::Place& at) { return at.file == file; });
+}
+
+bool SameEdit(const Edit& a, const Edit& b) {
+  if (a.action != b.action || a.at.empty() || b.at.empty()) return false;
+  const Edit::Place &p = PlaceOf(a), &q = PlaceOf(b);
+  if (std::tie(p.file, p.line, p.column) != std::tie(q.file, q.line, q.column)) return false;
+  // What has no line is told apart by its names.
+  return p.line != 0 ||
+         (p.function == q.function && a.text == b.text && a.to.empty() == b.to.empty() &&
+          (a.to.empty() || a.to[0].function == b.to[0].function));
+}
+
+// Scopes, and fences and barriers by them, the narrowest first; -1: something else.
+int Width(const std::string& text) {
+  static constexpr std::array<std::string_view, 10> kTexts = {"cta",
+                                                              "cluster",
+                                                              "gpu",
+                                                              "sys",
+                                                              "__threadfence_block();",
+                                                              "__threadfence();",
+                                                              "__threadfence_system();",
+                                                              "__syncwarp();",
+                                                              "__syncthreads();",
+                                                              ""};
+  const auto at = std::find(kTexts.begin(), kTexts.end() - 1, text);
+  return at == kTexts.end() - 1 ? -1 : static_cast<int>(at - kTexts.begin());
+}
+
+std::string Brief(const FindingAccess& access) {
+  std::string text = access.what;
+  if (!access.file.empty()) text += fmt::format(" at {}:{}", access.file, access.line);
+  if (!access.inlined_at.empty()) text += fmt::format(" (inlined at {})", access.inlined_at);
+  return text;
+}
+
+Json JsonOf(const std::vector<Edit::Place>& places) {
+  Json all = Json::array();
+  for (const Edit::Place& place : places) {
+    all.push_back({{"file", Optional(place.file)},
+                   {"line", place.line == 0 ? Json(nullptr) : Json(place.line)},
+                   {"column", place.column == 0 ? Json(nullptr) : Json(place.column)},
+                   {"function", Optional(place.function)}});
+  }
+  return all;
+}
+
+Json JsonOf(const Edit& edit) {
+  return {{"action", NameOf(edit.action)}, {"by", NameOf(edit.by)},
+          {"at", JsonOf(edit.at)},         {"text", edit.text},
+          {"from", Optional(edit.from)},   {"form", Optional(edit.form)},
+          {"to", JsonOf(edit.to)}};
+}
+
+constexpr std::size_t kMostAlso = 8;
+
 }  // namespace
+
+bool SameCause(const Finding& a, const Finding& b) {
+  if (a.kind != b.kind || a.edits.empty() || b.edits.empty()) return false;
+  if (!SameEdit(a.edits[0], b.edits[0])) return false;
+  // An order between two operations of streams: of one object, and not without -lineinfo, which
+  // leaves nothing else to tell places apart.
+  const auto lines = [](const Finding& finding) {
+    return std::any_of(finding.accesses.begin(), finding.accesses.end(),
+                       [](const FindingAccess& access) { return !access.file.empty(); });
+  };
+  return PlaceOf(a.edits[0]).line != 0 ||
+         (lines(a) && lines(b) && a.accesses[0].object == b.accesses[0].object);
+}
+
+void Widen(const Finding& more, Finding* into) {
+  if (more.edits.size() != into->edits.size()) return;
+  bool wider = false;
+  for (std::size_t i = 0; i < more.edits.size(); ++i) {
+    if (!SameEdit(more.edits[i], into->edits[i])) return;
+    const int was = Width(into->edits[i].text), is = Width(more.edits[i].text);
+    if (is < was) return;
+    wider |= is > was;
+  }
+  if (!wider) return;
+  into->edits = more.edits;
+  into->advice = more.advice;
+  into->missing = more.missing;
+}
+
+void Merge(Finding more, Finding* into) {
+  into->count += more.count;
+  if (SamePlaces(more, *into)) return;
+  Widen(more, into);
+  into->pairs += more.pairs;
+  const auto add = [&](FindingPair pair) {
+    if (into->also.size() < kMostAlso) into->also.push_back(std::move(pair));
+  };
+  if (more.accesses.size() > 1) add({Brief(more.accesses[0]), Brief(more.accesses[1])});
+  for (FindingPair& pair : more.also) add(std::move(pair));
+}
 
 std::vector<Finding> FindingsFromJson(std::string_view text) {
   std::vector<Finding> findings;
@@ -123,6 +251,14 @@ std::vector<Finding> FindingsFromJson(std::string_view text) {
     finding.advice = TextIn(json, "advice");
     finding.count = NumberIn<std::uint64_t>(json, "count", 1);
     finding.schedule = NumberIn<std::uint64_t>(json, "schedule", 0);
+    finding.pairs = NumberIn<std::uint64_t>(json, "pairs", 1);
+    if (const auto also = json.find("also"); also != json.end() && also->is_array()) {
+      for (const Json& pair : *also)
+        if (pair.is_array() && pair.size() == 2)
+          finding.also.push_back({pair[0].get<std::string>(), pair[1].get<std::string>()});
+    }
+    if (const auto edits = json.find("edits"); edits != json.end() && edits->is_array())
+      for (const Json& edit : *edits) finding.edits.push_back(EditOf(edit));
     for (const Json& access : *accesses) finding.accesses.push_back(AccessOf(access));
   }
   return findings;
@@ -135,10 +271,11 @@ bool SamePlaces(const Finding& a, const Finding& b) {
 
 void Fold(std::vector<Finding> more, std::vector<Finding>* all) {
   for (Finding& finding : more) {
-    const auto known = std::find_if(all->begin(), all->end(),
-                                    [&](const Finding& one) { return SamePlaces(one, finding); });
+    const auto known = std::find_if(all->begin(), all->end(), [&](const Finding& one) {
+      return SamePlaces(one, finding) || SameCause(one, finding);
+    });
     if (known != all->end()) {
-      known->count += finding.count;
+      Merge(std::move(finding), &*known);
     } else {
       // Those that do not count leave room for those that do.
       const std::size_t counted = CountedOf(*all);
@@ -186,6 +323,14 @@ void ReplacePaths(std::string_view from, std::string_view to, Finding* finding) 
     Replace(from, to, &access.file);
     Replace(from, to, &access.inlined_at);
   }
+  for (Edit& edit : finding->edits) {
+    for (Edit::Place& place : edit.at) Replace(from, to, &place.file);
+    for (Edit::Place& place : edit.to) Replace(from, to, &place.file);
+  }
+  for (FindingPair& pair : finding->also) {
+    Replace(from, to, &pair.later);
+    Replace(from, to, &pair.earlier);
+  }
 }
 
 const char* NameOf(FindingClass of) {
@@ -209,12 +354,19 @@ std::string ToJson(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     Json accesses = Json::array();
     for (const FindingAccess& access : finding.accesses) accesses.push_back(JsonOf(access));
+    Json edits = Json::array(), also = Json::array();
+    for (const Edit& edit : finding.edits) edits.push_back(JsonOf(edit));
+    for (const FindingPair& pair : finding.also)
+      also.push_back({{"later", pair.later}, {"earlier", pair.earlier}});
     all.push_back({{"kind", NameOf(finding.kind)},
                    {"class", NameOf(ClassOf(finding.kind))},
                    {"text", finding.text},
                    {"missing", finding.missing},
                    {"advice", finding.advice},
+                   {"edits", std::move(edits)},
                    {"count", finding.count},
+                   {"pairs", finding.pairs},
+                   {"also", std::move(also)},
                    {"schedule", finding.schedule},
                    {"accesses", std::move(accesses)}});
   }

@@ -13,6 +13,14 @@ namespace allranks::node {
 // The same kind of thing between the same places of the source.
 bool SamePlaces(const Finding& a, const Finding& b);
 
+// The same kind of thing, with the same remedy at the same place of the source.
+bool SameCause(const Finding& a, const Finding& b);
+// Counts `more`, of the same places or cause, to `into`.
+void Merge(Finding more, Finding* into);
+// What threads of other places need at the edits' places, they need here: the wider scope, the
+// barrier of more threads.
+void Widen(const Finding& more, Finding* into);
+
 // Adds `more` to `all`; what is there already only counts up. Beyond a thousand nothing is added.
 void Fold(std::vector<Finding> more, std::vector<Finding>* all);
 

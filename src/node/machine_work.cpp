@@ -159,8 +159,8 @@ void MachineImpl::Start(OpId id) {
       if (op.record == world_.stats.copies.size()) world_.stats.copies.push_back(record);
       op.engine = FreeEngine(world_.devices[static_cast<std::size_t>(op.device)]);
       if (world_.checker != nullptr) {
-        checker_->Begin(op.clocks, op.what == Operation::What::kCopy ? "copy" : "memset",
-                        op.device);
+        checker_->Begin(op.clocks, op.what == Operation::What::kCopy ? "copy" : "memset", op.device,
+                        op.stream, op.id);
       }
       TellBegin(op);
       StepCopy(id);
@@ -195,7 +195,8 @@ void MachineImpl::Start(OpId id) {
       break;
     case Operation::What::kValues:
       TellBegin(op);
-      if (world_.checker != nullptr) checker_->Begin(op.clocks, "stream", op.device);
+      if (world_.checker != nullptr)
+        checker_->Begin(op.clocks, "stream", op.device, op.stream, op.id);
       StepValues(id);
       break;
   }
@@ -293,7 +294,7 @@ void MachineImpl::StartKernel(Operation& op) {
   op.record = launch.record;
   TellBegin(op);
   if (world_.checker != nullptr) {
-    checker_->BeginLaunch(launch, op.clocks);
+    checker_->BeginLaunch(launch, op.clocks, op.stream, op.id);
     launch.schedule = world_.stalls.OfLaunch();
     for (const OpId follower : op.overlapping) {
       const auto it = operations_.find(follower);

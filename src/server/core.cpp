@@ -175,6 +175,10 @@ std::vector<node::Finding> Core::TakeFindings() {
   for (node::Finding& finding : findings) {
     if (folder != "/") node::ReplacePaths(folder, "", &finding);
     for (node::FindingAccess& access : finding.accesses) access.kernel = Demangle(access.kernel);
+    for (node::Edit& edit : finding.edits) {
+      for (node::Edit::Place& place : edit.at) place.function = Demangle(place.function);
+      for (node::Edit::Place& place : edit.to) place.function = Demangle(place.function);
+    }
   }
   return findings;
 }

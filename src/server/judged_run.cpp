@@ -67,6 +67,26 @@ wire::JudgeFinding OnWire(node::Finding&& finding, node::Time begin) {
   made.advice = std::move(finding.advice);
   made.count = finding.count;
   made.schedule = finding.schedule;
+  made.pairs = finding.pairs;
+  for (node::FindingPair& pair : finding.also)
+    made.also.push_back({.later = std::move(pair.later), .earlier = std::move(pair.earlier)});
+  const auto places = [](std::vector<node::Edit::Place>& from) {
+    std::vector<wire::JudgePlace> to;
+    for (node::Edit::Place& place : from)
+      to.push_back({.file = std::move(place.file),
+                    .line = place.line,
+                    .column = place.column,
+                    .function = std::move(place.function)});
+    return to;
+  };
+  for (node::Edit& edit : finding.edits)
+    made.edits.push_back({.action = static_cast<std::uint8_t>(edit.action),
+                          .by = static_cast<std::uint8_t>(edit.by),
+                          .at = places(edit.at),
+                          .text = std::move(edit.text),
+                          .from = std::move(edit.from),
+                          .form = std::move(edit.form),
+                          .to = places(edit.to)});
   for (node::FindingAccess& access : finding.accesses) {
     made.accesses.push_back({.what = std::move(access.what),
                              .form = std::move(access.form),

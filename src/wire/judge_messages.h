@@ -122,12 +122,34 @@ struct JudgeAccess {
       bytes, write, time_ps);
   }
 };
+struct JudgePlace {
+  std::string file;
+  std::int32_t line = 0, column = 0;
+  std::string function;
+  template <class A> void Visit(A& a) { a(file, line, column, function); }
+};
+struct JudgeEdit {
+  std::uint8_t action = 0, by = 0;
+  std::vector<JudgePlace> at;
+  std::string text, from, form;
+  std::vector<JudgePlace> to;
+  template <class A> void Visit(A& a) { a(action, by, at, text, from, form, to); }
+};
+struct JudgePair {
+  std::string later, earlier;
+  template <class A> void Visit(A& a) { a(later, earlier); }
+};
 struct JudgeFinding {
   std::uint8_t kind = 0;
   std::string text, missing, advice;
   std::vector<JudgeAccess> accesses;
   std::uint64_t count = 1, schedule = 0;
-  template <class A> void Visit(A& a) { a(kind, text, missing, advice, accesses, count, schedule); }
+  std::vector<JudgeEdit> edits;
+  std::uint64_t pairs = 1;
+  std::vector<JudgePair> also;
+  template <class A> void Visit(A& a) {
+    a(kind, text, missing, advice, accesses, count, schedule, edits, pairs, also);
+  }
 };
 struct JudgeRunReply {
   enum class End : std::uint8_t {

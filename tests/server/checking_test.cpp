@@ -136,6 +136,38 @@ TEST_F(CheckingTest, ReportsNameBothPlacesAndFoldWhatIsEqual) {
   EXPECT_EQ(first["accesses"][1]["form"], nullptr);
 }
 
+TEST_F(CheckingTest, FindingsOfOneCauseAreOneWithTheWidestRemedy) {
+  const std::string file = (std::filesystem::current_path() / "kernels" / "reduce.cu").string();
+  const auto fenced = [&](int line, const char* fence) {
+    node::Finding finding = Race(file, line, 2);
+    node::Edit edit;
+    edit.at = {{"/usr/include/flags.h", 7, 3, "_Z4tellPi"}, {file, 41, 3, "_Z4sendPi"}};
+    edit.text = fence;
+    finding.edits = {edit};
+    return finding;
+  };
+  machine->found = {fenced(50, "__threadfence();"), fenced(51, "__threadfence_system();")};
+  machine->found.push_back(Race(file, 52, 1));  // no remedy: a cause of its own
+  const RunReport report = core->Report();
+  ASSERT_EQ(report.findings.size(), 2u);
+  const node::Finding& first = report.findings[0];
+  EXPECT_EQ(first.count, 4u);
+  EXPECT_EQ(first.pairs, 2u);
+  EXPECT_EQ(first.edits[0].text, "__threadfence_system();");
+  ASSERT_EQ(first.also.size(), 1u);
+  EXPECT_EQ(first.also[0].later, "load at kernels/reduce.cu:51");
+  EXPECT_NE(FindingsText(report).find("also between 1 other pair of places: load at "
+                                      "kernels/reduce.cu:51 and store at kernels/reduce.cu:41"),
+            std::string::npos)
+      << FindingsText(report);
+  const auto json = nlohmann::json::parse(ToJson(report))["findings"][0];
+  EXPECT_EQ(json["pairs"], 2);
+  EXPECT_EQ(json["edits"][0]["action"], "insert_before");
+  EXPECT_EQ(json["edits"][0]["by"], "thread");
+  EXPECT_EQ(json["edits"][0]["at"][0]["function"], "tell(int*)");
+  EXPECT_EQ(json["edits"][0]["at"][1]["file"], "kernels/reduce.cu");
+}
+
 TEST_F(CheckingTest, NothingFoundIsSaid) {
   const RunReport report = core->Report();
   EXPECT_EQ(FindingsText(report), "allranks: no findings\n");

@@ -86,9 +86,12 @@ void Checker::PrimaryOver(OpClocks& op, const ClockRef& done, const ClockRef& en
   if (op.launch != nullptr) op.launch->primary = op.primary;
 }
 
-void Checker::Begin(OpClocks& op, const char* what, int device) {
+void Checker::Begin(OpClocks& op, const char* what, int device, std::uint64_t stream, OpId id) {
   auto info = std::make_shared<LaunchInfo>();
   info->what = what;
+  info->stream = stream;
+  info->op = id;
+  info->process = op.process;
   info->device = device;
   if (op.process != 0) info->rank = world_.ProcessOf(op.process).rank;
   Position position;
@@ -96,7 +99,7 @@ void Checker::Begin(OpClocks& op, const char* what, int device) {
   op.agent = NewAgent(op.place, position, std::move(info), {});
 }
 
-void Checker::BeginLaunch(Launch& launch, OpClocks& op) {
+void Checker::BeginLaunch(Launch& launch, OpClocks& op, std::uint64_t stream, OpId id) {
   auto clocks = std::make_shared<LaunchClocks>();
   clocks->place = op.place;
   clocks->start = clocks->end = Settled(op.known, places_);
@@ -108,6 +111,10 @@ void Checker::BeginLaunch(Launch& launch, OpClocks& op) {
   info->kernel = launch.code->name;
   info->code = launch.code;
   info->block = launch.request.block;
+  info->stream = stream;
+  info->op = id;
+  info->process = op.process;
+  info->cooperative = launch.request.cooperative;
   clocks->info = std::move(info);
   op.launch = clocks;
   launch.clocks = std::move(clocks);
@@ -248,6 +255,7 @@ void Checker::HostsMeet(bool idle) {
   places_.of.resize(1);
   positions_.resize(1);
   agents_.resize(1);
+  trails_.clear();
 }
 
 }  // namespace allranks::node::check

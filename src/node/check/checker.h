@@ -11,12 +11,14 @@
 //   mbarriers.cpp the life of mbarriers: init, use, inval
 //   meet.cpp      barriers of warps, CTAs and clusters, mbarriers, asynchronous copies
 //   host.cpp      accesses of hosts
-//   report.cpp    findings and their remedies
+//   report.cpp    findings
+//   remedy.cpp    what would cure them: trail.h has what it looks at
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,6 +29,7 @@
 #include "node/check/clock.h"
 #include "node/check/history.h"
 #include "node/check/shadow.h"
+#include "node/check/trail.h"
 #include "node/checking.h"
 #include "node/finding.h"
 #include "node/world.h"
@@ -119,6 +122,11 @@ struct LaunchInfo {
   std::string kernel;
   std::shared_ptr<const Code> code;
   Dim3 block;
+  ProcessId process = 0;
+  std::uint64_t stream = 0;  // of its process
+  OpId op = 0;               // in the order in which operations were given to streams; 0: a host
+  bool cooperative = false;
+  std::string place;  // where the host gave it to its stream, "a.cu:12"; empty: not known
 };
 
 struct CtaClocks {
@@ -136,7 +144,6 @@ struct CtaClocks {
   };
   std::map<std::uint32_t, Source> sources;
   std::map<std::pair<Agent, std::uint32_t>, std::uint16_t> copies;  // by mbarrier they complete on
-  std::vector<Hint> hints;                                          // the last few
 };
 
 // Of an operation of a stream.
@@ -248,8 +255,9 @@ class Checker {
   void Beside(OpClocks& op, const OpClocks& primary);
   void Beside(OpClocks& op, OpId over, int device);  // it is complete, and may be no such kernel
   void PrimaryOver(OpClocks& op, const ClockRef& done, const ClockRef& end);
-  void Begin(OpClocks& op, const char* what, int device);  // one that accesses memory itself
-  void BeginLaunch(Launch& launch, OpClocks& op);
+  // One that accesses memory itself.
+  void Begin(OpClocks& op, const char* what, int device, std::uint64_t stream = 0, OpId id = 0);
+  void BeginLaunch(Launch& launch, OpClocks& op, std::uint64_t stream = 0, OpId id = 0);
   void End(OpClocks& op, OpId id);
   // A stream's own writes and waits of values.
   void StreamWrites(OpClocks& op, Object& object, std::uint64_t offset, std::uint32_t size,
@@ -357,8 +365,21 @@ class Checker {
   void ReportRace(const Entry& earlier, const Entry& later, std::uint32_t lanes,
                   const CtaClocks* cta, const Object& object, std::uint64_t line,
                   bool proxy = false, const Hint* boundary = nullptr);
-  void Explain(Finding& finding, const Entry& earlier, const Entry& later, const CtaClocks* cta,
-               bool narrow, bool proxy) const;
+  void Explain(Finding& finding, const Entry& earlier, std::uint32_t lane, const Entry& later,
+               std::uint32_t later_lane, const CtaClocks* cta, bool narrow, bool proxy) const;
+  friend class RemedySearch;
+  Trail* TrailOf(const CtaClocks& cta);
+  void RecordRead(const CtaClocks& cta, const Path& path, std::uint32_t lanes, const MemoryOp& op,
+                  const StrongWrite& write, std::uint32_t object, std::uint64_t offset);
+  // Nothing that a kernel has written stands there yet.
+  void RecordPoll(const CtaClocks& cta, const Path& path, std::uint32_t lanes,
+                  const Access& access);
+  void RecordWrite(const CtaClocks& cta, const Path& path, std::uint32_t lanes,
+                   const Access& access);
+  void RecordFence(const CtaClocks& cta, const Path& path, const MemoryOp& op, std::uint32_t mask);
+  void RecordBarrier(const CtaClocks& cta, std::uint64_t warps);
+  // The finding's cause is known already: the index of the finding that it belongs to.
+  std::size_t PushCause(Finding finding);
   // `apart`: an instruction of the same warp that has stored another part of the line; null: none.
   void ReportVector(const StrongWrite& write, const StrongWrite* apart, const Path& path, int lane,
                     const Object& object, std::uint64_t offset, std::uint32_t bytes);
@@ -366,12 +387,16 @@ class Checker {
   struct AgentInfo {
     std::shared_ptr<const LaunchInfo> info;
     Dim3 block;
-    ClockRef start;  // of a CTA: what its launch knew when it began
+    ClockRef start;                // of a CTA: what its launch knew when it began
+    std::unique_ptr<Trail> trail;  // made on first use
   };
   // The flag, read before `later` by somebody whom it is ordered after, that would order it after
   // `earlier` if the start of the flag's kernel said what it knows; null: none.
   const Hint* Boundary(const Entry& earlier, const Entry& later, const Group& group,
                        const CtaClocks& cta) const;
+  static constexpr std::size_t kMostTrails = 4096;
+  std::deque<Agent> trails_;  // of agents that have one, the oldest first
+  std::uint64_t moment_ = 0;
 
   World& world_;
   std::uint64_t seed_ = 0, draws_ = 0, chosen_ = 0, writes_ = 0;

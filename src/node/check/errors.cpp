@@ -1,6 +1,7 @@
 // Barriers, warp-wide operations, mbarriers and spins; see errors.h.
 #include "node/check/errors.h"
 #include "node/check/checker.h"
+#include "node/check/remedy.h"
 
 #include <fmt/format.h>
 
@@ -67,7 +68,7 @@ FindingAccess Errors::Show(const Path& path, const char* what) const {
 }
 
 void Errors::Say(Finding::Kind kind, std::string text, std::string advice,
-                 std::vector<FindingAccess> accesses, std::uint32_t pc) {
+                 std::vector<FindingAccess> accesses, std::uint32_t pc, std::vector<Edit> edits) {
   std::string key = fmt::format("{} {}", node::NameOf(kind), pc);
   for (const FindingAccess& access : accesses) {
     key += fmt::format("|{} {} {}:{}", access.kernel, access.form, access.file, access.line);
@@ -77,6 +78,8 @@ void Errors::Say(Finding::Kind kind, std::string text, std::string advice,
   finding.text = std::move(text);
   finding.advice = std::move(advice);
   finding.accesses = std::move(accesses);
+  std::erase_if(edits, [](const Edit& edit) { return edit.at.empty(); });
+  finding.edits = std::move(edits);
   tell_(std::move(finding), key);
 }
 
@@ -322,11 +325,16 @@ void Errors::OnPark(const Path& path, const SpinState& spin, bool for_ever) {
   access.object = weak->object->name;
   access.offset = weak->offset;
   access.bytes = weak->size;
+  Edit strong = EditAt(code, weak->pc, Edit::Action::kReplace, Edit::By::kThread, "relaxed.sys");
+  strong.from = "weak";
+  Edit fence = EditAt(code, weak->pc, Edit::Action::kInsertAfter, Edit::By::kThread,
+                      "__threadfence_system();");
   Say(Finding::Kind::kWeakSpin,
       fmt::format("a loop waits by {}, which is weak and need never see another thread's write",
                   access.form),
-      "read by a volatile, relaxed or acquire load of a scope that includes the writer", {access},
-      weak->pc);
+      "read by a volatile, relaxed or acquire load of a scope that includes the writer; what the "
+      "flag tells of needs the acquire, or __threadfence_system() behind the loop",
+      {access}, weak->pc, {std::move(strong), std::move(fence)});
 }
 
 void Errors::OnStuck() {

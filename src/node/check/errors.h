@@ -157,7 +157,7 @@ class Errors {
   Finding::Kind Classify(ProcessId process, Address address, std::string* text) const;
   // `pc` is that of the first access: findings of one kind and place are the same.
   void Say(Finding::Kind kind, std::string text, std::string advice,
-           std::vector<FindingAccess> accesses, std::uint32_t pc);
+           std::vector<FindingAccess> accesses, std::uint32_t pc, std::vector<Edit> edits = {});
 
   World& world_;
   Tell tell_;

@@ -134,6 +134,8 @@ void Checker::WarpMeets(Warp& warp, std::uint32_t lanes) {
     if ((group.lanes & lanes) != 0) group.own = With(group.own, number, lanes, cta.tick);
   }
   ++cta.tick;
+  if (Trail* trail = agents_[cta.agent].trail.get(); trail != nullptr)
+    trail->WarpMet(number, lanes, ++moment_);
 }
 
 void Checker::BarrierArrives(const Path& path, std::uint32_t barrier) {
@@ -183,6 +185,10 @@ void Checker::BarrierEnds(Cta& cta, std::uint32_t barrier, const std::vector<Pat
       Meet(of, lanes[warp.id], all);
     }
   }
+  std::uint64_t warps = 0;
+  for (const Warp& warp : cta.warps)
+    if (lanes[warp.id] != 0 && warp.id < 64) warps |= std::uint64_t{1} << warp.id;
+  RecordBarrier(clocks, everybody ? ~std::uint64_t{0} : warps);
   ++clocks.tick;
 }
 

@@ -181,6 +181,7 @@ void Checker::Fence(const Path& path, const MemoryOp& op, std::uint32_t mask) {
     ++cta.tick;
     return;
   }
+  RecordFence(cta, path, op, mask);
   // It acquires what its thread has read before.
   const auto covers = [&](const Part& part) { return op.scope >= cta.position.Common(part.from); };
   if (warp.lanes != nullptr && op.order != Order::kRelease) {
@@ -197,7 +198,6 @@ void Checker::Fence(const Path& path, const MemoryOp& op, std::uint32_t mask) {
       std::erase_if(pending, [&](const Pending& old) { return covers(old.part); });
     });
     Coalesce(warp);
-    for (Hint& hint : cta.hints) hint.acquired |= op.scope >= hint.need;
   }
   if (op.order == Order::kSc && op.scope == Scope::kSys) {
     Separate(warp, mask);

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "node/check/checker.h"
+#include "node/check/remedy.h"
+#include "node/findings.h"
 #include "node/special.h"
 
 namespace allranks::node::check {
@@ -14,6 +16,8 @@ namespace {
 
 // Findings that count against a program, and those that do not: neither can crowd out the other.
 constexpr std::size_t kMostCounted = 256, kMostOthers = 64;
+// So many times a pair of places is looked at for its remedy.
+constexpr std::uint64_t kLookedAt = 64;
 
 bool Counts(Finding::Kind kind) {
   return kind != Finding::Kind::kPortability && kind != Finding::Kind::kLeak;
@@ -24,23 +28,18 @@ const char* ScopeName(Scope scope) {
   return kNames[static_cast<int>(scope)];
 }
 
-const char* FenceName(Scope scope) {
-  return scope == Scope::kSys   ? "__threadfence_system()"
-         : scope == Scope::kCta ? "__threadfence_block()"
-                                : "__threadfence()";
-}
-
-std::string Where(const Code& code, std::uint32_t pc) {
-  const SourceLine& line = code.lines[pc];
-  return line.line == 0 ? code.forms[pc] : fmt::format("{}:{}", line.file, line.line);
-}
-
 void Locate(const Code& code, std::uint32_t pc, FindingAccess* access) {
   if (pc >= code.forms.size()) return;
   access->form = code.forms[pc];
   access->file = code.lines[pc].file;
   access->line = code.lines[pc].line;
   access->inlined_at = code.lines[pc].inlined_at;
+}
+
+bool WaitsForFlags(const Code& code) {
+  return std::any_of(code.memory.begin(), code.memory.end(), [](const MemoryOp& op) {
+    return op.what == MemoryOp::What::kLoad && op.Strong();
+  });
 }
 
 std::string Who(const FindingAccess& access) {
@@ -59,6 +58,17 @@ std::vector<Finding> Checker::TakeFindings() {
 
 bool Checker::Full(Finding::Kind kind) const {
   return Counts(kind) ? counted_ >= kMostCounted : others_ >= kMostOthers;
+}
+
+// Findings of one cause are one.
+std::size_t Checker::PushCause(Finding finding) {
+  for (std::size_t i = 0; i < findings_.size(); ++i) {
+    if (!SameCause(findings_[i], finding)) continue;
+    node::Merge(std::move(finding), &findings_[i]);
+    return i;
+  }
+  Push(std::move(finding));
+  return findings_.size() - 1;
 }
 
 bool Checker::Again(const SeenKey& key, Finding::Kind kind) {
@@ -175,8 +185,15 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
                        proxy                 ? 1u
                        : boundary != nullptr ? 5u
                                              : 0u};
-  if (Again(key, finding.kind)) return;
-  seen_.emplace(key, findings_.size());
+  // Other threads may need a wider scope or barrier at the same places.
+  const auto known = seen_.find(key);
+  const bool again = known != seen_.end();
+  if (again &&
+      (findings_[known->second].count >= kLookedAt || findings_[known->second].edits.empty())) {
+    ++findings_[known->second].count;
+    return;
+  }
+  if (!again && Full(finding.kind)) return;
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(lanes));
   std::uint32_t met = 0;
   bool crossed = false;
@@ -189,12 +206,14 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
   if (earlier.SameWarp(later) && std::popcount(met) > 1) met &= ~(1u << lane);
   const auto mine = static_cast<std::uint32_t>(met != 0 ? std::countr_zero(met) : later.lane);
   finding.accesses = {Show(later, mine, object, line), Show(earlier, lane, object, line)};
-  Explain(finding, earlier, later, cta, narrow, proxy);
+  Explain(finding, earlier, lane, later, mine, cta, narrow, proxy);
   if (const Code* const reader = code(later);
       reader != nullptr && later.warp < kFirstCopyWarp && !later.write() &&
       reader->forms[later.pc].find(".nc") != std::string::npos) {
     finding.missing = "ld.global.nc is for bytes that nobody writes while the kernel runs";
     finding.advice = "read them by an ordinary load: no __ldg(), no const __restrict__ pointer";
+    finding.edits = {EditAt(*reader, later.pc, Edit::Action::kReplace, Edit::By::kThread, "")};
+    finding.edits[0].from = ".nc";
   }
   if (boundary != nullptr && !proxy) {
     const Code& writer = *agents_[boundary->writer.agent].info->code;
@@ -218,28 +237,48 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
     finding.advice =
         "harmless where a device's L2 performs the reductions of all peers; else let one device "
         "reduce, or use red with scope .sys";
+    finding.edits.clear();
   }
-  Push(std::move(finding));
+  if (again) {
+    ++findings_[known->second].count;
+    Widen(finding, &findings_[known->second]);
+    return;
+  }
+  seen_.emplace(key, PushCause(std::move(finding)));
 }
 
-void Checker::Explain(Finding& finding, const Entry& earlier, const Entry& later,
-                      const CtaClocks* cta, bool narrow, bool proxy) const {
+void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane,
+                      const Entry& later, std::uint32_t later_lane, const CtaClocks* cta,
+                      bool narrow, bool proxy) const {
   const FindingAccess& second = finding.accesses[0];
   const FindingAccess& first = finding.accesses[1];
   const Position& from = positions_[earlier.agent];
   const Position& to = positions_[later.agent];
   const Scope need = from.Common(to);
-  const bool kernels =
-      agents_[earlier.agent].info->code != nullptr && agents_[later.agent].info->code != nullptr;
+  const LaunchInfo& before = *agents_[earlier.agent].info;
+  const LaunchInfo& after = *agents_[later.agent].info;
+  const auto edit = [&](const Entry& at, Edit::Action action, Edit::By by, std::string text) {
+    Edit made = EditAt(*agents_[at.agent].info->code, at.pc, action, by, std::move(text));
+    if (!made.at.empty()) finding.edits.push_back(std::move(made));
+  };
   finding.text = fmt::format("{} of {} + {} and {} before it are not ordered", Who(second),
                              second.object, second.offset, Who(first));
   if (proxy) {
     finding.text = fmt::format("{} of {} + {} reads through the asynchronous proxy what {} wrote",
                                Who(second), second.object, second.offset, Who(first));
     finding.missing = "a fence between the generic and the asynchronous proxy";
-    finding.advice =
-        "after the stores and before the barrier that leads to the copy, let the writing threads "
-        "execute fence.proxy.async";
+    const char* fence = "asm volatile(\"fence.proxy.async;\" ::: \"memory\");";
+    if (earlier.agent == later.agent) {
+      finding.advice =
+          "after the stores and before the barrier that leads to the copy, let the writing threads "
+          "execute fence.proxy.async";
+      edit(earlier, Edit::Action::kInsertAfter, Edit::By::kThread, fence);
+    } else {
+      finding.advice =
+          "let the thread that begins the copy execute fence.proxy.async before it, behind what "
+          "orders it after the stores";
+      edit(later, Edit::Action::kInsertBefore, Edit::By::kThread, fence);
+    }
     return;
   }
   if (narrow) {
@@ -250,11 +289,18 @@ void Checker::Explain(Finding& finding, const Entry& earlier, const Entry& later
         : later.scope() < need                         ? "the former"
                                                        : "the latter");
     finding.missing = fmt::format("scope .{} on both sides", ScopeName(need));
-    const Entry& at = later.scope() < need ? later : earlier;
-    const LaunchInfo& info = *agents_[at.agent].info;
-    finding.advice = fmt::format("at {} use scope .{} instead of .{}",
-                                 info.code != nullptr ? Where(*info.code, at.pc) : info.what,
-                                 ScopeName(need), ScopeName(at.scope()));
+    for (const Entry* at : {&later, &earlier}) {
+      if (at->scope() >= need) continue;
+      const LaunchInfo& info = *agents_[at->agent].info;
+      const std::string place = info.code != nullptr ? PlaceOf(*info.code, at->pc) : info.what;
+      if (!finding.advice.empty() && finding.advice.find(place) != std::string::npos) continue;
+      finding.advice += fmt::format("{}at {} use scope .{} instead of .{}",
+                                    finding.advice.empty() ? "" : "; and ", place, ScopeName(need),
+                                    ScopeName(at->scope()));
+      if (info.code == nullptr) continue;
+      edit(*at, Edit::Action::kReplace, Edit::By::kThread, ScopeName(need));
+      if (!finding.edits.empty()) finding.edits.back().from = ScopeName(at->scope());
+    }
     return;
   }
   if (from.native || to.native) {
@@ -274,78 +320,208 @@ void Checker::Explain(Finding& finding, const Entry& earlier, const Entry& later
                                "access and poll that");
     return;
   }
+  // What a host or a node between streams would have to order: the one given first comes first.
+  const auto event = [&] {
+    if (before.process != after.process) return;  // no stream of the one is known to the other
+    const bool turned = before.op != 0 && after.op != 0 && before.op > after.op;
+    const LaunchInfo& one = turned ? after : before;
+    const LaunchInfo& two = turned ? before : after;
+    Edit made;
+    made.by = Edit::By::kHost;
+    made.text = "cudaStreamWaitEvent";
+    const auto name = [](const LaunchInfo& info) {
+      return info.code != nullptr ? info.kernel : info.what;
+    };
+    made.at.push_back({"", 0, 0, name(two)});
+    made.to.push_back({"", 0, 0, name(one)});
+    finding.edits.push_back(std::move(made));
+  };
+  const bool kernels = before.code != nullptr && after.code != nullptr;
   if (!kernels) {
     const bool judge = first.what == "judge" || second.what == "judge";
-    finding.missing = judge ? "the call of that rank has not begun, or is over"
-                            : "order between the stream's operation and the other access";
-    finding.advice =
-        judge ? "touch a peer's tensors only after it has said, in this call, that it has entered, "
-                "and let it wait for your last access before it leaves"
-              : "wait for an event, synchronise the stream, or put both into one stream";
+    const bool host = first.what == "host" || second.what == "host";
+    const LaunchInfo& kernel = before.code != nullptr ? before : after;
+    const Entry& access = before.code != nullptr ? earlier : later;
+    if (judge) {
+      finding.missing = "the call of that rank has not begun, or is over";
+      finding.advice =
+          "touch a peer's tensors only after it has said, in this call, that it has entered, "
+          "and let it wait for your last access before it leaves";
+    } else if (kernel.code != nullptr && access.strong() && !host) {
+      finding.missing = fmt::format(
+          "{} are weak accesses: a flag that kernels use meanwhile is not "
+          "written or read by them",
+          before.code != nullptr ? second.what : first.what);
+      finding.advice =
+          "write the flag by cuStreamWriteValue32 or by a kernel; or let the kernels that use it "
+          "begin after an event that is recorded behind it";
+    } else if (kernel.code != nullptr && !host && WaitsForFlags(*kernel.code)) {
+      finding.missing = "the kernel waits for a flag, which does not tell of the copy";
+      finding.advice =
+          "raise the flag behind the copy: in its stream (cuStreamWriteValue32), or by the host "
+          "after "
+          "it has waited for the copy (cudaStreamSynchronize); where the copy follows the kernel, "
+          "let "
+          "its stream wait for an event";
+    } else if (host) {
+      finding.missing = "order between the host's access and the other one";
+      finding.advice =
+          "let the host wait for the stream or an event before it touches the bytes, or "
+          "tell it by a flag that a kernel releases with scope .sys";
+    } else {
+      finding.missing = "order between the stream's operation and the other access";
+      const auto name = [](const LaunchInfo& info) {
+        return fmt::format("the {} of stream {}", info.what, info.stream);
+      };
+      finding.advice = fmt::format(
+          "record an event behind {} and let the stream of {} wait for it, or put both into one "
+          "stream",
+          name(before), name(after));
+      event();
+    }
     return;
   }
-  // Somebody has read a flag, but learned nothing by it: that is the place to mend.
-  if (cta != nullptr && earlier.agent != later.agent) {
-    for (auto hint = cta->hints.rbegin(); hint != cta->hints.rend(); ++hint) {
-      if (hint->writer.agent != earlier.agent) continue;
-      const Code& writer = *agents_[earlier.agent].info->code;
-      const Code& reader = *agents_[later.agent].info->code;
-      const std::string store = Where(writer, hint->write_pc);
-      const std::string load = Where(reader, hint->read_pc);
-      finding.missing = fmt::format(
-          "the flag that {} stores ({}, {}) and {} reads ({}, {}) does not order what is around it",
-          Who(first), store, writer.forms[hint->write_pc], Who(second), load,
-          reader.forms[hint->read_pc]);
-      if (hint->narrow) {
-        finding.advice = fmt::format("use scope .{} at {} and at {}, and in their fences",
-                                     ScopeName(hint->need), store, load);
-      } else if (!hint->released) {
-        finding.advice = fmt::format(
-            "the store at {} to {} is no release: use st.release.{} (or a release atomic), or put "
-            "{} before it in the same thread",
-            store, hint->object, ScopeName(hint->need), FenceName(hint->need));
-        if (!hint->acquired) {
-          finding.advice += fmt::format(
-              "; and the load at {} is no acquire: use ld.acquire.{}, or "
-              "put {} behind it",
-              load, ScopeName(hint->need), FenceName(hint->need));
-        }
-      } else {
-        finding.advice = fmt::format(
-            "the load at {} is no acquire: use ld.acquire.{}, or put {} behind it in the same "
-            "thread",
-            load, ScopeName(hint->need), FenceName(hint->need));
-      }
+  const bool launches = agents_[earlier.agent].info != agents_[later.agent].info;
+  const ChainPlace& was = places_.of[earlier.agent];
+  const ChainPlace& is = places_.of[later.agent];
+  if (launches && was.chain == is.chain && was.number != is.number) {
+    // One stream, and still not ordered: the later kernel has begun before the earlier one's end.
+    finding.missing =
+        "the later kernel may begin before the earlier one of its stream is over, and "
+        "this thread has not waited for that";
+    finding.advice =
+        "let all threads execute cudaGridDependencySynchronize() (griddepcontrol.wait) at the "
+        "beginning of the later kernel";
+    Edit made;
+    made.by = Edit::By::kBlock;
+    made.text = "cudaGridDependencySynchronize();";
+    made.at = EditAt(*after.code, later.pc, made.action, made.by, "").at;
+    if (!made.at.empty()) {
+      made.at = {{made.at.back().file, 0, 0, after.kernel}};
+      finding.edits.push_back(std::move(made));
+    }
+    return;
+  }
+  // Is there a flag that should have ordered them?
+  if (cta != nullptr) {
+    RemedySearch search(*this, earlier, lane, later, later_lane, *cta);
+    if (search.Run()) {
+      finding.missing = search.Missing(Who(first), Who(second));
+      search.Tell(&finding);
       return;
     }
+    if (earlier.agent != later.agent &&
+        (search.TellLoneWait(&finding) || search.TellEarly(&finding)))
+      return;
   }
   if (earlier.warp >= kFirstCopyWarp) {
     finding.missing = "the copy has not been waited for by this thread";
     finding.advice = earlier.warp >= kMbarrierCopies
                          ? "wait for the mbarrier's phase before the bytes are touched"
                          : "wait for the copy's group, then meet at a barrier";
+    if (earlier.warp >= kMbarrierCopies) return;
+    if (earlier.warp >= kBulkReads) {
+      const bool reads = earlier.warp < kBulkWrites;
+      edit(earlier, Edit::Action::kInsertAfter, Edit::By::kThread,
+           fmt::format("asm volatile(\"cp.async.bulk.commit_group; cp.async.bulk.wait_group{} 0;\" "
+                       "::: \"memory\");",
+                       reads ? ".read" : ""));
+      return;
+    }
+    edit(later, Edit::Action::kInsertBefore, Edit::By::kBlock,
+         "asm volatile(\"cp.async.wait_all;\" ::: \"memory\"); __syncthreads();");
+    return;
+  }
+  if (earlier.agent == later.agent && later.warp >= kMbarrierCopies) {
+    finding.missing =
+        fmt::format("nothing tells the thread that begins the copy that {} is over", Who(first));
+    finding.advice =
+        "let the threads arrive on an mbarrier behind their accesses, and let the one that begins "
+        "the copy wait for its phase before";
     return;
   }
   if (earlier.agent == later.agent && earlier.warp == later.warp) {
     finding.missing = "lanes of one warp are not ordered by themselves";
     finding.advice = "put __syncwarp() between the two accesses";
+    edit(later, Edit::Action::kInsertBefore, Edit::By::kWarp, "__syncwarp();");
     return;
   }
   if (earlier.agent == later.agent) {
     finding.missing = "no barrier of the block lies between them";
     finding.advice = "put __syncthreads() between the two accesses";
+    edit(later, Edit::Action::kInsertBefore, Edit::By::kBlock, "__syncthreads();");
     return;
   }
+  // A flag that one side accesses as if it were data.
+  if (earlier.strong() != later.strong() && earlier.warp < kFirstCopyWarp &&
+      later.warp < kFirstCopyWarp && !earlier.atomic() && !later.atomic()) {
+    const Entry& weak = earlier.strong() ? later : earlier;
+    const Code& code = *agents_[weak.agent].info->code;
+    finding.missing = fmt::format("the {} at {} is weak, the other access is not",
+                                  weak.write() ? "store" : "load", PlaceOf(code, weak.pc));
+    finding.advice = fmt::format("make it {}.relaxed.{} (or volatile)", weak.write() ? "st" : "ld",
+                                 ScopeName(need));
+    edit(weak, Edit::Action::kReplace, Edit::By::kThread,
+         fmt::format("relaxed.{}", ScopeName(need)));
+    if (!finding.edits.empty()) finding.edits.back().from = "weak";
+    return;
+  }
+  if (earlier.strong() && later.strong() && earlier.element() != later.element()) {
+    finding.missing = fmt::format(
+        "strong accesses of {} and of {} bytes: of different sizes they do "
+        "not synchronise",
+        later.element(), earlier.element());
+    finding.advice = fmt::format("access the bytes by the same width at {} and {}",
+                                 PlaceOf(*after.code, later.pc), PlaceOf(*before.code, earlier.pc));
+    return;
+  }
+  const bool reads = WaitsForFlags(*after.code) || WaitsForFlags(*before.code);
   const bool reads_first = !earlier.write();
+  // Readers that look again whether they were disturbed (a sequence lock): nobody waits for them.
+  if (reads_first && launches && !WaitsForFlags(*after.code) && WaitsForFlags(*before.code) &&
+      !earlier.strong() && !later.strong()) {
+    finding.missing = fmt::format(
+        "nothing that {} reads says that {} is over, and its kernel waits "
+        "for nobody",
+        Who(second), Who(first));
+    finding.advice = fmt::format(
+        "where readers look afterwards whether what they have read has changed, make the load at "
+        "{} "
+        "ld.relaxed.{} and the store at {} st.relaxed.{}; else let the writer wait for its readers",
+        PlaceOf(*before.code, earlier.pc), ScopeName(need), PlaceOf(*after.code, later.pc),
+        ScopeName(need));
+    for (const Entry* at : {&earlier, &later}) {
+      edit(*at, Edit::Action::kReplace, Edit::By::kThread,
+           fmt::format("relaxed.{}", ScopeName(need)));
+      if (!finding.edits.empty()) finding.edits.back().from = "weak";
+    }
+    return;
+  }
   finding.missing =
       reads_first
           ? fmt::format("nothing tells {} that {} has read it", Who(second), Who(first))
           : fmt::format("nothing that {} reads says that {} is over", Who(second), Who(first));
+  if (launches && !reads) {
+    finding.advice = fmt::format(
+        "the kernels are ordered by nothing and wait for no flag: record an event behind the one "
+        "of "
+        "{}, and let the stream of the one of {} wait for it",
+        Who(first), Who(second));
+    event();
+    return;
+  }
   finding.advice = fmt::format(
       "let the earlier thread{} store a flag with st.release.{} after its access (behind a barrier "
       "if other threads of the block take part), and let the later one wait for it with "
       "ld.acquire.{} before",
       reads_first ? " acknowledge its reads: let it" : "", ScopeName(need), ScopeName(need));
+  // Of one round they may wait for each other: only what comes a round later can be held back.
+  if (launches && before.code == after.code && was.number != is.number) {
+    finding.advice +=
+        "; or let the host wait for the earlier launch before it begins the later one";
+    event();
+    if (!finding.edits.empty()) finding.edits.back().text = "cudaDeviceSynchronize";
+  }
 }
 
 void Checker::ReportSource(const Path& path, const CtaClocks::Source& source) {
@@ -362,6 +538,11 @@ void Checker::ReportSource(const Path& path, const CtaClocks::Source& source) {
       "{} may still read shared memory when its thread has left, and the block with it", Who(copy));
   finding.missing = "the thread that began the copy has not waited until its source was read";
   finding.advice = "put cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 behind it";
+  finding.edits = {
+      EditAt(*launch.code, source.pc, Edit::Action::kInsertAfter, Edit::By::kThread,
+             "asm volatile(\"cp.async.bulk.commit_group; cp.async.bulk.wait_group.read "
+             "0;\" ::: \"memory\");")};
+  if (finding.edits[0].at.empty()) finding.edits.clear();
   Push(std::move(finding));
 }
 

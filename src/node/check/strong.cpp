@@ -19,7 +19,6 @@ void RememberStrong(Checker& checker, CtaClocks& cta, WarpClocks& warp, const Ac
 
 namespace {
 
-constexpr std::size_t kMaxHints = 12;
 constexpr std::size_t kMostRecords = std::size_t{1} << 20;
 
 bool Acquires(const MemoryOp& op) {
@@ -126,6 +125,7 @@ void Checker::Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, con
     if (cta.hints.size() >= kMaxHints) cta.hints.erase(cta.hints.begin());
     cta.hints.push_back(std::move(hint));
   }
+  RecordRead(cta, path, lanes, op, write, object.id, offset);
 }
 
 // Under a directed schedule: whether this load is the one that gets old values.
@@ -270,6 +270,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       if (object.HostVisible()) {
         ObserveHost(cta, path, here, *access.op, object);
       }
+      RecordPoll(cta, path, here, access);
       continue;
     }
     std::vector<StrongWrite>& writes = line.history->writes();
@@ -283,7 +284,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
     chosen |= hidden.chosen;
     std::array<std::size_t, kLanes> sources;
     std::vector<std::pair<int, std::size_t>> more;  // of lanes that read from several writes
-    std::uint32_t observe = 0, of_host = 0;
+    std::uint32_t observe = 0, of_host = 0, unwritten = 0;
     const StrongWrite* vector = nullptr;  // the first that a vector load takes as a whole
     int vector_lane = 0;
     ForLanes(here, [&](int l) {
@@ -330,6 +331,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
         sources[static_cast<std::size_t>(l)] = i;
         observe |= 1u << l;
       }
+      if ((observe >> l & 1) == 0) unwritten |= 1u << l;
       if (!object.HostVisible()) return;
       if ((observe >> l & 1) == 0) {
         of_host |= 1u << l;
@@ -362,6 +364,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
                    access.offset[vector_lane], access.bytes);
     }
     if (of_host != 0) ObserveHost(cta, path, of_host, *access.op, object);
+    if (unwritten != 0) RecordPoll(cta, path, unwritten, access);
     while (observe != 0) {
       const int first = std::countr_zero(observe);
       const std::size_t source = sources[static_cast<std::size_t>(first)];
@@ -393,7 +396,7 @@ void Checker::ObserveHost(CtaClocks& cta, const Path& path, std::uint32_t lanes,
   StrongWrite write;
   write.scope = Scope::kSys;
   write.element = op.bytes;
-  write.by.agent = cta.agent;  // no hint
+  write.by.agent = 0;  // nobody to give advice to
   write.message.push_back({Scope::kSys, Position{}, host->second, nullptr, {}});
   Observe(cta, path, lanes, op, write, object, ~std::uint64_t{0});
 }
@@ -503,7 +506,9 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     if (settled || crowded) write.visible = world_.now;
   });
   RememberStrong(*this, cta, warp, access);
-  if (says) ++cta.tick;
+  RecordWrite(cta, path, access.lanes, access);
+  // What comes behind a flag is told apart from what comes before it.
+  ++cta.tick;
 }
 
 void Checker::Close(const Object& object, std::uint32_t lanes, const std::uint64_t* offset,

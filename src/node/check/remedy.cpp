@@ -1,0 +1,663 @@
+// Remedies: what would create the order that a finding misses.
+//
+// Between the two accesses of a race there is mostly a chain that was meant to order them: the
+// earlier thread's block stores a flag behind its access, the later thread's block reads it before
+// its own, perhaps by way of other blocks. Each link can fail in a few ways: the storing thread
+// does not know of the access (a barrier is missing), the store does not release it (no release, a
+// fence on the wrong side or of another thread), scopes or sizes do not fit, the load does not
+// acquire it, or the acquire does not reach the thread of the later access (a barrier is missing,
+// or the fence comes behind it). All chains that the trails (trail.h) show are tried; the one with
+// the fewest faults tells what to change. Who has no such chain lacks a barrier, an event, or a
+// flag.
+#include "node/check/remedy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "node/check/checker.h"
+
+namespace allranks::node::check {
+namespace {
+
+constexpr int kMostHops = 4;
+constexpr std::size_t kMostReads = 24;  // looked at of one block
+
+const char* ScopeName(Scope scope) {
+  static constexpr const char* kNames[] = {"cta", "cluster", "gpu", "sys"};
+  return kNames[static_cast<int>(scope)];
+}
+
+const char* FenceName(Scope scope) {
+  return scope == Scope::kSys   ? "__threadfence_system()"
+         : scope == Scope::kCta ? "__threadfence_block()"
+                                : "__threadfence()";
+}
+
+}  // namespace
+
+std::string PlaceOf(const Code& code, std::uint32_t pc) {
+  const SourceLine& line = code.lines[pc];
+  if (line.line == 0) return code.forms[pc];
+  std::string text = fmt::format("{}:{}", line.file, line.line);
+  if (!line.inlined_at.empty()) text += fmt::format(" (inlined at {})", line.inlined_at);
+  return text;
+}
+
+namespace {
+
+// As the text of the kernel has them: the compiler puts loops that wait behind everything else.
+bool Before(const Code& code, std::uint32_t a, std::uint32_t b) {
+  const auto line = [&](std::uint32_t pc) {
+    const SourceLine& at = code.lines[pc];
+    return at.calls.empty() ? at.line : at.calls.back().line;
+  };
+  return line(a) != line(b) ? line(a) < line(b) : a < b;
+}
+
+std::vector<Edit::Place> PlacesOf(const Code& code, std::uint32_t pc) {
+  std::vector<Edit::Place> at;
+  const SourceLine& line = code.lines[pc];
+  if (line.line == 0) return at;
+  at.push_back({line.file, line.line, line.column, ""});
+  for (const SourceCall& call : line.calls) {
+    at.back().function = call.callee;
+    at.push_back({call.file, call.line, call.column, ""});
+  }
+  at.back().function = code.name;
+  return at;
+}
+
+}  // namespace
+
+// --- recording ---------------------------------------------------------------------------------
+
+Trail* Checker::TrailOf(const CtaClocks& cta) {
+  AgentInfo& agent = agents_[cta.agent];
+  if (agent.trail == nullptr) {
+    agent.trail = std::make_unique<Trail>();
+    trails_.push_back(cta.agent);
+    if (trails_.size() > kMostTrails) {
+      agents_[trails_.front()].trail.reset();
+      trails_.pop_front();
+    }
+  }
+  return agent.trail.get();
+}
+
+void Checker::RecordRead(const CtaClocks& cta, const Path& path, std::uint32_t lanes,
+                         const MemoryOp& op, const StrongWrite& write, std::uint32_t object,
+                         std::uint64_t offset) {
+  if (write.by.agent == 0 || agents_[write.by.agent].info->code == nullptr) return;
+  const auto warp = static_cast<std::uint16_t>(path.warp->id);
+  if (write.by.agent == cta.agent && write.by.warp == warp && lanes == 1u << write.by.lane) return;
+  Trail& trail = *TrailOf(cta);
+  if (trail.Polled(warp, lanes, path.pc, write.number)) return;
+  Event event;
+  event.what = Event::What::kRead;
+  event.acquires =
+      op.what != MemoryOp::What::kReduce && op.what != MemoryOp::What::kStore &&
+      (op.order == Order::kAcquire || op.order == Order::kAcqRel || op.order == Order::kSc);
+  event.atomic = write.atomic;
+  event.vector = op.count > 1;
+  event.scope = op.scope;
+  event.element = op.bytes;
+  event.warp = warp;
+  event.lanes = lanes;
+  event.pc = path.pc;
+  event.tick = cta.tick;
+  event.moment = ++moment_;
+  event.object = object;
+  event.offset = offset;
+  event.number = write.number;
+  event.writer = write.by;
+  event.write_pc = write.pc;
+  event.write_scope = write.scope;
+  event.write_element = write.element;
+  trail.Add(std::move(event));
+}
+
+void Checker::RecordPoll(const CtaClocks& cta, const Path& path, std::uint32_t lanes,
+                         const Access& access) {
+  if (access.object->kind == Object::Kind::kShared || access.op->count > 1) return;
+  const auto warp = static_cast<std::uint16_t>(path.warp->id);
+  Trail& trail = *TrailOf(cta);
+  if (trail.Polled(warp, lanes, path.pc, 0)) return;
+  Event event;
+  event.what = Event::What::kRead;
+  event.warp = warp;
+  event.lanes = lanes;
+  event.pc = path.pc;
+  event.tick = cta.tick;
+  event.moment = ++moment_;
+  trail.Add(std::move(event));
+}
+
+void Checker::RecordWrite(const CtaClocks& cta, const Path& path, std::uint32_t lanes,
+                          const Access& access) {
+  const MemoryOp& op = *access.op;
+  const auto first = static_cast<std::size_t>(std::countr_zero(lanes));
+  const WarpClocks& warp = cta.warps[path.warp->id];
+  Event event;
+  event.what = Event::What::kWrite;
+  event.releases = op.Releases();
+  event.atomic = op.what == MemoryOp::What::kAtomic || op.what == MemoryOp::What::kReduce;
+  event.vector = op.count > 1;
+  event.scope = op.scope;
+  event.element = op.bytes;
+  event.warp = static_cast<std::uint16_t>(path.warp->id);
+  event.lanes = lanes;
+  event.pc = path.pc;
+  event.tick = cta.tick;
+  event.moment = ++moment_;
+  event.object = access.object->id;
+  event.offset = access.offset[first];
+  event.number = writes_;
+  for (const Group& group : warp.groups) {
+    if ((group.lanes >> first & 1) == 0) continue;
+    event.own = group.own;
+    event.others = group.others;
+  }
+  if (warp.lanes != nullptr) event.fences = (*warp.lanes)[first].fences;
+  TrailOf(cta)->Add(std::move(event));
+}
+
+void Checker::RecordFence(const CtaClocks& cta, const Path& path, const MemoryOp& op,
+                          std::uint32_t mask) {
+  Event event;
+  event.what = Event::What::kFence;
+  event.releases = op.order != Order::kAcquire;
+  event.acquires = op.order != Order::kRelease;
+  event.scope = op.scope;
+  event.warp = static_cast<std::uint16_t>(path.warp->id);
+  event.lanes = mask;
+  event.pc = path.pc;
+  event.tick = cta.tick;
+  event.moment = ++moment_;
+  TrailOf(cta)->Add(std::move(event));
+}
+
+void Checker::RecordBarrier(const CtaClocks& cta, std::uint64_t warps) {
+  Trail* const trail = agents_[cta.agent].trail.get();
+  if (trail == nullptr) return;
+  Event event;
+  event.what = Event::What::kBarrier;
+  event.tick = cta.tick;
+  event.moment = ++moment_;
+  event.warps = warps;
+  trail->Add(std::move(event));
+}
+
+// --- looking for the chain -----------------------------------------------------------------------
+
+RemedySearch::RemedySearch(const Checker& checker, const Entry& earlier, std::uint32_t lane,
+                           const Entry& later, std::uint32_t later_lane, const CtaClocks& cta)
+    : checker_(checker),
+      e_(earlier),
+      l_(later),
+      cta_(cta),
+      stamp_{earlier.agent, earlier.tick, earlier.warp, static_cast<std::uint8_t>(lane)},
+      later_lane_(later_lane) {}
+
+const Trail* RemedySearch::TrailOf(Agent agent) const {
+  return agent != 0 ? checker_.agents_[agent].trail.get() : nullptr;
+}
+
+const Code& RemedySearch::CodeOf(Agent agent) const { return *checker_.agents_[agent].info->code; }
+
+Scope RemedySearch::Need(Agent a, Agent b) const {
+  return checker_.positions_[a].Common(checker_.positions_[b]);
+}
+
+bool RemedySearch::Known(Agent of, const KnownRef& own, const ClockRef& others) const {
+  const std::uint32_t bit = 1u << stamp_.lane;
+  if (of == stamp_.agent && LanesOf(own, stamp_.warp, bit, stamp_.tick) != 0) return true;
+  if (others == nullptr) return false;
+  return others->Over(stamp_.agent, checker_.places_) ||
+         LanesOf(others->Of(stamp_.agent), stamp_.warp, bit, stamp_.tick) != 0;
+}
+
+bool RemedySearch::SameThread(const Event& event, Agent agent) const {
+  return agent == stamp_.agent && event.warp == stamp_.warp &&
+         (event.lanes >> stamp_.lane & 1) != 0;
+}
+
+// The last fence of a thread in between; null: none.
+const Event* RemedySearch::FenceOf(Agent agent, const Event& of, std::uint64_t since,
+                                   std::uint64_t until, Scope scope, bool releases) const {
+  const Trail* trail = TrailOf(agent);
+  if (trail == nullptr) return nullptr;
+  const Event* found = nullptr;
+  for (const Event& event : trail->events()) {
+    if (event.what != Event::What::kFence || event.warp != of.warp ||
+        (event.lanes & of.lanes) == 0 || event.moment <= since || event.moment >= until ||
+        event.scope < scope || !(releases ? event.releases : event.acquires)) {
+      continue;
+    }
+    if (releases || found == nullptr) found = &event;
+  }
+  return found;
+}
+
+// The write comes before the access, in its thread or behind a barrier or in the text.
+bool RemedySearch::Early(const Event& write, Agent agent) const {
+  if (agent != stamp_.agent) return false;
+  if (SameThread(write, agent)) return write.tick < stamp_.tick;
+  if (Known(agent, write.own, write.others)) return false;
+  if (stamp_.warp >= kFirstCopyWarp) return write.tick < stamp_.tick;
+  const Trail* trail = TrailOf(agent);
+  for (const Event& event : trail->events()) {
+    if (event.what == Event::What::kBarrier && event.moment > write.moment &&
+        event.tick < stamp_.tick) {
+      return true;
+    }
+  }
+  return Before(CodeOf(agent), write.pc, e_.pc);
+}
+
+void RemedySearch::Release(Agent agent, const Event& w, Agent reader, bool known_before,
+                           std::uint64_t since, Chain* chain) const {
+  const Scope need = Need(agent, reader);
+  Scope said = Scope::kCta;
+  bool says = false;
+  const auto say = [&](Scope scope) {
+    said = says ? std::max(said, scope) : scope;
+    says = true;
+  };
+  const bool same = SameThread(w, agent);
+  const bool knows = known_before || same || Known(agent, w.own, w.others);
+  if (knows && w.releases) say(w.scope);
+  if (known_before) {
+    if (const Event* fence = FenceOf(agent, w, since, w.moment, Scope::kCta, true))
+      say(fence->scope);
+  } else {
+    for (const auto& fence : w.fences) {
+      if ((same && stamp_.tick <= fence->tick) || Known(agent, fence->knew.own, fence->knew.others))
+        say(fence->scope);
+    }
+  }
+  if (!knows) {
+    const bool copy = stamp_.warp >= kFirstCopyWarp;
+    const auto warp = static_cast<std::uint16_t>(copy ? stamp_.warp % 64 : stamp_.warp);
+    if (copy) chain->faults.push_back({Fault::What::kCopyWait, agent, w.pc, need});
+    // In front of the thread's own fence, if it has one since it last met the others.
+    const Event* anchor = nullptr;
+    if (const Event* fence = FenceOf(agent, w, 0, w.moment, need, true);
+        fence != nullptr && !TrailOf(agent)->Met(fence->moment, w.moment, w.warp, warp) &&
+        Before(CodeOf(agent), e_.pc, fence->pc) && Before(CodeOf(agent), fence->pc, w.pc)) {
+      anchor = fence;
+    }
+    const bool met = copy && warp == w.warp;
+    if (agent != stamp_.agent) {
+      Fault fault{Fault::What::kBarrierBefore, agent, w.pc, need};
+      fault.by = Edit::By::kGrid;
+      chain->faults.push_back(fault);
+    } else if (!met) {
+      Fault fault{Fault::What::kBarrierBefore, agent, anchor != nullptr ? anchor->pc : w.pc, need};
+      fault.by = warp == w.warp ? Edit::By::kWarp : Edit::By::kBlock;
+      chain->faults.push_back(fault);
+    }
+    if (anchor == nullptr && !(w.releases && w.scope >= need))
+      chain->faults.push_back({w.releases ? Fault::What::kScope : Fault::What::kFenceBefore, agent,
+                               w.pc, need, w.scope});
+    return;
+  }
+  if (says && said >= need) return;
+  if (w.releases && w.scope < need) return;  // its scope is at fault, which the link tells
+  if (says) {                                // a fence of too narrow a scope
+    if (const Event* fence = FenceOf(agent, w, since, w.moment, Scope::kCta, true)) {
+      chain->faults.push_back({Fault::What::kScope, agent, fence->pc, need, fence->scope});
+      return;
+    }
+  }
+  chain->faults.push_back({Fault::What::kFenceBefore, agent, w.pc, need});
+}
+
+// From a read to what its block does with it: a write of another thread, or the later access.
+void RemedySearch::Acquire(Agent agent, const Event& r, Scope need, std::uint16_t warp,
+                           std::uint32_t lanes, std::uint32_t pc, std::uint64_t until,
+                           Chain* chain) const {
+  const bool same = r.warp == warp && (r.lanes & lanes) != 0;
+  const Event* fence = FenceOf(agent, r, r.moment, until, need, false);
+  const bool acquires = r.acquires && r.scope >= need;
+  const Trail& trail = *TrailOf(agent);
+  const bool met = same || trail.Met(r.moment, until, r.warp, warp);
+  const bool reaches = same ? acquires || fence != nullptr
+                            : (acquires && met) || (fence != nullptr &&
+                                                    trail.Met(fence->moment, until, r.warp, warp));
+  if (reaches) return;
+  if (!acquires && r.acquires) {
+    // Its scope is at fault, which the link tells.
+  } else if (!acquires && (fence == nullptr || met)) {
+    const Event* narrow = FenceOf(agent, r, r.moment, until, Scope::kCta, false);
+    if (fence == nullptr && narrow != nullptr &&
+        (same || trail.Met(narrow->moment, until, r.warp, warp))) {
+      chain->faults.push_back({Fault::What::kScope, agent, narrow->pc, need, narrow->scope});
+    } else {
+      chain->faults.push_back({Fault::What::kFenceAfter, agent, r.pc, need});
+    }
+  }
+  if (!met) {
+    Fault fault{Fault::What::kBarrierBefore, agent, pc, need};
+    fault.by = r.warp == warp ? Edit::By::kWarp : Edit::By::kBlock;
+    fault.behind = r.pc;
+    chain->faults.push_back(fault);
+    if (!Before(CodeOf(agent), r.pc, pc))
+      chain->cost += 15;  // read behind the access, as the text has it
+  }
+}
+
+void RemedySearch::Judge(std::vector<Link> links) {
+  Chain chain;
+  std::reverse(links.begin(), links.end());
+  chain.links = links;
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const Link& link = links[i];
+    const Scope need = Need(link.writer, link.reader);
+    Release(link.writer, *link.write, link.reader, i > 0, i > 0 ? links[i - 1].read->moment : 0,
+            &chain);
+    if (link.write->scope < need)
+      chain.faults.push_back(
+          {Fault::What::kScope, link.writer, link.write->pc, need, link.write->scope});
+    if (link.read->scope < need)
+      chain.faults.push_back(
+          {Fault::What::kScope, link.reader, link.read->pc, need, link.read->scope});
+    if (link.write->element != link.read->element)
+      chain.faults.push_back({Fault::What::kWidth, link.writer, link.write->pc, need});
+    const bool last = i + 1 == links.size();
+    if (last && link.reader != l_.agent) {
+      Fault fault{Fault::What::kBarrierBefore, l_.agent, l_.pc, need};
+      fault.by = Edit::By::kGrid;
+      fault.behind = link.read->pc;
+      chain.faults.push_back(fault);
+    } else if (last) {
+      Acquire(link.reader, *link.read, need, l_.warp < kFirstCopyWarp ? l_.warp : l_.warp % 64,
+              l_.warp < kFirstCopyWarp ? 1u << later_lane_ : ~0u, l_.pc, ~std::uint64_t{0}, &chain);
+    } else {
+      const Event& next = *links[i + 1].write;
+      Acquire(link.reader, *link.read, need, next.warp, next.lanes, next.pc, next.moment, &chain);
+    }
+  }
+  if (chain.faults.empty()) return;
+  chain.cost += static_cast<int>(10 * chain.faults.size() + links.size());
+  for (const Link& link : links) chain.cost += link.read->vector ? 3 : 0;
+  if (best_.links.empty() || chain.cost < best_.cost) best_ = std::move(chain);
+}
+
+const Event* RemedySearch::WriteOf(Agent agent, const Event& read, bool before) const {
+  const Trail* trail = TrailOf(agent);
+  if (trail == nullptr) return nullptr;
+  const Event* found = nullptr;
+  for (const Event& event : trail->events()) {
+    if (event.what != Event::What::kWrite || event.number > read.number) continue;
+    if (event.number != read.number && (!before || event.object != read.object)) continue;
+    // Lanes of one instruction store to different places: the first one's is known.
+    if (event.number != read.number && event.offset != read.offset &&
+        std::popcount(event.lanes) == 1) {
+      continue;
+    }
+    if (event.number != read.number && Early(event, agent)) continue;
+    found = &event;
+    if (event.number == read.number) break;
+  }
+  return found;
+}
+
+void RemedySearch::Back(Agent agent, std::uint64_t until, std::vector<Link>& links) {
+  const Trail* trail = TrailOf(agent);
+  if (trail == nullptr || links.size() >= kMostHops) return;
+  std::vector<std::pair<Agent, std::uint32_t>> seen;
+  std::size_t looked = 0;
+  const auto& events = trail->events();
+  for (auto read = events.rbegin(); read != events.rend() && looked < kMostReads; ++read) {
+    if (read->what != Event::What::kRead || read->writer.agent == 0 || read->moment >= until)
+      continue;
+    const auto key = std::make_pair(read->writer.agent, read->pc);
+    if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
+    seen.push_back(key);
+    ++looked;
+    const auto follow = [&](Agent writer, const Event* write) {
+      if (write == nullptr || writer == agent) {
+        // Within a block only what one thread says to another.
+        if (write == nullptr || agent != stamp_.agent || !SameThread(*write, writer) ||
+            agent != l_.agent || (read->lanes >> later_lane_ & 1) == 0 || read->warp != l_.warp) {
+          return;
+        }
+      }
+      if (std::any_of(links.begin(), links.end(),
+                      [&](const Link& link) { return link.reader == writer; }) &&
+          writer != stamp_.agent) {
+        return;
+      }
+      links.push_back({writer, write, agent, &*read});
+      const auto& info = checker_.agents_[writer].info;
+      const bool grid = info->cooperative && info == checker_.agents_[stamp_.agent].info;
+      if (writer == stamp_.agent || grid || Known(writer, write->own, write->others)) {
+        if (!Early(*write, writer)) {
+          Judge(links);
+        } else if (early_.write == nullptr && writer == stamp_.agent &&
+                   Before(CodeOf(writer), write->pc, e_.pc)) {  // else of another round
+          early_ = links.back();
+        }
+      } else {
+        Back(writer, write->moment, links);
+      }
+      links.pop_back();
+    };
+    follow(read->writer.agent, WriteOf(read->writer.agent, *read, false));
+    if (read->atomic && read->writer.agent != stamp_.agent)
+      follow(stamp_.agent, WriteOf(stamp_.agent, *read, true));
+    if (read->atomic && read->writer.agent == stamp_.agent)
+      follow(stamp_.agent, WriteOf(stamp_.agent, *read, true));
+  }
+}
+
+bool RemedySearch::Run() {
+  std::vector<Link> links;
+  Back(l_.agent, ~std::uint64_t{0}, links);
+  const auto& info = checker_.agents_[l_.agent].info;
+  if (!best_.links.empty() || !info->cooperative) return !best_.links.empty();
+  // Another block of the grid has waited.
+  for (const Agent agent : checker_.trails_)
+    if (agent != l_.agent && checker_.agents_[agent].info == info)
+      Back(agent, ~std::uint64_t{0}, links);
+  return !best_.links.empty();
+}
+
+// --- saying it ---------------------------------------------------------------------------------
+
+std::string RemedySearch::Missing(const std::string& first, const std::string& second) const {
+  const Link& from = best_.links.front();
+  const Link& to = best_.links.back();
+  const Code& writer = CodeOf(from.writer);
+  const Code& reader = CodeOf(to.reader);
+  std::string text = fmt::format(
+      "the flag that {} stores ({}, {}) and {} reads ({}, {}) does not order what is around it",
+      first, PlaceOf(writer, from.write->pc), writer.forms[from.write->pc], second,
+      PlaceOf(reader, to.read->pc), reader.forms[to.read->pc]);
+  if (best_.links.size() > 1)
+    text += fmt::format("; it is passed on by {} other block{}", best_.links.size() - 1,
+                        best_.links.size() == 2 ? "" : "s");
+  return text;
+}
+
+std::string Sentence(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : "; and ") + part;
+  return text;
+}
+
+void RemedySearch::Tell(Finding* finding) const {
+  std::vector<std::string> parts;
+  for (const Fault& fault : best_.faults) {
+    const Code& code = CodeOf(fault.agent);
+    const std::string place = PlaceOf(code, fault.pc);
+    const std::string& form = code.forms[fault.pc];
+    const char* scope = ScopeName(fault.need);
+    Edit edit;
+    edit.at = PlacesOf(code, fault.pc);
+    edit.form = form;
+    switch (fault.what) {
+      case Fault::What::kFenceBefore:
+        parts.push_back(fmt::format(
+            "the {} at {} is no release: use {}.release.{}{}, or put {} before it in the same "
+            "thread",
+            form.starts_with("st") ? "store" : "atomic", place,
+            form.starts_with("st") ? "st" : form.substr(0, form.find('.')), scope,
+            form.starts_with("st") ? " (or a release atomic)" : "", FenceName(fault.need)));
+        edit.text = fmt::format("{};", FenceName(fault.need));
+        break;
+      case Fault::What::kFenceAfter:
+        parts.push_back(fmt::format(
+            "the load at {} is no acquire: use {}.acquire.{}, or put {} behind it in the same "
+            "thread",
+            place, form.substr(0, form.find('.')), scope, FenceName(fault.need)));
+        edit.action = Edit::Action::kInsertAfter;
+        edit.text = fmt::format("{};", FenceName(fault.need));
+        break;
+      case Fault::What::kScope:
+        parts.push_back(
+            fmt::format("use scope .{} instead of .{} at {}", scope, ScopeName(fault.has), place));
+        edit.action = Edit::Action::kReplace;
+        edit.from = ScopeName(fault.has);
+        edit.text = scope;
+        break;
+      case Fault::What::kBarrierBefore:
+        edit.by = fault.by;
+        edit.text = fault.by == Edit::By::kWarp    ? "__syncwarp();"
+                    : fault.by == Edit::By::kBlock ? "__syncthreads();"
+                                                   : "cooperative_groups::this_grid().sync();";
+        parts.push_back(fmt::format(
+            "put {} before {}, where all threads of the {} pass: {}",
+            edit.text.substr(0, edit.text.size() - 1), place, NameOf(fault.by),
+            fault.behind == kNoPc ? "other threads have part in what is told there"
+                                  : "only the thread that has read the flag is ordered"));
+        break;
+      case Fault::What::kCopyWait: {
+        const bool bulk = stamp_.warp >= kBulkReads;
+        if (stamp_.warp >= kMbarrierCopies) {
+          parts.push_back(fmt::format("wait for the mbarrier's phase before {}", place));
+          continue;
+        }
+        const char* wait = bulk ? "cp.async.bulk.wait_group 0" : "cp.async.wait_all";
+        parts.push_back(fmt::format("put {} before {}, in the thread that has begun the copy{}",
+                                    wait, place,
+                                    bulk ? ": wait_group.read waits for the source only" : ""));
+        edit.text = fmt::format("asm volatile(\"{}{};\" ::: \"memory\");",
+                                bulk ? "cp.async.bulk.commit_group; " : "", wait);
+        break;
+      }
+      case Fault::What::kWidth:
+        parts.push_back(
+            fmt::format("access the flag by the same width on both sides: {} at {}", form, place));
+        continue;
+    }
+    if (!edit.at.empty()) finding->edits.push_back(std::move(edit));
+  }
+  finding->advice = Sentence(parts);
+}
+
+// Of either access: the one that comes first may be the one that has not waited.
+bool RemedySearch::TellLoneWait(Finding* finding) const {
+  return LoneWait(l_, later_lane_, cta_.tick, finding) ||
+         LoneWait(e_, stamp_.lane, stamp_.tick, finding) || LoneBlock(l_, finding) ||
+         LoneBlock(e_, finding);
+}
+
+// The same of blocks of a grid that can meet.
+bool RemedySearch::LoneBlock(const Entry& at, Finding* finding) const {
+  const auto& info = checker_.agents_[at.agent].info;
+  if (!info->cooperative || at.warp >= kFirstCopyWarp) return false;
+  for (const Agent agent : checker_.trails_) {
+    if (agent == at.agent || checker_.agents_[agent].info != info) continue;
+    for (const Event& read : TrailOf(agent)->events()) {
+      if (read.what != Event::What::kRead || !Before(*info->code, read.pc, at.pc)) continue;
+      const Code& code = *info->code;
+      const std::string place = PlaceOf(code, at.pc);
+      finding->missing = fmt::format(
+          "another block of the grid waits for a flag ({}, {}), and the one at {} does not wait "
+          "for "
+          "that block",
+          PlaceOf(code, read.pc), code.forms[read.pc], place);
+      finding->advice =
+          fmt::format("put grid.sync() behind the wait at {} and before {}, where all threads pass",
+                      PlaceOf(code, read.pc), place);
+      Edit edit = EditAt(code, at.pc, Edit::Action::kInsertBefore, Edit::By::kGrid,
+                         "cooperative_groups::this_grid().sync();");
+      if (!edit.at.empty()) finding->edits.push_back(std::move(edit));
+      return true;
+    }
+  }
+  return false;
+}
+
+bool RemedySearch::LoneWait(const Entry& at, std::uint32_t lane, Tick tick,
+                            Finding* finding) const {
+  const Trail* trail = TrailOf(at.agent);
+  if (trail == nullptr || at.warp >= kFirstCopyWarp) return false;
+  const auto& events = trail->events();
+  for (auto read = events.rbegin(); read != events.rend(); ++read) {
+    if (read->what != Event::What::kRead || !Before(CodeOf(at.agent), read->pc, at.pc) ||
+        (read->warp == at.warp && (read->lanes >> lane & 1) != 0)) {
+      continue;
+    }
+    const Tick first = std::min(read->tick, tick), last = std::max(read->tick, tick);
+    const bool warp = read->warp == at.warp;
+    const bool met = std::any_of(events.begin(), events.end(), [&](const Event& event) {
+      return event.what == Event::What::kBarrier && event.tick >= first && event.tick < last;
+    });
+    if (met || (warp && trail->Met(read->moment, ~std::uint64_t{0}, read->warp, at.warp))) continue;
+    const Code& code = CodeOf(at.agent);
+    const char* barrier = warp ? "__syncwarp()" : "__syncthreads()";
+    const std::string place = PlaceOf(code, at.pc);
+    finding->missing = fmt::format(
+        "another thread of the {} waits for a flag ({}, {}), and the one at {} does not wait for "
+        "that thread",
+        warp ? "warp" : "block", PlaceOf(code, read->pc), code.forms[read->pc], place);
+    finding->advice =
+        fmt::format("put {} behind the wait at {} and before {}, where all threads of the {} pass",
+                    barrier, PlaceOf(code, read->pc), place, warp ? "warp" : "block");
+    Edit edit = EditAt(code, at.pc, Edit::Action::kInsertBefore,
+                       warp ? Edit::By::kWarp : Edit::By::kBlock, fmt::format("{};", barrier));
+    if (!edit.at.empty()) finding->edits.push_back(std::move(edit));
+    return true;
+  }
+  return false;
+}
+
+bool RemedySearch::TellEarly(Finding* finding) const {
+  if (early_.write == nullptr) return false;
+  const Code& code = CodeOf(early_.writer);
+  const Code& mine = CodeOf(stamp_.agent);
+  const bool same = SameThread(*early_.write, early_.writer);
+  finding->missing = fmt::format(
+      "the flag that is stored at {} and read at {} is stored before the access that it should "
+      "tell of",
+      PlaceOf(code, early_.write->pc), PlaceOf(CodeOf(early_.reader), early_.read->pc));
+  finding->advice =
+      fmt::format("move the store at {} behind {}{}", PlaceOf(code, early_.write->pc),
+                  PlaceOf(mine, e_.pc), same ? "" : ", with __syncthreads() between them");
+  Edit edit;
+  edit.action = Edit::Action::kMoveAfter;
+  edit.by = same ? Edit::By::kThread : Edit::By::kBlock;
+  edit.at = PlacesOf(code, early_.write->pc);
+  edit.form = code.forms[early_.write->pc];
+  edit.to = PlacesOf(mine, e_.pc);
+  if (!same) edit.text = "__syncthreads();";
+  if (!edit.at.empty() && !edit.to.empty()) finding->edits.push_back(std::move(edit));
+  return true;
+}
+
+Edit EditAt(const Code& code, std::uint32_t pc, Edit::Action action, Edit::By by,
+            std::string text) {
+  Edit edit;
+  edit.action = action;
+  edit.by = by;
+  edit.at = PlacesOf(code, pc);
+  edit.form = code.forms[pc];
+  edit.text = std::move(text);
+  return edit;
+}
+
+}  // namespace allranks::node::check

@@ -1,0 +1,95 @@
+// The chain of flags between two accesses, and where it fails. See remedy.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "node/check/shadow.h"
+#include "node/check/trail.h"
+#include "node/finding.h"
+
+namespace allranks::node::check {
+
+class Checker;
+struct CtaClocks;
+
+// "a.cu:12 (inlined at a.cu:40)"; without -lineinfo the instruction.
+std::string PlaceOf(const Code& code, std::uint32_t pc);
+Edit EditAt(const Code& code, std::uint32_t pc, Edit::Action action, Edit::By by, std::string text);
+
+class RemedySearch {
+ public:
+  RemedySearch(const Checker& checker, const Entry& earlier, std::uint32_t lane, const Entry& later,
+               std::uint32_t later_lane, const CtaClocks& cta);
+  // True: there is a chain, and what it lacks is known.
+  bool Run();
+  std::string Missing(const std::string& first, const std::string& second) const;
+  // The finding's advice and edits.
+  void Tell(Finding* finding) const;
+  // Another thread of the block waits, and nothing lets the others wait for it. False: none does.
+  bool TellLoneWait(Finding* finding) const;
+  // A flag was stored before what it should tell of. False: none was.
+  bool TellEarly(Finding* finding) const;
+
+ private:
+  static constexpr std::uint32_t kNoPc = ~0u;
+  // One block reads what another has stored.
+  struct Link {
+    Agent writer = 0;
+    const Event* write = nullptr;
+    Agent reader = 0;
+    const Event* read = nullptr;
+  };
+  struct Fault {
+    enum class What : std::uint8_t {
+      kFenceBefore,
+      kFenceAfter,
+      kScope,
+      kBarrierBefore,
+      kCopyWait,
+      kWidth,
+    };
+    What what = What::kFenceBefore;
+    Agent agent = 0;
+    std::uint32_t pc = 0;
+    Scope need = Scope::kSys;
+    Scope has = Scope::kSys;         // kScope
+    Edit::By by = Edit::By::kBlock;  // kBarrierBefore
+    std::uint32_t behind = kNoPc;    // kBarrierBefore: the load whose thread is ordered
+  };
+  struct Chain {
+    std::vector<Link> links;  // from the earlier access on
+    std::vector<Fault> faults;
+    int cost = 0;
+  };
+  const Trail* TrailOf(Agent agent) const;
+  const Code& CodeOf(Agent agent) const;
+  Scope Need(Agent a, Agent b) const;
+  // Whether who knows this of `of` (its own CTA) and of others knows the earlier access.
+  bool Known(Agent of, const KnownRef& own, const ClockRef& others) const;
+  bool SameThread(const Event& event, Agent agent) const;
+  const Event* FenceOf(Agent agent, const Event& of, std::uint64_t since, std::uint64_t until,
+                       Scope scope, bool releases) const;
+  bool Early(const Event& write, Agent agent) const;
+  void Release(Agent agent, const Event& w, Agent reader, bool known_before, std::uint64_t since,
+               Chain* chain) const;
+  void Acquire(Agent agent, const Event& r, Scope need, std::uint16_t warp, std::uint32_t lanes,
+               std::uint32_t pc, std::uint64_t until, Chain* chain) const;
+  void Judge(std::vector<Link> links);
+  bool LoneWait(const Entry& at, std::uint32_t lane, Tick tick, Finding* finding) const;
+  bool LoneBlock(const Entry& at, Finding* finding) const;
+  const Event* WriteOf(Agent agent, const Event& read, bool before) const;
+  void Back(Agent agent, std::uint64_t until, std::vector<Link>& links);
+
+  const Checker& checker_;
+  const Entry& e_;
+  const Entry& l_;
+  const CtaClocks& cta_;
+  Stamp stamp_;
+  std::uint32_t later_lane_;
+  Chain best_;
+  Link early_;
+};
+
+}  // namespace allranks::node::check

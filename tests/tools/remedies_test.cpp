@@ -1,0 +1,95 @@
+// tools/remedies: where an edit's text goes in the source.
+#include <gtest/gtest.h>
+
+#include "remedies/apply.h"
+
+namespace allranks::remedies {
+namespace {
+
+using Json = nlohmann::json;
+
+Json Place(int line, const char* function) {
+  return {{"file", "a.cu"}, {"line", line}, {"column", 3}, {"function", function}};
+}
+
+Json Edit(const char* action, const char* by, std::vector<Json> at, const char* text,
+          const char* form, const char* from = "") {
+  return {{"action", action}, {"by", by},     {"at", at},           {"text", text},
+          {"form", form},     {"from", from}, {"to", Json::array()}};
+}
+
+std::string Applied(const Json& edit, const std::string& text) {
+  const Result<std::string> made = Apply(Json::array({edit}), "a.cu", text);
+  return made ? *made : "failed: " + made.error().message;
+}
+
+constexpr const char* kKernel =
+    "__device__ void st_flag(int* p) { asm volatile(\"st.relaxed.sys.u32 [%0], 1;\" :: \"l\"(p)); "
+    "}\n"
+    "__global__ void Put(int* to, int* flag, volatile int* ack) {\n"
+    "  for (int i = threadIdx.x; i < 100; i += 32) to[i] = i;\n"
+    "  if (threadIdx.x == 0) st_flag(flag);\n"
+    "  while (*ack == 0) {}\n"
+    "  __threadfence(); atomicAdd(flag, 1);\n"
+    "}\n";
+
+std::string Line(const std::string& text, int number) {
+  std::istringstream in(text);
+  std::string line;
+  for (int i = 0; i < number; ++i) std::getline(in, line);
+  return line;
+}
+
+TEST(RemediesTest, AFenceStandsAtTheCallOfAFunctionThatOnlyStores) {
+  const Json edit = Edit("insert_before", "thread", {Place(1, "st_flag(int*)"), Place(4, "Put")},
+                         "__threadfence_system();", "st.relaxed.sys.u32");
+  EXPECT_EQ(Line(Applied(edit, kKernel), 4),
+            "  if (threadIdx.x == 0) { __threadfence_system(); st_flag(flag); }");
+}
+
+TEST(RemediesTest, ABarrierStandsWhereAllThreadsPass) {
+  const Json store = Edit("insert_before", "block", {Place(1, "st_flag(int*)"), Place(4, "Put")},
+                          "__syncthreads();", "st.relaxed.sys.u32");
+  EXPECT_EQ(Line(Applied(store, kKernel), 4),
+            "  __syncthreads(); if (threadIdx.x == 0) st_flag(flag);");
+  const Json data =
+      Edit("insert_before", "block", {Place(3, "Put")}, "__syncthreads();", "st.global.u32");
+  EXPECT_TRUE(Line(Applied(data, kKernel), 3).starts_with("  __syncthreads(); for (int i"));
+}
+
+TEST(RemediesTest, AFenceStandsBehindTheLoopThatWaits) {
+  const Json edit = Edit("insert_after", "thread", {Place(5, "Put")}, "__threadfence_system();",
+                         "ld.volatile.u32");
+  EXPECT_EQ(Line(Applied(edit, kKernel), 5), "  while (*ack == 0) {} __threadfence_system();");
+}
+
+TEST(RemediesTest, TheInstructionTellsStatementsOfALineApart) {
+  const Json atomic = Edit("replace", "thread", {Place(6, "Put")}, "sys", "atom.add.u32", "gpu");
+  EXPECT_EQ(Line(Applied(atomic, kKernel), 6), "  __threadfence(); atomicAdd_system(flag, 1);");
+  const Json fence = Edit("replace", "thread", {Place(6, "Put")}, "sys", "membar.gl", "gpu");
+  EXPECT_EQ(Line(Applied(fence, kKernel), 6), "  __threadfence_system(); atomicAdd(flag, 1);");
+}
+
+TEST(RemediesTest, AStoreMovesBehindWhatItTellsOf) {
+  const std::string kernel =
+      "__global__ void Put(int* to, volatile int* flag) {\n"
+      "  if (threadIdx.x == 0) *flag = 1;\n"
+      "  to[threadIdx.x] = 1;\n"
+      "}\n";
+  Json edit = Edit("move_after", "block", {Place(2, "Put")}, "__syncthreads();", "st.volatile.u32");
+  edit["to"] = Json::array({Place(3, "Put")});
+  const std::string made = Applied(edit, kernel);
+  EXPECT_EQ(Line(made, 2), "  ;");
+  EXPECT_EQ(Line(made, 3),
+            "  to[threadIdx.x] = 1; __syncthreads(); if (threadIdx.x == 0) *flag = 1;");
+}
+
+TEST(RemediesTest, AKernelThatOverlapsWaitsAtItsBeginning) {
+  Json edit = Edit("insert_before", "block", {Place(3, "Put(int*, int*, int volatile*)")},
+                   "cudaGridDependencySynchronize();", "ld.u32");
+  edit["at"][0]["line"] = nullptr;
+  EXPECT_TRUE(Line(Applied(edit, kKernel), 2).ends_with("{ cudaGridDependencySynchronize();"));
+}
+
+}  // namespace
+}  // namespace allranks::remedies

@@ -1,0 +1,258 @@
+#include "remedies/source.h"
+
+#include <algorithm>
+#include <cctype>
+#include <regex>
+#include <set>
+
+namespace allranks::remedies {
+namespace {
+
+bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+}  // namespace
+
+Source::Source(std::string text) : text_(std::move(text)) {
+  for (std::size_t i = 0; i < text_.size();) {
+    const char c = text_[i];
+    std::size_t end = i + 1;
+    if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+      ++i;
+      continue;
+    }
+    if (text_.compare(i, 2, "//") == 0 || (c == '#' && (i == 0 || text_[i - 1] == '\n'))) {
+      while (end < text_.size() && !(text_[end] == '\n' && text_[end - 1] != '\\')) ++end;
+      i = end;
+      continue;
+    }
+    if (text_.compare(i, 2, "/*") == 0) {
+      end = text_.find("*/", i);
+      i = end == std::string::npos ? text_.size() : end + 2;
+      continue;
+    }
+    if (c == '"' || (c == '\'' && (i == 0 || !IsWord(text_[i - 1])))) {
+      while (end < text_.size() && text_[end] != c) end += text_[end] == '\\' ? 2 : 1;
+      ++end;
+    } else if (IsWord(c)) {
+      while (end < text_.size() && (IsWord(text_[end]) || text_[end] == '\'')) ++end;
+    }
+    tokens_.push_back({i, std::min(end, text_.size())});
+    i = end;
+  }
+  ParseScope(0, tokens_.size());
+}
+
+std::size_t Source::Closing(std::size_t token) const {
+  int depth = 0;
+  for (std::size_t i = token; i < tokens_.size(); ++i) {
+    const std::string_view word = Word(i);
+    if (word == "(" || word == "{" || word == "[") ++depth;
+    if (word == ")" || word == "}" || word == "]") {
+      if (--depth == 0) return i;
+    }
+  }
+  return tokens_.size() - 1;
+}
+
+int Source::Add(Statement::Kind kind, std::size_t token, int parent) {
+  Statement made;
+  made.kind = kind;
+  made.begin = made.end = tokens_[token].begin;
+  made.parent = parent;
+  statements_.push_back(made);
+  return static_cast<int>(statements_.size()) - 1;
+}
+
+// Namespaces, classes, functions: up to `end`.
+void Source::ParseScope(std::size_t begin, std::size_t end) {
+  std::size_t head = begin;
+  for (std::size_t i = begin; i < end; ++i) {
+    const std::string_view word = Word(i);
+    if (word == ";") {
+      head = i + 1;
+    } else if (word == "(" || word == "[") {
+      i = Closing(i);
+    } else if (word == "{") {
+      const std::size_t close = Closing(i);
+      bool scope = false, assigned = false;
+      std::string name;
+      for (std::size_t k = head; k < i; ++k) {
+        const std::string_view at = Word(k);
+        scope |=
+            at == "namespace" || at == "struct" || at == "class" || at == "union" || at == "extern";
+        assigned |= at == "=";
+        if (at == "(") {
+          if (name.empty() && k > head && Word(k - 1) != "__launch_bounds__" &&
+              Word(k - 1) != "__cluster_dims__" && Word(k - 1) != "__attribute__" &&
+              Word(k - 1) != "alignas" && Word(k - 1) != "__align__")
+            name = std::string(Word(k - 1));
+          k = Closing(k);
+        }
+      }
+      if (!name.empty() && !assigned) {
+        const int function = Add(Statement::Kind::kFunction, head, -1);
+        statements_.back().name = name;
+        statements_.back().body = tokens_[i].end;
+        for (std::size_t k = i + 1; k < close;) k = Parse(k, function);
+        statements_[static_cast<std::size_t>(function)].end = tokens_[close].end;
+      } else if (scope) {
+        ParseScope(i + 1, close);
+      }
+      i = close;
+      head = i + 1;
+    }
+  }
+}
+
+std::size_t Source::Parse(std::size_t token, int parent) {
+  const std::string_view word = Word(token);
+  const auto ends = [&](int statement, std::size_t next) {
+    statements_[static_cast<std::size_t>(statement)].end = tokens_[next - 1].end;
+    return next;
+  };
+  const auto head = [&](int statement, std::size_t open) {
+    const std::size_t close = Closing(open);
+    statements_[static_cast<std::size_t>(statement)].head_begin = tokens_[open].begin;
+    statements_[static_cast<std::size_t>(statement)].head_end = tokens_[close].end;
+    return close + 1;
+  };
+  if (word == "{") {
+    const int block = Add(Statement::Kind::kBlock, token, parent);
+    const std::size_t close = Closing(token);
+    for (std::size_t k = token + 1; k < close;) k = Parse(k, block);
+    return ends(block, close + 1);
+  }
+  if (word == "if") {
+    const int made = Add(Statement::Kind::kIf, token, parent);
+    std::size_t next = head(made, Word(token + 1) == "constexpr" ? token + 2 : token + 1);
+    next = Parse(next, made);
+    if (Word(next) == "else") next = Parse(next + 1, made);
+    return ends(made, next);
+  }
+  if (word == "for" || word == "while" || word == "switch") {
+    const int made = Add(Statement::Kind::kLoop, token, parent);
+    return ends(made, Parse(head(made, token + 1), made));
+  }
+  if (word == "do") {
+    const int made = Add(Statement::Kind::kDo, token, parent);
+    const std::size_t next = Parse(token + 1, made);  // while
+    return ends(made, head(made, next + 1) + 1);
+  }
+  const int made = Add(Statement::Kind::kSimple, token, parent);
+  std::size_t i = token;
+  for (; i < tokens_.size(); ++i) {
+    const std::string_view at = Word(i);
+    if (at == ";") break;
+    if (at == ":" && (Word(token) == "case" || Word(token) == "default")) break;
+    if (at == "}") {
+      --i;
+      break;
+    }
+    if (at == "(" || at == "{" || at == "[") i = Closing(i);
+  }
+  return ends(made, std::max(i + 1, token + 1));
+}
+
+std::size_t Source::Offset(int line, int column) const {
+  std::size_t at = 0;
+  for (int i = 1; i < line && at < text_.size(); ++i) {
+    const std::size_t end = text_.find('\n', at);
+    if (end == std::string::npos) return text_.size();
+    at = end + 1;
+  }
+  const std::size_t end = std::min(text_.find('\n', at), text_.size());
+  std::size_t offset = std::min(at + static_cast<std::size_t>(std::max(column - 1, 0)), end);
+  while (offset < end && std::isspace(static_cast<unsigned char>(text_[offset])) != 0) ++offset;
+  return offset;
+}
+
+int Source::Find(std::size_t offset) const {
+  int found = -1;
+  for (std::size_t i = 0; i < statements_.size(); ++i) {
+    const Statement& one = statements_[i];
+    if (one.begin <= offset && offset < one.end &&
+        (found < 0 || one.end - one.begin <= at(found).end - at(found).begin)) {
+      found = static_cast<int>(i);
+    }
+  }
+  return found;
+}
+
+int Source::Function(int statement) const {
+  while (statement >= 0 && at(statement).kind != Statement::Kind::kFunction)
+    statement = at(statement).parent;
+  return statement;
+}
+
+int Source::Named(std::string_view name) const {
+  for (std::size_t i = 0; i < statements_.size(); ++i)
+    if (statements_[i].kind == Statement::Kind::kFunction && statements_[i].name == name)
+      return static_cast<int>(i);
+  return -1;
+}
+
+// Whether threads of a block (or warp) get different values: by way of names that are made of
+// threadIdx.
+bool Source::Varies(std::string_view expression, int function, bool warp) const {
+  static const std::regex kNames(R"([A-Za-z_]\w*)");
+  static const std::regex kMade(R"(([A-Za-z_]\w*)\s*=\s*([^=;][^;]*))");
+  static const std::regex kWhole(R"(threadIdx\.x\s*(/|>>)\s*\w+)");
+  const auto strip = [&](std::string_view text) {
+    // What all lanes of a warp have in common.
+    std::string out(text);
+    return warp ? std::regex_replace(out, kWhole, "warpIndex") : out;
+  };
+  std::set<std::string> names = {"threadIdx", "lane",   "laneid",      "lane_id",
+                                 "tid",       "thread", "thread_rank", "lanes"};
+  if (!warp) names.insert({"warp", "warp_id", "warpid"});
+  const auto varies = [&](const std::string& text) {
+    for (std::sregex_iterator it(text.begin(), text.end(), kNames), end; it != end; ++it)
+      if (names.contains(it->str())) return true;
+    return false;
+  };
+  if (function >= 0) {
+    const std::string body = strip(Text(at(function)));
+    for (int round = 0; round < 3; ++round) {
+      for (std::sregex_iterator it(body.begin(), body.end(), kMade), end; it != end; ++it) {
+        // "int a = f(), b = threadIdx.x": each up to its comma.
+        std::string value = (*it)[2].str();
+        int depth = 0;
+        for (std::size_t i = 0; i < value.size(); ++i) {
+          if (value[i] == '(' || value[i] == '[' || value[i] == '{') ++depth;
+          if (value[i] == ')' || value[i] == ']' || value[i] == '}') --depth;
+          if (depth < 0 || (depth == 0 && value[i] == ',')) {
+            value.resize(i);
+            break;
+          }
+        }
+        if (value.find("_sync(") == std::string::npos && varies(value))
+          names.insert((*it)[1].str());
+      }
+    }
+  }
+  return varies(strip(expression));
+}
+
+bool Source::Divergent(int statement, bool warp) const {
+  const Statement& one = at(statement);
+  if (one.kind != Statement::Kind::kIf && one.kind != Statement::Kind::kLoop &&
+      one.kind != Statement::Kind::kDo) {
+    return false;
+  }
+  return Varies(std::string_view(text_).substr(one.head_begin, one.head_end - one.head_begin),
+                Function(statement), warp);
+}
+
+bool Source::Wrapper(int function) const {
+  int simple = 0;
+  for (std::size_t i = 0; i < statements_.size(); ++i) {
+    const Statement& one = statements_[i];
+    if (Function(static_cast<int>(i)) != function || static_cast<int>(i) == function) continue;
+    if (one.kind != Statement::Kind::kSimple) return false;
+    ++simple;
+  }
+  const std::string_view text = Text(at(function));
+  return simple <= 1 || (simple <= 4 && text.find("asm") != std::string_view::npos);
+}
+
+}  // namespace allranks::remedies
