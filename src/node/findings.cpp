@@ -254,8 +254,7 @@ std::vector<Finding> FindingsFromJson(std::string_view text) {
     finding.pairs = NumberIn<std::uint64_t>(json, "pairs", 1);
     if (const auto also = json.find("also"); also != json.end() && also->is_array()) {
       for (const Json& pair : *also)
-        if (pair.is_array() && pair.size() == 2)
-          finding.also.push_back({pair[0].get<std::string>(), pair[1].get<std::string>()});
+        finding.also.push_back({TextIn(pair, "later"), TextIn(pair, "earlier")});
     }
     if (const auto edits = json.find("edits"); edits != json.end() && edits->is_array())
       for (const Json& edit : *edits) finding.edits.push_back(EditOf(edit));

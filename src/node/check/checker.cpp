@@ -34,7 +34,9 @@ Agent Checker::NewAgent(const ChainPlace& place, const Position& position,
   const auto agent = static_cast<Agent>(places_.of.size());
   places_.of.push_back(place);
   positions_.push_back(position);
-  agents_.push_back({std::move(info), block, nullptr});
+  AgentInfo& made = agents_.emplace_back();
+  made.info = std::move(info);
+  made.block = block;
   return agent;
 }
 

@@ -144,6 +144,7 @@ struct CtaClocks {
   };
   std::map<std::uint32_t, Source> sources;
   std::map<std::pair<Agent, std::uint32_t>, std::uint16_t> copies;  // by mbarrier they complete on
+  std::vector<Hint> hints;                                          // the last few
 };
 
 // Of an operation of a stream.
@@ -331,7 +332,7 @@ class Checker {
   // case.
   enum class Choice : std::uint8_t { kDrawn, kOldestOften, kOldest };
   Unread Choose(CtaClocks& cta, WarpClocks& warp, const Access& access, std::uint32_t here,
-                Line& line, Time sampled);
+                Line& line, Time sampled, Choice how);
   bool Observed(const Line& line, const Entry& e, const Entry& a, const Group& group,
                 const CtaClocks& cta) const;
 

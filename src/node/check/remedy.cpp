@@ -24,6 +24,8 @@ namespace {
 constexpr int kMostHops = 4;
 constexpr std::size_t kMostReads = 24;  // looked at of one block
 
+}  // namespace
+
 const char* ScopeName(Scope scope) {
   static constexpr const char* kNames[] = {"cta", "cluster", "gpu", "sys"};
   return kNames[static_cast<int>(scope)];
@@ -34,8 +36,6 @@ const char* FenceName(Scope scope) {
          : scope == Scope::kCta ? "__threadfence_block()"
                                 : "__threadfence()";
 }
-
-}  // namespace
 
 std::string PlaceOf(const Code& code, std::uint32_t pc) {
   const SourceLine& line = code.lines[pc];

@@ -14,6 +14,8 @@ namespace allranks::node::check {
 class Checker;
 struct CtaClocks;
 
+const char* ScopeName(Scope scope);  // "gpu"
+const char* FenceName(Scope scope);  // "__threadfence()"
 // "a.cu:12 (inlined at a.cu:40)"; without -lineinfo the instruction.
 std::string PlaceOf(const Code& code, std::uint32_t pc);
 Edit EditAt(const Code& code, std::uint32_t pc, Edit::Action action, Edit::By by, std::string text);

@@ -23,11 +23,6 @@ bool Counts(Finding::Kind kind) {
   return kind != Finding::Kind::kPortability && kind != Finding::Kind::kLeak;
 }
 
-const char* ScopeName(Scope scope) {
-  static constexpr const char* kNames[] = {"cta", "cluster", "gpu", "sys"};
-  return kNames[static_cast<int>(scope)];
-}
-
 void Locate(const Code& code, std::uint32_t pc, FindingAccess* access) {
   if (pc >= code.forms.size()) return;
   access->form = code.forms[pc];
@@ -217,7 +212,7 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
   }
   if (boundary != nullptr && !proxy) {
     const Code& writer = *agents_[boundary->writer.agent].info->code;
-    const std::string store = Where(writer, boundary->write_pc);
+    const std::string store = PlaceOf(writer, boundary->write_pc);
     finding.text = fmt::format(
         "{} of {} + {} relies on {} being visible to the whole system when the next kernel of its "
         "stream begins",
@@ -583,7 +578,7 @@ void Checker::ReportVector(const StrongWrite& write, const StrongWrite* apart, c
     // A helper that stores has one line for both; the calls differ.
     const auto call = [&](std::uint32_t pc) {
       const std::string& inlined = writer.code->lines[pc].inlined_at;
-      return inlined.empty() ? Where(*writer.code, pc) : inlined.substr(0, inlined.find(','));
+      return inlined.empty() ? PlaceOf(*writer.code, pc) : inlined.substr(0, inlined.find(','));
     };
     const std::string one = call(write.pc), two = call(apart->pc);
     finding.text = fmt::format(

@@ -19,6 +19,7 @@ void RememberStrong(Checker& checker, CtaClocks& cta, WarpClocks& warp, const Ac
 
 namespace {
 
+constexpr std::size_t kMaxHints = 12;
 constexpr std::size_t kMostRecords = std::size_t{1} << 20;
 
 bool Acquires(const MemoryOp& op) {
