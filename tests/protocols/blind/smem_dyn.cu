@@ -15,7 +15,7 @@ constexpr int kOffset = BUG == 2 ? 4 * kN : BUG == 3 ? kTileBytes : (kTileBytes 
 constexpr int kBytes = (BUG == 1 ? 0 : (kTileBytes + 7) / 8 * 8) + 8 * kN;
 
 __global__ void work(const unsigned* src, unsigned* out, unsigned halo_weight) {
-  extern __shared__ alignas(16) unsigned char raw[];
+  extern __shared__ __align__(16) unsigned char raw[];
   unsigned* tile = reinterpret_cast<unsigned*>(raw);
   Wide* sums = reinterpret_cast<Wide*>(raw + kOffset);
   const unsigned t = threadIdx.x;

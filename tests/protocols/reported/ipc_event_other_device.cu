@@ -41,6 +41,9 @@ int main() {
   int down[2], up[2];
   if (pipe(down) || pipe(up)) return 4;
   const pid_t child = fork();
+  // Each keeps its own ends only: if one fails, the other's read does so too.
+  close(child == 0 ? down[1] : down[0]);
+  close(child == 0 ? up[0] : up[1]);
   if (child == 0) std::_Exit(Child(down[0], up[1]));
   CK(cudaSetDevice(0));
   int* p = alloc<int>(0, N);

@@ -6,7 +6,7 @@
 // EXPECT 4 hang: acquire loads, a vote and a sleep
 // EXPECT 5 hang: an atomic addition of nothing
 // EXPECT 6 hang: compare-and-swap that never succeeds
-// EXPECT 7 hang: acquire loads, counted; the count would end the loop after four thousand million rounds
+// EXPECT 7 hang: acquire loads, counted; the kernel traps after four thousand million of them
 // EXPECT 8 hang: acquire loads with a time limit that traps
 // EXPECT 9 hang: one of two flags
 // EXPECT 10 hang: compare-and-swap with a sleep
@@ -35,8 +35,8 @@ __global__ void Wait(unsigned* flag) {
     while (atomicCAS_system(flag, 1, 1) != 1) {
     }
   if (WAY == 7)
-    while (ld_acquire(flag) == 0 && ++rounds != ALL) {
-    }
+    while (ld_acquire(flag) == 0)
+      if (++rounds == ALL) __trap();
   if (WAY == 8)
     while (ld_acquire(flag) == 0)
       if (clock64() - since > 2'000'000'000) {
