@@ -148,9 +148,10 @@ bool SameCause(const Finding& a, const Finding& b) {
 }
 
 void Widen(const Finding& more, Finding* into) {
-  if (more.edits.size() != into->edits.size()) return;
-  bool wider = false;
-  for (std::size_t i = 0; i < more.edits.size(); ++i) {
+  // What the first pair did not show, another one may.
+  bool wider = into->edits.empty() && !more.edits.empty();
+  if (!wider && more.edits.size() != into->edits.size()) return;
+  for (std::size_t i = 0; i < into->edits.size(); ++i) {
     if (!SameEdit(more.edits[i], into->edits[i])) return;
     const int was = Width(into->edits[i].text), is = Width(more.edits[i].text);
     if (is < was) return;
