@@ -154,7 +154,9 @@ void Widen(const Finding& more, Finding* into) {
   for (std::size_t i = 0; i < into->edits.size(); ++i) {
     if (!SameEdit(more.edits[i], into->edits[i])) return;
     const int was = Width(into->edits[i].text), is = Width(more.edits[i].text);
-    if (is < was) return;
+    // Scopes, fences and barriers are not compared with each other.
+    const auto sort = [](int width) { return width < 4 ? 0 : width < 7 ? 1 : 2; };
+    if (is < was || sort(is) != sort(was)) return;
     wider |= is > was;
   }
   if (!wider) return;
