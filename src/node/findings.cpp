@@ -209,12 +209,15 @@ bool SameCause(const Finding& a, const Finding& b) {
 }
 
 void Widen(const Finding& more, Finding* into) {
-  if (more.edits.size() != into->edits.size()) return;
-  bool wider = false;
-  for (std::size_t i = 0; i < more.edits.size(); ++i) {
+  // What the first pair did not show, another one may.
+  bool wider = into->edits.empty() && !more.edits.empty();
+  if (!wider && more.edits.size() != into->edits.size()) return;
+  for (std::size_t i = 0; i < into->edits.size(); ++i) {
     if (!SameEdit(more.edits[i], into->edits[i])) return;
     const int was = Width(into->edits[i].text), is = Width(more.edits[i].text);
-    if (is < was) return;
+    // Scopes, fences and barriers are not compared with each other.
+    const auto sort = [](int width) { return width < 4 ? 0 : width < 7 ? 1 : 2; };
+    if (is < was || sort(is) != sort(was)) return;
     wider |= is > was;
   }
   if (!wider) return;

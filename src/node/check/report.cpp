@@ -37,6 +37,12 @@ bool WaitsForFlags(const Code& code) {
   });
 }
 
+bool TellsByFlags(const Code& code) {
+  return std::any_of(code.memory.begin(), code.memory.end(), [](const MemoryOp& op) {
+    return op.what == MemoryOp::What::kStore && op.Strong();
+  });
+}
+
 std::string Who(const FindingAccess& access) {
   if (access.rank < 0) return access.what;
   return fmt::format("rank {}'s {}", access.rank, access.what);
@@ -183,8 +189,7 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
   // Other threads may need a wider scope or barrier at the same places.
   const auto known = seen_.find(key);
   const bool again = known != seen_.end();
-  if (again &&
-      (findings_[known->second].count >= kLookedAt || findings_[known->second].edits.empty())) {
+  if (again && findings_[known->second].count >= kLookedAt) {
     ++findings_[known->second].count;
     return;
   }
@@ -405,7 +410,7 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
       search.Tell(&finding);
       return;
     }
-    if (earlier.agent != later.agent &&
+    if (earlier.agent != later.agent && earlier.strong() == later.strong() &&
         (search.TellLoneWait(&finding) || search.TellEarly(&finding)))
       return;
   }
@@ -473,8 +478,8 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
   const bool reads = WaitsForFlags(*after.code) || WaitsForFlags(*before.code);
   const bool reads_first = !earlier.write();
   // Readers that look again whether they were disturbed (a sequence lock): nobody waits for them.
-  if (reads_first && launches && !WaitsForFlags(*after.code) && WaitsForFlags(*before.code) &&
-      !earlier.strong() && !later.strong()) {
+  if (reads_first && launches && !WaitsForFlags(*after.code) && TellsByFlags(*after.code) &&
+      WaitsForFlags(*before.code) && !earlier.strong() && !later.strong()) {
     finding.missing = fmt::format(
         "nothing that {} reads says that {} is over, and its kernel waits "
         "for nobody",
@@ -511,7 +516,8 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
       "ld.acquire.{} before",
       reads_first ? " acknowledge its reads: let it" : "", ScopeName(need), ScopeName(need));
   // Of one round they may wait for each other: only what comes a round later can be held back.
-  if (launches && before.code == after.code && was.number != is.number) {
+  if (launches &&
+      (before.code == after.code ? was.number != is.number : !WaitsForFlags(*after.code))) {
     finding.advice +=
         "; or let the host wait for the earlier launch before it begins the later one";
     event();
