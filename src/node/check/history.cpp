@@ -74,7 +74,11 @@ bool History::Stubborn(Agent agent, std::uint16_t warp) {
   for (Stale& stale : stale_) {
     if (stale.agent == agent && stale.warp == warp) return ++stale.times <= kMostStale;
   }
-  if (stale_.size() >= kMostOnTheirWay) stale_.erase(stale_.begin());
+  if (stale_.size() >= kMostOnTheirWay) {
+    // Not remembered, so not limited: a poll must end.
+    stale_.erase(stale_.begin());
+    return false;
+  }
   stale_.push_back({agent, warp, 1});
   return true;
 }

@@ -3,10 +3,11 @@
 // EXPECT 1 none: the host reads a progress word in managed memory until the grids are done, while they run
 // EXPECT 2 race: the grids do not meet between writing the vector and reading the other's part of it
 // EXPECT 3 race: the thread that meets the peer does so without a grid sync before it
+// EXPECT 4 none: another kernel waits for the host's word, which comes after that loop
 #include <cooperative_groups.h>
 #include "common.h"
 namespace cg = cooperative_groups;
-constexpr int BLOCKS = 8, T = 256, N = 16384, STEPS = 5;
+constexpr int BLOCKS = 8, T = 256, N = 16384, STEPS = 5, ROW = 64;
 struct Shared {
   float* x[2];  // read in one step, written in the next
   double* sum;
@@ -46,9 +47,16 @@ __global__ void Iterate(Shared s, int rank) {
   for (int i = first; i < N; i += 2 * BLOCKS * T) mine += s.x[STEPS % 2][i];
   atomicAdd_system(s.sum, static_cast<double>(mine));
 }
+__global__ void Wait(const unsigned* word) { wait_ge(word, 1); }
 int main() {
   peers(2);
   Shared s;
+  int* rows;
+  unsigned* word;
+  CK(cudaMallocManaged(&rows, (N / ROW + 1) * sizeof(int)));
+  CK(cudaHostAlloc(&word, sizeof *word, cudaHostAllocPortable));
+  for (int i = 0; i <= N / ROW; ++i) rows[i] = i * ROW;
+  *word = 0;
   for (float*& x : s.x) CK(cudaMallocManaged(&x, N * sizeof(float)));
   CK(cudaMallocManaged(&s.sum, sizeof(double)));
   CK(cudaMallocManaged(&s.progress, sizeof(unsigned)));
@@ -68,6 +76,9 @@ int main() {
   while (__atomic_load_n(s.progress, __ATOMIC_ACQUIRE) < STEPS) {
   }
 #endif
+  cudaStream_t waiting;
+  CK(cudaStreamCreateWithFlags(&waiting, cudaStreamNonBlocking));
+  if (BUG == 4) Wait<<<1, 1, 0, waiting>>>(word);
   cudaMemLocation host = {};
   host.type = cudaMemLocationTypeHost;
   CK(cudaMemPrefetchAsync(s.x[STEPS % 2], N * sizeof(float), host, 0, nullptr));
@@ -78,7 +89,17 @@ int main() {
   }
   // The prefetches may still be under way.
   long wrong = *s.sum != static_cast<double>(N) * (1 << STEPS);
-  for (int i = 0; i < N; ++i) wrong += s.x[STEPS % 2][i] != 1 << STEPS;
+  // Row by row; the end of the row is read again in every round. The counters are static, so
+  // neither registers nor the stack need change from one round to the next.
+  static int row, i;
+  for (row = 0; row < N / ROW; ++row)
+    for (i = rows[row]; rows[row + 1] > i; ++i)
+      wrong += s.x[STEPS % 2][i] != 1 << STEPS;
+  __atomic_store_n(word, 1u, __ATOMIC_RELEASE);
+  sync_all(2);
+  CK(cudaStreamDestroy(waiting));
+  CK(cudaFree(rows));
+  CK(cudaFreeHost(word));
   for (int d = 0; d < 2; ++d) {
     CK(cudaSetDevice(d));
     CK(cudaStreamDestroy(stream[d]));

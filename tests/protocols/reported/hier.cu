@@ -1,15 +1,22 @@
 // Every block puts its part to the peer; one thread signals for the block, one waits for the block there.
 // EXPECT 1 race: no __syncthreads() before the signal
-// EXPECT 2 race: all fence, meet, and thread 0 stores the flag relaxed (fence and store are of two threads)
-// EXPECT 3 race: thread 0 polls relaxed, all meet, then all fence
+// EXPECT 2 none: all fence (fence.sc), meet, and thread 0 stores the flag relaxed: the reader's fence.sc cannot come first
+// EXPECT 3 none: thread 0 polls relaxed, all meet, then all fence (fence.sc)
 // EXPECT 4 race: no __syncthreads() behind the wait
+// EXPECT 5 race: as 2 by fence.acq_rel: fence and store are of two threads, so nothing is released
+// EXPECT 6 race: as 3 by fence.acq_rel: load and fence are of two threads, so nothing is acquired
 #include "common.h"
+#if BUG >= 5
+#define FENCE asm volatile("fence.acq_rel.sys;" ::: "memory")
+#else
+#define FENCE __threadfence_system()
+#endif
 constexpr int R = 2, B = 4, T = 96, W = 300;
 __global__ void Swap(float* mine, float* theirs, unsigned* myFlag, unsigned* theirFlag,
                      const float* in, float* out) {
   for (int i = threadIdx.x; i < W; i += T) theirs[blockIdx.x * W + i] = in[blockIdx.x * W + i];
-#if BUG == 2
-  __threadfence_system();
+#if BUG == 2 || BUG == 5
+  FENCE;
   __syncthreads();
   if (threadIdx.x == 0) *(volatile unsigned*)(theirFlag + blockIdx.x) = 1;
 #elif BUG == 1
@@ -24,12 +31,12 @@ __global__ void Swap(float* mine, float* theirs, unsigned* myFlag, unsigned* the
     *(volatile unsigned*)(theirFlag + blockIdx.x) = 1;
   }
 #endif
-#if BUG == 3
+#if BUG == 3 || BUG == 6
   if (threadIdx.x == 0)
     while (*(volatile unsigned*)(myFlag + blockIdx.x) == 0) {
     }
   __syncthreads();
-  __threadfence_system();
+  FENCE;
 #else
   if (threadIdx.x == 0) {
     while (*(volatile unsigned*)(myFlag + blockIdx.x) == 0) {

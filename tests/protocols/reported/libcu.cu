@@ -1,4 +1,5 @@
 // libcu++: cuda::atomic_ref flags, cuda::barrier in shared memory, cuda::memcpy_async, between two devices.
+// EXPECT 0 proxy: cuda::memcpy_async makes a bulk copy of what ordinary stores wrote, with no fence.proxy.async between
 // EXPECT 1 race: flag of thread_scope_device
 // EXPECT 2 race: memory_order_relaxed store
 // EXPECT 3 race: relaxed load, no fence
