@@ -17,11 +17,11 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <sstream>
 #include <thread>
 #include <utility>
 
+#include "cli/schedule_choice.h"
 #include "cli/stats.h"
 #include "node/findings.h"
 
@@ -41,13 +41,6 @@ node::PlaceCounts PlacesIn(const std::string& stats) {
   for (std::size_t i = 0; i < places.size() && i < counts.size(); ++i)
     places[i] = counts[i].get<std::uint64_t>();
   return places;
-}
-
-// Steps through 0 .. count-1 so that every beginning of the sequence is spread over all of it.
-std::uint64_t Spread(std::uint64_t i, std::uint64_t count) {
-  std::uint64_t step = std::max<std::uint64_t>(1, count * 618 / 1000);
-  while (std::gcd(step, count) != 1) ++step;
-  return i * step % count;
 }
 
 std::string Tail(const fs::path& file) {
@@ -112,25 +105,6 @@ void Take(std::uint64_t schedule, const fs::path& folder, FindingList* list, Sch
 }
 
 }  // namespace
-
-std::vector<std::uint64_t> ChooseSchedules(const node::PlaceCounts& places, int count) {
-  // By turns: what is late at every time, what stops once and then everything by device, time and
-  // warp, and a drawn one.
-  std::vector<std::uint64_t> turns[2];
-  for (std::uint32_t level = 1; level <= node::kPlaceLevels; ++level) {
-    const std::uint64_t most = std::min(places[level - 1], node::kDirected - 1);
-    for (std::uint64_t i = 0; i < most && i < static_cast<std::uint64_t>(count); ++i)
-      turns[level == 1 ? 0 : 1].push_back(level * node::kDirected + 1 + Spread(i, most));
-  }
-  std::vector<std::uint64_t> chosen;
-  const auto full = [&] { return chosen.size() >= static_cast<std::size_t>(count); };
-  for (std::uint64_t round = 0; !full(); ++round) {
-    for (const auto& turn : turns)
-      if (round < turn.size() && !full()) chosen.push_back(turn[round]);
-    if (!full()) chosen.push_back(round + 1);
-  }
-  return chosen;
-}
 
 SchedulesRun RunSchedules(const ExecOptions& options, const RunOutcome& plain, FindingList* list) {
   SchedulesRun all;

@@ -20,6 +20,7 @@ class CheckedMachine final : public FakeMachine, public node::Checking {
  public:
   void SetChecking(bool) override {}
   void SetSchedule(const node::Schedule&) override {}
+  node::PlaceCounts Places() const override { return {}; }
   std::vector<node::Finding> TakeFindings() override { return std::exchange(found, {}); }
   void HostMeets(node::ProcessId process) override { met.push_back(process); }
   void HostsMeet() override {}
@@ -73,6 +74,13 @@ class CheckingTest : public ::testing::Test {
   std::unique_ptr<Core> core;
 };
 
+// As a person reads it.
+std::string FindingsText(const RunReport& report) {
+  std::string text;
+  for (const node::Finding& finding : report.findings) text += node::Describe(finding);
+  return text + node::Summary(report.findings);
+}
+
 TEST_F(CheckingTest, HostsMeetAroundEveryCall) {
   Client host(*core, 100);
   host.Call(wire::Hello{});
@@ -114,7 +122,7 @@ TEST_F(CheckingTest, ReportsNameBothPlacesAndFoldWhatIsEqual) {
   EXPECT_NE(text.find("remedy:  make the store at kernels/reduce.cu:41 a st.release.sys"),
             std::string::npos)
       << text;
-  EXPECT_TRUE(text.ends_with("allranks: 3 findings: 2 races, 1 portability\n")) << text;
+  EXPECT_TRUE(text.ends_with("3 findings: 2 races, 1 portability")) << text;
 
   const auto json = nlohmann::json::parse(ToJson(report));
   ASSERT_EQ(json["findings"].size(), 3u);
@@ -170,8 +178,19 @@ TEST_F(CheckingTest, FindingsOfOneCauseAreOneWithTheWidestRemedy) {
 
 TEST_F(CheckingTest, NothingFoundIsSaid) {
   const RunReport report = core->Report();
-  EXPECT_EQ(FindingsText(report), "allranks: no findings\n");
+  EXPECT_EQ(node::Summary(report.findings), "no findings");
   EXPECT_EQ(nlohmann::json::parse(ToJson(report))["findings"], nlohmann::json::array());
+}
+
+TEST_F(CheckingTest, JsonHasAllOfAFinding) {
+  machine->found = {Race("a.cu", 50, 3), Race("b.cu", 7, 1)};
+  machine->found[1].kind = node::Finding::Kind::kMbarrier;
+  machine->found[1].schedule = 1'000'012;
+  const RunReport report = core->Report();
+  const std::string json = node::ToJson(report.findings);
+  EXPECT_EQ(node::ToJson(node::FindingsFromJson(json)), json);
+  EXPECT_TRUE(node::FindingsFromJson("[{\"kind\": \"nothing\"}, 3]").empty());
+  EXPECT_TRUE(node::FindingsFromJson("no JSON").empty());
 }
 
 TEST(Unchecked, ReportsHaveNoFindings) {

@@ -27,6 +27,7 @@ Protocol Read(const fs::path& path) {
   Protocol protocol;
   protocol.path = path;
   protocol.name = path.stem();
+  protocol.folder = path.parent_path().filename();
   protocol.variants.push_back({});
   std::istringstream lines(tools::ReadText(path));
   for (std::string line; std::getline(lines, line);) {
@@ -101,15 +102,16 @@ std::string Joined(const std::vector<const Protocol*>& protocols) {
   for (const Protocol* protocol : protocols) {
     const std::string source = tools::ReadText(protocol->path);
     for (const Variant& variant : protocol->variants) {
-      const std::string name = fmt::format("{}_{}", protocol->name, variant.number);
+      const std::string name =
+          fmt::format("{}_{}_{}", protocol->folder, protocol->name, variant.number);
       std::set<std::string> macros;
       const std::string body = Body(source, &macros);
       text += fmt::format("#define BUG {}\nnamespace {} {{\n#line 1 \"{}\"\n{}\n}}\n#undef BUG\n",
                           variant.number, name, protocol->path.string(), body);
       for (const std::string& macro : macros) text += fmt::format("#undef {}\n", macro);
       choose += fmt::format(
-          "  if (std::strcmp(argv[1], \"{}:{}\") == 0) return Run({}::main, argc, argv);\n",
-          protocol->name, variant.number, name);
+          "  if (std::strcmp(argv[1], \"{}/{}:{}\") == 0) return Run({}::main, argc, argv);\n",
+          protocol->folder, protocol->name, variant.number, name);
     }
   }
   return text + R"(#line 1 "choose"

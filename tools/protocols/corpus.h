@@ -23,7 +23,7 @@ struct Variant {
 
 struct Protocol {
   std::filesystem::path path;
-  std::string name;  // file name without its end
+  std::string folder, name;  // of the file, without its end
   int ranks = 0;
   std::vector<std::string> arguments;
   std::vector<std::string> includes;  // lines `#include <...>`, sorted
@@ -34,7 +34,8 @@ struct Protocol {
 std::vector<Protocol> Find(const std::vector<std::filesystem::path>& paths);
 
 // One translation unit that is all variants of these protocols; its first argument chooses one:
-// NAME:NUMBER. nvcc spends most of a small program's time on headers, which are paid for once.
+// FOLDER/NAME:NUMBER. nvcc spends most of a small program's time on headers, which are paid for
+// once.
 std::string Joined(const std::vector<const Protocol*>& protocols);
 
 // Protocols with the same headers, a few at a time.

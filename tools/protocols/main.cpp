@@ -44,7 +44,9 @@ struct Result {
   double seconds = 0;
 
   bool right() const { return !broke && found != variant->correct(); }
-  std::string name() const { return fmt::format("{}:{}", protocol->name, variant->number); }
+  std::string name() const {
+    return fmt::format("{}/{}:{}", protocol->folder, protocol->name, variant->number);
+  }
 };
 
 struct Options {
@@ -152,7 +154,7 @@ std::string Table(const std::vector<Result>& results, const Options& options) {
   };
   std::map<std::string, Row> rows;
   for (const Result& result : results) {
-    const std::string folder = result.protocol->path.parent_path().filename();
+    const std::string& folder = result.protocol->folder;
     for (const std::string& name : {folder, std::string("~all")}) {
       Row& row = rows[name];
       if (result.variant->correct()) {
@@ -185,7 +187,10 @@ std::string Table(const std::vector<Result>& results, const Options& options) {
 }
 
 int Run(const Options& options) {
-  const std::vector<Protocol> protocols = Find(options.paths);
+  const std::vector<Protocol> found = Find(options.paths);
+  std::vector<Protocol> protocols;
+  for (std::size_t i = options.first; i < found.size(); i += options.every)
+    protocols.push_back(found[i]);
   const auto groups = Groups(protocols);
   const int jobs =
       options.jobs > 0 ? options.jobs : static_cast<int>(std::thread::hardware_concurrency());
@@ -205,13 +210,10 @@ int Run(const Options& options) {
       result.protocol = &protocol;
       result.variant = &variant;
     }
-  std::vector<Result> chosen;
-  for (std::size_t i = options.first; i < results.size(); i += options.every)
-    chosen.push_back(results[i]);
   const tools::Scratch scratch("protocols");
   std::mutex mutex;
-  Parallel(chosen.size(), jobs, [&](std::size_t i) {
-    Result& result = chosen[i];
+  Parallel(results.size(), jobs, [&](std::size_t i) {
+    Result& result = results[i];
     Check(binary_of[result.protocol], options, scratch.path() / std::to_string(i), result);
     const std::scoped_lock lock(mutex);
     if (!options.list && result.right()) return;
@@ -222,13 +224,13 @@ int Run(const Options& options) {
   });
   std::size_t wrong = 0;
   double seconds = 0;
-  for (const Result& result : chosen) {
+  for (const Result& result : results) {
     wrong += result.right() ? 0 : 1;
     seconds += result.seconds;
   }
-  const std::string table = Table(chosen, options);
+  const std::string table = Table(results, options);
   fmt::print("\n{}\n{} variants of {} protocols, {} not as they should be, {:.0f} CPU s\n", table,
-             chosen.size(), protocols.size(), wrong, seconds);
+             results.size(), protocols.size(), wrong, seconds);
   if (options.write) {
     const auto put = tools::PutBetween("<!-- protocols: written by `protocols --write` -->",
                                        "<!-- protocols: end -->", table,
@@ -251,7 +253,7 @@ int main(int argc, char** argv) {
   app.add_option("--schedules", options.schedules, "For broken variants, beside schedule 0");
   app.add_option("--correct", options.correct, "The same for correct ones");
   app.add_option("-j,--jobs", options.jobs, "Runs at a time");
-  app.add_option("--every", options.every, "Every n-th variant only")->check(CLI::PositiveNumber);
+  app.add_option("--every", options.every, "Every n-th protocol only")->check(CLI::PositiveNumber);
   app.add_option("--first", options.first, "... beginning with this one");
   app.add_option("--folder", options.folder, "Where binaries are kept");
   app.add_flag("--list", options.list, "Print a line for every variant, not only for wrong ones");

@@ -93,8 +93,7 @@ int main() {
   // neither registers nor the stack need change from one round to the next.
   static int row, i;
   for (row = 0; row < N / ROW; ++row)
-    for (i = rows[row]; rows[row + 1] > i; ++i)
-      wrong += s.x[STEPS % 2][i] != 1 << STEPS;
+    for (i = rows[row]; rows[row + 1] > i; ++i) wrong += s.x[STEPS % 2][i] != 1 << STEPS;
   __atomic_store_n(word, 1u, __ATOMIC_RELEASE);
   sync_all(2);
   CK(cudaStreamDestroy(waiting));

@@ -2,7 +2,7 @@
 // EXPECT 1 out_of_bounds: dynamic shared memory too small by one row
 // EXPECT 2 race: no __syncthreads() between filling and transposed reading
 // EXPECT 3 race: no __syncthreads() before the tile is filled again
-// EXPECT 4 objectoverrun: index runs out of one static array into the next one
+// EXPECT 4 out_of_bounds: index runs out of one static array into the next one
 #include "common.h"
 constexpr int D = 32, T = 256, TILES = 4;
 __global__ void Transpose(const int* in, int* to, unsigned* flag) {
