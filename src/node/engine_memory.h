@@ -222,11 +222,7 @@ template <bool kChecked>
 Time EngineT<kChecked>::DelayHere(const MemoryOp& m, std::uint32_t mask) {
   using Kind = check::Delays::Kind;
   check::Delays& delays = world_.delays;
-  if (delays.Watches(path_)) {
-    const Time longer = delays.Again(SwapWouldSucceed(m, mask));
-    if (longer == 0) delays.Watch(nullptr);
-    return longer;
-  }
+  if (delays.Watches(path_)) return delays.Again(path_, SwapWouldSucceed(m, mask));
   const Kind kind = m.compare != kNoSlot               ? Kind::kSwap
                     : m.what == MemoryOp::What::kLoad  ? Kind::kLoad
                     : m.what == MemoryOp::What::kStore ? Kind::kStore

@@ -111,14 +111,19 @@ std::vector<Waiter> MachineImpl::Waiters() const {
             waiter.warp = warp.id;
             waiter.lanes = path->mask;
             std::uint32_t pc = path->pc;
-            if (path->parked != nullptr && !path->parked->reads.empty()) {
-              const SpinRead& read = path->parked->reads.front();
+            const auto looks = [&](const SpinRead& read) {
               pc = read.pc;
               waiter.has_object = true;
               waiter.object = read.object->name;
               waiter.offset = read.offset;
               waiter.seen = read.value[0];
               waiter.writer = writer(*read.object, read.offset, read.size);
+            };
+            if (path->parked != nullptr && !path->parked->reads.empty()) {
+              looks(path->parked->reads.front());
+            } else if (path->parked == nullptr && !path->spins.empty() &&
+                       path->spins.back()->looked.object != nullptr) {
+              looks(path->spins.back()->looked);
             } else if (path->parked != nullptr) {
               pc = path->parked->loop->branch;
             } else if (const Livelock::Look* look = world_.livelock.LookOf(warp);

@@ -258,6 +258,7 @@ SpinState* World::SpinBackEdge(Path& path, const SpinCode& loop) {
     spin.skip = skip;
     return &spin;
   }
+  if (!spin.reads.empty()) spin.looked = spin.reads.front();
   spin.previous.swap(spin.signature);
   spin.signature.clear();
   spin.reads.clear();

@@ -55,6 +55,7 @@ struct SpinState {
   bool nonlinear = false;
   std::vector<std::uint64_t> signature, previous;
   std::vector<SpinRead> reads;  // of the current iteration
+  SpinRead looked;              // the first of the last iteration that read something, for reports
   // Operands of compares in the current iteration and the two before it: pc, then a and b per lane.
   std::vector<std::uint64_t> compares[3];
   std::vector<std::uint64_t> carried[3];  // at the head: now, one and two iterations ago

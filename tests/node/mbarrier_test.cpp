@@ -177,7 +177,9 @@ TEST_F(MbarrierTest, DeadlockNamesTheWait) {
   EXPECT_TRUE(machine_->Stuck());
   const auto waiters = machine_->Waiters();
   ASSERT_FALSE(waiters.empty());
-  EXPECT_EQ(waiters[0].what, "mbarrier.try_wait.parity.shared::cta.b64");
+  EXPECT_EQ(waiters[0].what,
+            "mbarrier.try_wait.parity.shared::cta.b64 (a phase that waits for 2 more arrivals of 2 "
+            "and for 0 more bytes (0 expected, 0 arrived))");
   EXPECT_EQ(waiters[0].object, "shared memory");
   EXPECT_LT(machine_->stats().warp_instructions, 200u);
 }

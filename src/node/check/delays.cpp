@@ -79,16 +79,20 @@ std::uint64_t Delays::SiteOf(const Code& code, std::uint32_t pc) {
 }
 
 Time Delays::LengthOf(Kind kind, Time so_far) {
-  changed_ = false;
-  left_ = kWatched;
   if (kind == Kind::kSwap) return kStep;
   return kind < Kind::kSwap ? kFlight : std::max(kLeast, 4 * so_far);
 }
 
-Time Delays::Again(bool same) {
-  changed_ |= !same;
-  left_ -= kStep;
-  if (left_ > 0 && !(changed_ && same)) return kStep;
+void Delays::Watch(const void* path) { watches_[path] = {false, kWatched}; }
+
+Time Delays::Again(const void* path, bool same) {
+  const auto it = watches_.find(path);
+  if (it == watches_.end()) return 0;
+  Watched& watched = it->second;
+  watched.changed |= !same;
+  watched.left -= kStep;
+  if (watched.left > 0 && !(watched.changed && same)) return kStep;
+  watches_.erase(it);
   return 0;
 }
 

@@ -72,11 +72,11 @@ class Delays {
   // Somebody comes to a place: how long it is late, mostly 0. `began`: when its launch did. What is
   // said of kStale is whether, not how long.
   Time At(const Place& place, Time now, Time began);
-  // For a compare-and-swap that is late: how much longer. `same`: its word is as it expects.
-  Time Again(bool same);
-  // Whether `path` is one that waits so.
-  bool Watches(const void* path) const { return watching_ == path; }
-  void Watch(const void* path) { watching_ = path; }
+  // A compare-and-swap of `path` is late: it looks at its word now and then.
+  void Watch(const void* path);
+  bool Watches(const void* path) const { return watches_.contains(path); }
+  // How much longer it is late; 0: it goes on. `same`: its word is as it expects.
+  Time Again(const void* path, bool same);
   // The load that was late gets old values.
   void SetStale(const void* path) { stale_ = path; }
   bool TakeStale(const void* path) {
@@ -86,7 +86,7 @@ class Delays {
   }
 
  private:
-  Time LengthOf(Kind kind, Time so_far);
+  static Time LengthOf(Kind kind, Time so_far);
   // The instruction's place in the source; without one the instruction itself.
   std::uint64_t SiteOf(const Code& code, std::uint32_t pc);
 
@@ -102,9 +102,11 @@ class Delays {
   Kind always_kind_ = Kind::kOperation;
   std::uint64_t always_ = 0;
   const void* stale_ = nullptr;
-  const void* watching_ = nullptr;
-  bool changed_ = false;
-  Time left_ = 0;
+  struct Watched {
+    bool changed = false;
+    Time left = 0;
+  };
+  std::unordered_map<const void*, Watched> watches_;
 };
 
 }  // namespace allranks::node::check

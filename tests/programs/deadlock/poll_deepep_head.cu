@@ -14,9 +14,9 @@ __global__ void Combine(const int* tails, int* output) {
   if (threadIdx.x < 32) {
     while (done == 0) {
       int tail;
-      asm volatile("ld.acquire.sys.global.s32 %0, [%1];"  // expect: waits here
+      asm volatile("ld.acquire.sys.global.s32 %0, [%1];"
                    : "=r"(tail)
-                   : "l"(tails + threadIdx.x)
+                   : "l"(tails + threadIdx.x)  // expect: waits here
                    : "memory");
       known[threadIdx.x] = tail;
     }

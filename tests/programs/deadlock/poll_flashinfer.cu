@@ -21,9 +21,9 @@ __global__ void Sum(const float4* slots, float* output) {
     sum = 0;
     for (int r = 0; r < kRanks; ++r) {
       float4 v;
-      asm volatile("ld.volatile.global.v4.f32 {%0, %1, %2, %3}, [%4];"  // expect: waits here
+      asm volatile("ld.volatile.global.v4.f32 {%0, %1, %2, %3}, [%4];"
                    : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-                   : "l"(&slots[r * kThreads + threadIdx.x])
+                   : "l"(&slots[r * kThreads + threadIdx.x])  // expect: waits here
                    : "memory");
       done &= !Missing(v.x) && !Missing(v.y) && !Missing(v.z) && !Missing(v.w);
       sum += v.x + v.y + v.z + v.w;

@@ -13,9 +13,9 @@ __global__ void Receive(const Line* lines, uint32_t flag, uint32_t* output) {
   uint4 v;
   bool again;
   do {
-    asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"  // expect: waits here
+    asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(&lines[line].parts[part])
+                 : "l"(&lines[line].parts[part])  // expect: waits here
                  : "memory");
     again = part == 7 && v.z != flag;
   } while (__any_sync(~0u, again));
