@@ -38,8 +38,10 @@ Time Delays::At(const Place& place, Time now, Time began) {
   const std::uint64_t device = Mix(instruction, static_cast<std::uint64_t>(place.device) + 1);
   const std::uint64_t warp = Mix(Mix(device, place.block), place.warp);
   const bool every_time = place.kind <= Kind::kSwap;
-  const std::uint64_t always = place.kind == Kind::kSwap ? device : instruction;
-  if (over_) return always == always_ ? LengthOf(place.kind, now - began) : 0;
+  if (over_) {
+    const bool late = instruction == always_ && warp != spared_;
+    return late ? LengthOf(place.kind, now - began) : 0;
+  }
   bool here = false;
   for (std::uint32_t level = 1; level <= kPlaceLevels; ++level) {
     if (level_ != 0 && level != level_) continue;
@@ -57,7 +59,12 @@ Time Delays::At(const Place& place, Time now, Time began) {
   over_ = true;
   if (every_time) {
     always_kind_ = place.kind;
-    always_ = always;
+    always_ = instruction;
+  }
+  // Somebody must come to the end of its swap for others to see the word change and change back.
+  if (place.kind == Kind::kSwap) {
+    spared_ = warp;
+    return 0;
   }
   return LengthOf(place.kind, now - began);
 }

@@ -13,9 +13,8 @@
 // What happens at the place:
 //   stale      a load, whenever it is executed, gets the oldest value that the model permits
 //   flight     a store, whenever it is executed, takes long to arrive; fences and releases wait
-//   swap       a compare-and-swap, whenever the device comes to it, waits until its word has
-//   changed
-//              and become what it expects again (ABA), for a while
+//   swap       a compare-and-swap, whenever it is executed but by the warp that came first, waits
+//              until its word has changed and become what it expects again (ABA), for a while
 //   load       its warp stops before it once, and then gets the oldest value
 //   store, atomic   its warp stops before it once
 //   transfer, block, operation   complete or begin late
@@ -101,6 +100,7 @@ class Delays {
   // What is late at every time.
   Kind always_kind_ = Kind::kOperation;
   std::uint64_t always_ = 0;
+  std::uint64_t spared_ = 0;  // the warp of a swap that goes on
   const void* stale_ = nullptr;
   struct Watched {
     bool changed = false;
