@@ -11,6 +11,10 @@ namespace allranks::shim {
 void ClosePinnedPages();
 void OpenPinnedPages();
 
+// Whether a thread of the process has been found polling. From then on the pages are closed without
+// device work, too, while there are other threads: they may be what the poll waits for.
+bool HasPoller();
+
 // In a forked child: every mapping becomes an ordinary private copy.
 void MakePinnedPrivate();
 
