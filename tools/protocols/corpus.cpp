@@ -77,6 +77,8 @@ bool Variant::correct() const {
          kinds == "portability|none";
 }
 
+bool Variant::open() const { return !correct() && kinds.find("portability") != std::string::npos; }
+
 std::vector<Protocol> Find(const std::vector<fs::path>& paths) {
   std::vector<Protocol> all;
   for (const fs::path& path : paths) {

@@ -394,6 +394,9 @@ void Checker::ObserveHost(CtaClocks& cta, const Path& path, std::uint32_t lanes,
   if (hosts_speak_) return;
   const auto host = hosts_.find(object.owner);
   if (host == hosts_.end() || host->second == nullptr || op.scope != Scope::kSys) return;
+  // What it has touched since its last call is told later, with the next one: it counts as said,
+  // too.
+  SpeakerOf(object.owner);
   StrongWrite write;
   write.scope = Scope::kSys;
   write.element = op.bytes;

@@ -1,6 +1,6 @@
 // The blocks of each device add their tiles into a sum on the peer by cp.reduce.async.bulk; the last
 // block to complete raises a flag there, and the peer reads the sum. One sum per device and epoch.
-// EXPECT 1 scope|race: both devices add into one sum, but each addition is relaxed at .gpu scope
+// EXPECT 1 portability|scope|race: both devices add into one sum, but each addition is relaxed at .gpu scope
 // EXPECT 2 race: wait_group.read does not wait for the additions to be performed
 // EXPECT 3 proxy: no fence.proxy.async between the stores to the tile and the reduction reading it
 // EXPECT 4 race: the block's addition is counted by a relaxed atomic with no fence around it

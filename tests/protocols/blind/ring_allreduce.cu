@@ -1,8 +1,9 @@
 // Ring all-reduce (reduce-scatter, then all-gather) with chunks written by several blocks: the block that draws the
 // last ticket of a step publishes the whole chunk to the next rank. Epochs alternate between two sets of slots.
+// EXPECT 0 race: a block that is a step ahead draws both tickets of a step, and the other block's part is not there
 // EXPECT 1 race: the ticket is relaxed; the other block's part does not happen before the flag
 // EXPECT 2 scope: the ticket is acq_rel of cta scope, but blocks draw it
-// EXPECT 3 none: device fences before and after a relaxed ticket; causality is transitive into the system release
+// EXPECT 3 race: as 0, with device fences before and after a relaxed ticket
 // EXPECT 4 race: the ticket only releases; the last block never acquires the other block's part
 // EXPECT 5 race|hang: the ticket is reset by a weak store after publishing, unordered with the next step's tickets
 #include "common.h"
