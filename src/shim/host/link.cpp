@@ -290,7 +290,7 @@ int Exchange(Thread* thread, wire::Op op, std::span<const std::byte> tail, std::
   thread->clock_reads = 0;
   g_busy.store(header.busy, std::memory_order_relaxed);
   g_watches.store(header.watch, std::memory_order_relaxed);
-  if (header.busy || header.watch || (HasPoller() && OthersLinked())) {
+  if (header.busy || header.watch || OthersLinked()) {
     ClosePinnedPages();
   } else {
     OpenPinnedPages();

@@ -15,9 +15,9 @@
 // It is no proof: the loop may count in memory that is not looked at, or read an ordinary variable
 // that another host thread changes. So the node also wakes the loop when other threads of the
 // process have run, and before it reports a deadlock: then the loop runs without faults for
-// kDoubtNs of CPU time, and only if it is in the same poll after that is it stuck. For the sake of
-// threads that poll while the devices are idle, and would hold up the others, pages are also closed
-// without device work as soon as a thread is silent while another one waits.
+// kDoubtNs of CPU time, and only if it is in the same poll after that is it stuck. A thread
+// that polls while the devices are idle would hold up the others; so pages are closed without
+// device work, too, while the process has several threads.
 //
 // A fault takes microseconds, so a thread that touches many places, or a few very often, has the
 // pages opened for the rest of its segment. In case it then begins to spin, a helper thread looks
@@ -28,7 +28,7 @@
 // Of a mapping that a thread touches at many places no more is told, and it alone is opened.
 //
 // Virtual time does not depend on any of this: a native segment takes none, and the node changes no
-// pinned byte during it, so a proven spin is a fixed point, however many rounds were made before it
+// pinned byte during it, so a spin is the same fixed point, however many rounds were made before it
 // was seen. Only a loop that counts after bulk access in the same segment can tell when the helper
 // looked.
 #include "shim/host/pinned.h"

@@ -23,8 +23,6 @@ constexpr std::int64_t kMaxStepPs = 10'000'000'000;
 constexpr int kInsist = 16;  // fixed points before a loop that was told to look again waits again
 constexpr std::int64_t kDoubtNs = 50'000'000;  // CPU time: millions of rounds
 
-constinit std::atomic<bool> g_has_poller{false};
-
 void Mix(std::uint64_t hash[2], std::uint64_t word) {
   hash[0] = (hash[0] ^ word) * 0x9e3779b97f4a7c15ull;
   hash[0] ^= hash[0] >> 29;
@@ -49,7 +47,6 @@ bool IsSame(const PollRecord& a, const PollRecord& b) {
 wire::HostPollReply SendHostPoll(Thread* thread, const PollRecord* first, const PollRecord* last,
                                  std::int64_t timeout) {
   Inside inside;
-  g_has_poller.store(true, std::memory_order_relaxed);
   // By hand into reserved memory: nothing may be allocated in a handler. Each record is at most
   // four watches of 20 bytes.
   BeginRequest(thread);
@@ -209,8 +206,6 @@ void FinishStep(Thread* thread) {
     if (IsCountingLoop(thread->records)) PollForAWhile(thread);
   }
 }
-
-bool HasPoller() { return g_has_poller.load(std::memory_order_relaxed); }
 
 bool RunsNatively(const Thread* thread) {
   const std::int64_t until = thread->native_until.load(std::memory_order_relaxed);
