@@ -391,12 +391,12 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
 // What stands in memory that hosts see was written by one: it has said what it knows.
 void Checker::ObserveHost(CtaClocks& cta, const Path& path, std::uint32_t lanes, const MemoryOp& op,
                           const Object& object) {
-  if (hosts_speak_) return;
-  const auto host = hosts_.find(object.owner);
-  if (host == hosts_.end() || host->second == nullptr || op.scope != Scope::kSys) return;
+  if (hosts_speak_ || op.scope != Scope::kSys || object.owner == 0) return;
   // What it has touched since its last call is told later, with the next one: it counts as said,
   // too.
   SpeakerOf(object.owner);
+  const auto host = hosts_.find(object.owner);
+  if (host == hosts_.end() || host->second == nullptr) return;
   StrongWrite write;
   write.scope = Scope::kSys;
   write.element = op.bytes;
