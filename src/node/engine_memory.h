@@ -228,8 +228,12 @@ Time EngineT<kChecked>::DelayHere(const MemoryOp& m, std::uint32_t mask) {
                     : m.what == MemoryOp::What::kStore ? Kind::kStore
                                                        : Kind::kAtomic;
   const Time began = world_.stats.kernels[launch_->record].start;
-  const Time late = delays.At(PlaceHere(kind), path_->clock, began);
+  Time late = delays.At(PlaceHere(kind), path_->clock, began);
   if (late != 0 && kind == Kind::kLoad) delays.SetStale(path_);
+  if (late == 0 && kind == Kind::kLoad) {
+    late = delays.At(PlaceHere(Kind::kLater), path_->clock, began);
+    if (late != 0) delays.SetLater(path_);
+  }
   if (late != 0 && kind == Kind::kSwap) delays.Watch(path_);
   return late;
 }

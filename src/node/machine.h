@@ -167,7 +167,7 @@ struct HostCall {
 
 // One step of a batch of stream memory operations.
 struct ValueOp {
-  enum class Kind : std::uint8_t { kWrite, kWait, kBarrier };
+  enum class Kind : std::uint8_t { kWrite, kWait, kBarrier, kUnorderedWrite };
   enum class Compare : std::uint8_t { kGreaterOrEqual, kEqual, kAnd, kNor };
   Kind kind = Kind::kBarrier;
   Compare compare = Compare::kEqual;

@@ -93,7 +93,7 @@ Status MachineImpl::Values(ProcessId process, StreamId stream, std::vector<Value
     if (value.kind == ValueOp::Kind::kBarrier) continue;
     if (value.width != 4 && value.width != 8) return Status::kInvalidValue;
     const auto width = static_cast<std::uint64_t>(value.width);
-    const bool write = value.kind == ValueOp::Kind::kWrite;
+    const bool write = value.kind != ValueOp::Kind::kWait;
     if (value.address % width != 0 ||
         !Resolve(process, s->device, value.address, width, write, &places[i])) {
       return Status::kInvalidValue;
@@ -134,17 +134,18 @@ void MachineImpl::StepValues(OpId id) {
       const auto width = static_cast<std::uint64_t>(write.width);
       world_.last_change = world_.now;
       world_.timer_wakes = 0;
-      place.ForParts(width, [&](Object& object, std::uint64_t offset, std::uint64_t,
-                                std::uint64_t bytes) {
-        std::byte old[8];
-        std::memcpy(old, object.data + offset, bytes);
-        std::memcpy(object.data + offset, &write.value, bytes);
-        check::Errors::OnWrite(object, offset, bytes);
-        if (world_.checker != nullptr) {
-          checker_->StreamWrites(o.clocks, object, offset, static_cast<std::uint32_t>(bytes), old);
-        }
-        world_.NotifyWrite(object, offset, bytes, world_.now, world_.now);
-      });
+      place.ForParts(
+          width, [&](Object& object, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
+            std::byte old[8];
+            std::memcpy(old, object.data + offset, bytes);
+            std::memcpy(object.data + offset, &write.value, bytes);
+            check::Errors::OnWrite(object, offset, bytes);
+            if (world_.checker != nullptr) {
+              checker_->StreamWrites(o.clocks, object, offset, static_cast<std::uint32_t>(bytes),
+                                     old, write.kind == ValueOp::Kind::kWrite);
+            }
+            world_.NotifyWrite(object, offset, bytes, world_.now, world_.now);
+          });
       ++o.step;
       StepValues(id);
     });

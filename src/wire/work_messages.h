@@ -46,7 +46,13 @@ struct NextHostCall {
 // --- values in memory --------------------------------------------------------------------------
 
 struct ValueOp {
-  enum class Kind : std::uint8_t { kWrite, kWait, kBarrier, kLast_ = kBarrier };
+  enum class Kind : std::uint8_t {
+    kWrite,
+    kWait,
+    kBarrier,
+    kUnorderedWrite,  // CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER
+    kLast_ = kUnorderedWrite
+  };
   enum class Compare : std::uint8_t { kGreaterOrEqual, kEqual, kAnd, kNor, kLast_ = kNor };
   Kind kind = Kind::kBarrier;
   Compare compare = Compare::kEqual;

@@ -163,7 +163,7 @@ void Checker::End(OpClocks& op, OpId id) {
 // A stream's write releases what the stream knows, to the whole system (CUDA: it is preceded by
 // a fence like __threadfence_system).
 void Checker::StreamWrites(OpClocks& op, Object& object, std::uint64_t offset, std::uint32_t size,
-                           const std::byte* old) {
+                           const std::byte* old, bool releases) {
   if (op.agent == 0) return;
   Direct(&op, object, offset, size, true, true);
   Line& line = ShadowOf(object).At(offset / kLineBytes);
@@ -178,6 +178,7 @@ void Checker::StreamWrites(OpClocks& op, Object& object, std::uint64_t offset, s
   write.by = {op.agent, 1, 0, 0};
   write.from = positions_[op.agent];
   write.visible = world_.now;
+  if (!releases) return;
   const ClockRef knows = With(op.known, op.place);
   write.message.push_back({Scope::kSys, write.from, knows, nullptr, {knows, knows}});
   if (object.HostVisible() && !hosts_speak_) HostKnows(object.owner, knows);

@@ -143,6 +143,8 @@ struct CtaClocks {
     std::uint32_t pc = 0;
   };
   std::map<std::uint32_t, Source> sources;
+  // By the mbarrier (as a warp) that completes them: the last copy out of the CTA's shared memory.
+  std::map<std::uint16_t, Source> pushes;
   std::map<std::pair<Agent, std::uint32_t>, std::uint16_t> copies;  // by mbarrier they complete on
   std::vector<Hint> hints;                                          // the last few
 };
@@ -261,8 +263,9 @@ class Checker {
   void BeginLaunch(Launch& launch, OpClocks& op, std::uint64_t stream = 0, OpId id = 0);
   void End(OpClocks& op, OpId id);
   // A stream's own writes and waits of values.
+  // `releases`: it comes behind a fence of system scope.
   void StreamWrites(OpClocks& op, Object& object, std::uint64_t offset, std::uint32_t size,
-                    const std::byte* old);
+                    const std::byte* old, bool releases);
   void StreamWaited(OpClocks& op, Object& object, std::uint64_t offset, std::uint32_t size);
   // The operation's chain has no other, and whoever knows `last` knows it.
   void EndsWith(const OpClocks& op, const OpClocks& last);
@@ -339,7 +342,8 @@ class Checker {
   // Lanes of `e` that have bytes in common with `a` and that the group is not ordered after.
   std::uint32_t Unordered(const Entry& e, const Entry& a, const Group& group,
                           const CtaClocks& cta) const;
-  void ReportSource(const Path& path, const CtaClocks::Source& source);
+  // `pushed`: an mbarrier completes the copy, so any thread of the block may wait.
+  void ReportSource(const Path& path, const CtaClocks::Source& source, bool pushed);
   // init and inval write the mbarrier's bytes as ordinary stores do.
   Line& MbarrierWrites(const Path& path, int lane, Cta& target, std::uint32_t offset);
   void CheckMbarriers(const Line& line, const Entry& a, const Object& object, std::uint64_t number);

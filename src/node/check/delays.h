@@ -16,6 +16,7 @@
 //   swap       a compare-and-swap, whenever it is executed but by the warp that came first, waits
 //              until its word has changed and become what it expects again (ABA), for a while
 //   load       its warp stops before it once, and then gets the oldest value
+//   later      its warp stops before it once and gets the newest; its next loads get the oldest
 //   store, atomic   its warp stops before it once
 //   transfer, block, operation   complete or begin late
 // So a single place shows store buffering (flight), message passing without order (stale), ABA
@@ -46,6 +47,7 @@ class Delays {
     kSwap,
     kAtomic,
     kLoad,
+    kLater,
     kStore,
     kTransfer,
     kBlock,
@@ -78,7 +80,13 @@ class Delays {
   Time Again(const void* path, bool same);
   // The load that was late gets old values.
   void SetStale(const void* path) { stale_ = path; }
+  void SetLater(const void* path) { later_ = path, loads_ = 0; }
   bool TakeStale(const void* path) {
+    if (later_ == path && path != nullptr) {
+      const bool over = ++loads_ > kLaterLoads;
+      if (over) later_ = nullptr;
+      return loads_ > 1 && !over;
+    }
     if (stale_ != path) return false;
     stale_ = nullptr;
     return true;
@@ -102,6 +110,9 @@ class Delays {
   std::uint64_t always_ = 0;
   std::uint64_t spared_ = 0;  // the warp of a swap that goes on
   const void* stale_ = nullptr;
+  static constexpr int kLaterLoads = 24;
+  const void* later_ = nullptr;
+  int loads_ = 0;
   struct Watched {
     bool changed = false;
     Time left = 0;

@@ -70,22 +70,21 @@ void History::Erase(std::uint32_t begin, std::uint32_t end) {
   std::erase_if(writes_, [&](const StrongWrite& write) { return write.Overlaps(begin, end); });
 }
 
-bool History::Stubborn(Agent agent, std::uint16_t warp) {
+bool History::Stubborn(Agent agent, std::uint16_t warp, std::uint32_t at) {
   for (Stale& stale : stale_) {
-    if (stale.agent == agent && stale.warp == warp) return ++stale.times <= kMostStale;
+    if (stale.Is(agent, warp, at)) return ++stale.times <= kMostStale;
   }
   if (stale_.size() >= kMostOnTheirWay) {
     // Not remembered, so not limited: a poll must end.
     stale_.erase(stale_.begin());
     return false;
   }
-  stale_.push_back({agent, warp, 1});
+  stale_.push_back({agent, warp, at, 1});
   return true;
 }
 
-void History::Yielded(Agent agent, std::uint16_t warp) {
-  std::erase_if(stale_,
-                [&](const Stale& stale) { return stale.agent == agent && stale.warp == warp; });
+void History::Yielded(Agent agent, std::uint16_t warp, std::uint32_t at) {
+  std::erase_if(stale_, [&](const Stale& stale) { return stale.Is(agent, warp, at); });
 }
 
 }  // namespace allranks::node::check

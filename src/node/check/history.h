@@ -121,15 +121,20 @@ class History {
   // Bytes were written by other means: what was known of them is void.
   void Erase(std::uint32_t begin, std::uint32_t end);
   std::vector<StrongWrite>& writes() { return writes_; }
-  // A warp gets something older than the newest only so many times in a row.
-  bool Stubborn(Agent agent, std::uint16_t warp);
-  void Yielded(Agent agent, std::uint16_t warp);
+  // A warp gets something older than the newest only so many times in a row, of each byte `at` that
+  // its loads begin with: what it has seen of one place says nothing of the next.
+  bool Stubborn(Agent agent, std::uint16_t warp, std::uint32_t at);
+  void Yielded(Agent agent, std::uint16_t warp, std::uint32_t at);
 
  private:
   struct Stale {
     Agent agent = 0;
     std::uint16_t warp = 0;
+    std::uint32_t at = 0;
     int times = 0;
+    bool Is(Agent whose, std::uint16_t of, std::uint32_t place) const {
+      return agent == whose && warp == of && at == place;
+    }
   };
   std::vector<StrongWrite> writes_;
   bool lossy_ = false;

@@ -111,7 +111,18 @@ void Checker::Exit(const Path& path, std::uint32_t lanes) {
       it != cta.sources.end() && (lanes >> it->second.lane & 1) != 0) {
     const auto warp = static_cast<std::uint16_t>(kBulkReads + path.warp->id);
     if (LanesOf(GroupOf(Of(path), it->second.lane).own, warp, 1, it->second.tick) == 0)
-      ReportSource(path, it->second);
+      ReportSource(path, it->second, false);
+  }
+  const bool last =
+      path.warp->cta->live_threads == static_cast<std::uint32_t>(std::popcount(lanes));
+  if (last && !cta.pushes.empty()) {
+    for (const auto& [warp, push] : cta.pushes) {
+      bool known = false;
+      for (const WarpClocks& of : cta.warps)
+        for (const Group& group : of.groups)
+          known = known || LanesOf(group.own, warp, 1, push.tick) != 0;
+      if (!known) ReportSource(path, push, true);
+    }
   }
   for (const Group& group : Of(path).groups) {
     if ((group.lanes & lanes) != 0) launch.end = Join(launch.end, group.others);
@@ -315,6 +326,8 @@ void Checker::CopyTouches(const Path& path, int lane, const Completion& by, Obje
   }
   if (by.by == Completion::By::kBulkGroup && !write && object.kind == Object::Kind::kShared)
     cta.sources[path.warp->id] = {cta.tick, lane, path.pc};
+  if (by.by == Completion::By::kMbarrier && !write && object.kind == Object::Kind::kShared)
+    cta.pushes[CopyWarp(cta, path, by, write)] = {cta.tick, lane, path.pc};
   Shadow& shadow = ShadowOf(object);
   for (std::uint64_t at = offset; at < offset + size;) {
     Entry entry;

@@ -525,7 +525,7 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
   }
 }
 
-void Checker::ReportSource(const Path& path, const CtaClocks::Source& source) {
+void Checker::ReportSource(const Path& path, const CtaClocks::Source& source, bool pushed) {
   const Launch& launch = *path.warp->cta->launch;
   const SeenKey key = {reinterpret_cast<std::uintptr_t>(launch.code.get()), source.pc, 0, 0, 3};
   if (Again(key, Finding::Kind::kRace)) return;
@@ -537,6 +537,14 @@ void Checker::ReportSource(const Path& path, const CtaClocks::Source& source) {
   copy.object = "shared memory";
   finding.text = fmt::format(
       "{} may still read shared memory when its thread has left, and the block with it", Who(copy));
+  if (pushed) {
+    finding.missing = "no thread of the block knows that the copy is complete";
+    finding.advice =
+        "let the block whose mbarrier it completes wait for it, and then meet at a cluster barrier "
+        "(barrier.cluster.arrive.release, wait.acquire) before the block exits";
+    Push(std::move(finding));
+    return;
+  }
   finding.missing = "the thread that began the copy has not waited until its source was read";
   finding.advice = "put cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 behind it";
   finding.edits = {

@@ -33,6 +33,7 @@ CUresult TranslateValues(unsigned count, const CUstreamBatchMemOpParams* params,
         if ((step.writeValue.flags & ~unsigned{CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER}) != 0) {
           return CUDA_ERROR_INVALID_VALUE;
         }
+        if (step.writeValue.flags != 0) value.kind = wire::ValueOp::Kind::kUnorderedWrite;
         break;
       }
       // Everything that a step has done is done when the next one starts: both say nothing new.
