@@ -222,11 +222,11 @@ TEST(HistoryTest, KeepsWhatIsOnItsWayAndAFewOfTheRest) {
 TEST(HistoryTest, AWarpGetsOldValuesOnlySoManyTimes) {
   History history;
   int times = 0;
-  while (history.Stubborn(1, 0)) ++times;
+  while (history.Stubborn(1, 0, 0)) ++times;
   EXPECT_EQ(times, History::kMostStale);
-  EXPECT_TRUE(history.Stubborn(1, 1));
-  history.Yielded(1, 0);
-  EXPECT_TRUE(history.Stubborn(1, 0));
+  EXPECT_TRUE(history.Stubborn(1, 1, 0));
+  history.Yielded(1, 0, 0);
+  EXPECT_TRUE(history.Stubborn(1, 0, 0));
 }
 
 // What does not count against a program cannot crowd out what does.
