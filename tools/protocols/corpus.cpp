@@ -39,6 +39,11 @@ Protocol Read(const fs::path& path) {
     if (word == "RANKS") words >> protocol.ranks;
     if (word == "ARGS")
       while (words >> word) protocol.arguments.push_back(word);
+    if (word == "MISSED") {
+      int number = 0;
+      words >> number;
+      for (Variant& variant : protocol.variants) variant.missed |= variant.number == number;
+    }
     if (word != "EXPECT") continue;
     Variant variant;
     if (!(words >> variant.number >> variant.kinds)) continue;

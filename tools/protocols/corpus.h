@@ -3,6 +3,7 @@
 //   // EXPECT n kinds: why    what is wrong with variant n: kinds of findings, or hang, value
 //   (wrong
 //                             results are permitted), hostrace; none, portability: it is correct
+//   // MISSED n: why          variant n is wrong and not found today: it is counted, and no failure
 //   // RANKS n                it runs as n processes (exec --ranks)
 //   // ARGS ...               arguments of the program, in every variant
 // Variant 0 is correct.
@@ -17,6 +18,7 @@ namespace allranks::protocols {
 struct Variant {
   int number = 0;
   std::string kinds = "none", why;
+  bool missed = false;  // as is known
   // Nothing may count against it.
   bool correct() const;
   // It relies on more than PTX promises: either verdict is right.

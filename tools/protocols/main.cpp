@@ -43,7 +43,10 @@ struct Result {
   std::size_t findings = 0;
   double seconds = 0;
 
-  bool right() const { return !broke && (variant->open() || found != variant->correct()); }
+  bool right() const {
+    return !broke &&
+           (variant->open() || (variant->missed && !found) || found != variant->correct());
+  }
   std::string name() const {
     return fmt::format("{}/{}:{}", protocol->folder, protocol->name, variant->number);
   }
@@ -164,7 +167,7 @@ std::string Table(const std::vector<Result>& results, const Options& options) {
         continue;
       }
       ++row.broken;
-      if (!result.right())
+      if (!result.found)
         ++row.missed;
       else if (result.schedule == 0)
         ++row.plain;

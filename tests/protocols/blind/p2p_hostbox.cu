@@ -4,6 +4,7 @@
 // EXPECT 2 hostrace: the host reads device 1's answers after waiting for device 0 only
 // EXPECT 3 scope|hostrace: the kernel releases its answer to the host at gpu scope
 // EXPECT 4 hostrace|race: the host stores the command number first and the argument after it
+// MISSED 4: what a host stores between two calls counts as one moment
 // EXPECT 5 none: the kernel stores its number with a fence of system scope before a volatile store
 #include <cuda/atomic>
 #include "common.h"

@@ -1,7 +1,9 @@
 // Peterson's algorithm between two devices: flag, turn, then look. By PTX it needs a fence.sc between flag and turn (or
 // the turns' coherence order says nothing about the flags) and one between turn and the looks.
 // EXPECT 1 race|value: no fence.sc between flag and turn: the other's flag may be missed though its turn came first
+// MISSED 1: needs a certain order of two fences and one old value
 // EXPECT 2 race|value: no fence.sc between turn and the looks (store buffering)
+// MISSED 2: needs a certain order of two fences and one old value
 // EXPECT 3 race|value: all fences are fence.acq_rel, which do not order stores before later loads
 // EXPECT 4 scope|race|value: fences of gpu scope between different devices
 // EXPECT 5 race: the flag is cleared by a relaxed store
