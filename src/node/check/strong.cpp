@@ -196,7 +196,9 @@ Checker::Unread Checker::Choose(CtaClocks& cta, WarpClocks& warp, const Access& 
     if (!all[i].must && all[i].arrived && all[i].bytes.any()) parts[apart++] = i;
   }
   const bool drawn = how == Choice::kDrawn;
-  const auto at = static_cast<std::uint32_t>(access.offset[std::countr_zero(here)] % kLineBytes);
+  // Drawn ones take the whole line as one place, which keeps polls short.
+  const auto at =
+      drawn ? 0u : static_cast<std::uint32_t>(access.offset[std::countr_zero(here)] % kLineBytes);
   if ((free <= least && apart == 0) ||
       (how != Choice::kOldest && !line.history->Stubborn(cta.agent, own_warp, at)) ||
       (drawn && (Random() & 1) == 0)) {
