@@ -223,20 +223,15 @@ void Core::Ask(Link* link, Session& session, wire::Frame& frame, const wire::Req
   const bool keeps_series = frame.op == wire::Op::kStreamQuery ||
                             frame.op == wire::Op::kEventQuery || frame.op == wire::Op::kYield;
   if (!keeps_series) record.series = {};
-  if (frame.op != wire::Op::kHostPoll) record.parked = {};
   const Time cost = CostOf(frame.op);
-  const bool accepted =
-      hosts_.Request(thread, header->local_ps + cost, wire::OpName(frame.op),
-                     [this, thread, cost, op = frame.op, touches = header->touches,
-                      carry_out = std::move(carry_out)](Time at) {
-                       doubting_.erase(thread);
-                       if (options_.trace != nullptr) threads_[thread].since = at - cost;
-                       Meet(thread);
-                       Touched(thread, touches);
-                       carry_out(thread, at);
-                       if (op != wire::Op::kHostPoll)
-                         LookAgain(thread, op == wire::Op::kWaitThread, at);
-                     });
+  const bool accepted = hosts_.Request(
+      thread, header->local_ps + cost, wire::OpName(frame.op),
+      [this, thread, cost, touches = header->touches, carry_out = std::move(carry_out)](Time at) {
+        if (options_.trace != nullptr) threads_[thread].since = at - cost;
+        Meet(thread);
+        Touched(thread, touches);
+        carry_out(thread, at);
+      });
   if (!accepted) Violation(link, "a message of a thread that does not run");
 }
 
@@ -385,7 +380,6 @@ void Core::Release(ThreadRecord& record, Thread thread) {
   if (record.when_done != 0) machine_->CancelWhenDone(std::exchange(record.when_done, 0));
   if (record.watch != 0) machine_->Unwatch(std::exchange(record.watch, 0));
   record.in_wait_key = false;
-  parked_.erase(thread);
   if (!record.fds.empty()) {
     record.fds.clear();
     descriptor_waits_.erase(thread);

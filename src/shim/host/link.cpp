@@ -40,7 +40,6 @@ constinit Slots g_slots;
 constinit auto& g_threads = g_slots.threads;
 constinit std::atomic<bool> g_active{false};
 constinit std::atomic<bool> g_dead{false};
-constinit std::atomic<int> g_linked{0};
 constinit std::atomic<bool> g_busy{false};
 constinit std::atomic<bool> g_watches{false};
 constinit std::atomic<bool> g_cuda{false};
@@ -85,7 +84,6 @@ Thread* TakeSlot() {
     bool free = false;
     if (!thread.used.load(std::memory_order_relaxed) &&
         thread.used.compare_exchange_strong(free, true)) {
-      g_linked.fetch_add(1, std::memory_order_relaxed);
       return &thread;
     }
   }
@@ -96,8 +94,6 @@ void FreeSlot(Thread* thread) {
   if (thread->socket >= 0) RawSyscall(SYS_close, thread->socket);
   thread->socket = -1;
   thread->segment.store(0, std::memory_order_relaxed);
-  thread->native_until.store(0, std::memory_order_relaxed);
-  g_linked.fetch_sub(1, std::memory_order_relaxed);
   thread->used.store(false, std::memory_order_release);
 }
 
@@ -118,8 +114,6 @@ void Join(wire::Hello::Kind kind, std::uint64_t token, std::uint64_t number,
   thread->clock = thread->local = 0;
   thread->clock_reads = 0;
   thread->polls = 0;
-  thread->insist = 0;
-  thread->tid.store(static_cast<int>(RawSyscall(SYS_gettid)), std::memory_order_relaxed);
   thread->stepping = false;
   thread->open_pages = 0;
   thread->touches = 0;
@@ -223,7 +217,6 @@ std::int64_t MonotonicBaseNs() { return g_monotonic_base; }
 bool NodeBusy() { return g_busy.load(std::memory_order_relaxed); }
 bool NodeWatches() { return g_watches.load(std::memory_order_relaxed); }
 Thread* ThreadSlots() { return g_threads; }
-bool OthersLinked() { return g_linked.load(std::memory_order_relaxed) > 1; }
 void SetForking(bool forking) { t_forking = forking; }
 
 bool IsOwnDescriptor(int fd) {
@@ -253,7 +246,6 @@ int Exchange(Thread* thread, wire::Op op, std::span<const std::byte> tail, std::
   if (g_dead.load(std::memory_order_relaxed)) return kNoLink;
   const int saved_errno = errno;
   thread->segment.fetch_add(1, std::memory_order_relaxed);
-  thread->native_until.store(0, std::memory_order_relaxed);
   const std::uint64_t sequence = ++thread->sequence;
   bool good;
   if (tail.empty()) {
@@ -290,7 +282,7 @@ int Exchange(Thread* thread, wire::Op op, std::span<const std::byte> tail, std::
   thread->clock_reads = 0;
   g_busy.store(header.busy, std::memory_order_relaxed);
   g_watches.store(header.watch, std::memory_order_relaxed);
-  if (header.busy || header.watch || OthersLinked()) {
+  if (header.busy || header.watch) {
     ClosePinnedPages();
   } else {
     OpenPinnedPages();

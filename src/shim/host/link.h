@@ -47,10 +47,6 @@ struct Thread {
   std::uint64_t place[kPollPlaces];
   std::int64_t poll_waited = 0;     // ps, by loops that count, since the last other message
   std::uint64_t poll_sequence = 0;  // of the message that ended such a wait
-  int insist = 0;                   // how many more fixed points are no reason to wait
-  // CPU time of the thread until which its loop runs without faults (ns; 0: it does not).
-  std::atomic<std::int64_t> native_until{0};
-  std::atomic<int> tid{0};
   PollRecord records[kPollRecords];
   PollRecord pending;
   bool stepping = false;
@@ -81,8 +77,6 @@ bool NodeBusy();
 // Whether it wants to know what host code touches (RequestHeader::touches).
 bool NodeWatches();
 Thread* ThreadSlots();
-// Whether other threads of the process are linked, which could change ordinary variables.
-bool OthersLinked();
 
 // While one lives, this thread's libc calls are native.
 class Inside {
