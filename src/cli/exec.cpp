@@ -35,6 +35,7 @@
 
 #include "base/check.h"
 #include "cli/places.h"
+#include "cli/private_folder.h"
 #include "cli/ranks.h"
 #include "cli/schedules.h"
 #include "cli/stats.h"
@@ -59,28 +60,6 @@ void Say(fmt::format_string<Args...> format, Args&&... args) {
   const std::string text = fmt::format(format, std::forward<Args>(args)...);
   std::fprintf(stderr, "allranks: %s\n", text.c_str());
 }
-
-// A folder that only this user can enter, gone when this object is.
-class PrivateFolder {
- public:
-  PrivateFolder() {
-    std::error_code error;
-    fs::path base = fs::temp_directory_path(error);
-    if (error) base = "/tmp";
-    std::string pattern = (base / "allranks-XXXXXX").string();
-    if (mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  ~PrivateFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 Result<Fd> Listen(const std::string& path) {
   sockaddr_un address{};
@@ -485,10 +464,6 @@ RunOutcome Supervisor::Conclude() {
   if (!outcome.stats_json.empty()) outcome.findings = FindingsIn(outcome.stats_json);
   return outcome;
 }
-
-}  // namespace
-
-namespace {
 
 bool WriteJson(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -21,6 +20,7 @@
 #include <thread>
 #include <utility>
 
+#include "cli/private_folder.h"
 #include "cli/schedule_choice.h"
 #include "cli/stats.h"
 #include "node/findings.h"
@@ -109,12 +109,12 @@ void Take(std::uint64_t schedule, const fs::path& folder, FindingList* list, Sch
 SchedulesRun RunSchedules(const ExecOptions& options, const RunOutcome& plain, FindingList* list) {
   SchedulesRun all;
   all.schedules = ChooseSchedules(PlacesIn(plain.stats_json), options.schedules);
-  std::string pattern = (fs::temp_directory_path() / "allranks-schedules-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) {
+  const PrivateFolder made;
+  const fs::path folder = made.path();
+  if (folder.empty()) {
     all.failures.push_back({0, kExitInternal, "cannot make a temporary folder"});
     return all;
   }
-  const fs::path folder = pattern;
   const std::size_t jobs = options.jobs > 0 ? static_cast<std::size_t>(options.jobs)
                                             : std::max(1u, std::thread::hardware_concurrency());
   std::map<pid_t, std::uint64_t> running;
@@ -133,8 +133,6 @@ SchedulesRun RunSchedules(const ExecOptions& options, const RunOutcome& plain, F
     if (over < 0) break;
   }
   for (const std::uint64_t schedule : all.schedules) Take(schedule, folder, list, &all);
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
   for (const FindingList::Failure& failure : all.failures)
     std::fprintf(stderr, "allranks: %s%s", failure.text.c_str(),
                  failure.text.ends_with('\n') ? "" : "\n");

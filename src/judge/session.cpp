@@ -28,8 +28,8 @@ constexpr int kTracePatienceMs = 120'000;
 constexpr std::uint64_t kNodeMemory = 2560ull << 20, kRanksMemory = 1280ull << 20;
 constexpr std::uint64_t kMostRankMemory = 512ull << 20;
 // Where ranks only set up and capture, an honest one takes hundredths of a second. Where they live
-// through all windows they may take what a judgement has as a whole.
-constexpr std::chrono::milliseconds kRankCpu{1500}, kLiveRanksCpu{60'000};
+// through all windows they share a third of what a judgement has.
+constexpr std::chrono::milliseconds kRankCpu{1500}, kLiveRanksCpu{20'000};
 
 constexpr std::chrono::milliseconds kLeastNodeCpu{1000};
 

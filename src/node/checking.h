@@ -26,6 +26,8 @@ struct Schedule {
   // late (check/delays.h).
   std::uint32_t level = 0;
   std::uint64_t place = 0;
+  // Places are counted, for whoever chooses directed schedules by them.
+  bool places = false;
 };
 
 // How many places of each level a run has come to at which somebody could have been late.

@@ -78,6 +78,11 @@ struct MemoryOp {
   bool plain = false;
 
   bool Strong() const { return order != Order::kWeak; }
+  // A reduction gives nothing back, so it acquires nothing.
+  bool Acquires() const {
+    return what != What::kReduce && what != What::kStore &&
+           (order == Order::kAcquire || order == Order::kAcqRel || order == Order::kSc);
+  }
   bool Releases() const {
     return order == Order::kRelease || order == Order::kAcqRel || order == Order::kSc;
   }

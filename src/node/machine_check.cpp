@@ -20,7 +20,7 @@ void MachineImpl::SetChecking(bool on) {
 
 Schedule ScheduleOf(std::uint64_t number) {
   const std::uint64_t level = number / kDirected;
-  if (level == 0) return {.seed = number};
+  if (level == 0) return {.seed = number, .places = number == 0};
   return {.level = static_cast<std::uint32_t>(std::min<std::uint64_t>(level, kPlaceLevels)),
           .place = number % kDirected};
 }
@@ -32,7 +32,8 @@ void MachineImpl::SetSchedule(const Schedule& schedule) {
   const std::uint64_t seed = directed ? kDirected : schedule.seed;
   const Time from = directed ? kTimeNever : schedule.from;
   checker_->SetSchedule(seed);
-  if (directed || seed == 0) world_.delays.Set(schedule.level, schedule.place);
+  world_.delays = {};
+  if (directed || schedule.places) world_.delays.Set(schedule.level, schedule.place);
   brief_ = schedule.brief;
   // Who is first among equal times cannot change midway: tickets of both orders would mix.
   world_.order_seed = seed != 0 && from == 0 ? seed : options_.order_seed;
@@ -54,33 +55,36 @@ void MachineImpl::SetHostsSpeak(bool on) {
   if (checker_ != nullptr) checker_->SetHostsSpeak(on);
 }
 
-void MachineImpl::HostAccess(ProcessId process, Address address, std::uint64_t size, bool write,
-                             HostOrder order) {
-  if (world_.checker == nullptr || Find(process) == nullptr) return;
-  if (size == 0) return checker_->HostFence(process, order);
+// What of these bytes of a process the checker knows, object by object.
+template <class F>
+void MachineImpl::ForHostBytes(ProcessId process, Address address, std::uint64_t size, bool write,
+                               F f) {
   Place place;
   const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
   if (FindRange(world_.ProcessOf(process).table, address, size, write, &place, anybody).what !=
       RangeError::What::kNone)
     return;
-  place.ForParts(size,
-                 [&](Object& object, std::uint64_t offset, std::uint64_t, std::uint64_t part) {
-                   checker_->HostAccess(process, object, offset, part, write, order);
-                 });
+  place.ForParts(size, [&](Object& object, std::uint64_t offset, std::uint64_t,
+                           std::uint64_t part) { f(object, offset, part); });
+}
+
+void MachineImpl::HostAccess(ProcessId process, Address address, std::uint64_t size, bool write,
+                             HostOrder order) {
+  if (world_.checker == nullptr || Find(process) == nullptr) return;
+  if (size == 0) return checker_->HostFence(process, order);
+  ForHostBytes(process, address, size, write,
+               [&](Object& object, std::uint64_t offset, std::uint64_t part) {
+                 checker_->HostAccess(process, object, offset, part, write, order);
+               });
 }
 
 void MachineImpl::HostTouches(ProcessId process, Address address, std::uint64_t size, bool write,
                               const std::string& text) {
   if (world_.checker == nullptr || Find(process) == nullptr) return;
-  Place place;
-  const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
-  if (FindRange(world_.ProcessOf(process).table, address, size, write, &place, anybody).what !=
-      RangeError::What::kNone)
-    return;
-  place.ForParts(size,
-                 [&](Object& object, std::uint64_t offset, std::uint64_t, std::uint64_t part) {
-                   checker_->HostTouches(process, object, offset, part, write, text);
-                 });
+  ForHostBytes(process, address, size, write,
+               [&](Object& object, std::uint64_t offset, std::uint64_t part) {
+                 checker_->HostTouches(process, object, offset, part, write, text);
+               });
 }
 
 bool MachineImpl::HostBehind(ProcessId process) const {

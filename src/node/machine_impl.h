@@ -232,6 +232,8 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
     world_.stalls.SetSeed(scheduled_ ? seed : 0, brief_);
   }
   void SetChecking(bool on) override;
+  template <class F>
+  void ForHostBytes(ProcessId process, Address address, std::uint64_t size, bool write, F f);
   void SetSchedule(const Schedule& schedule) override;
   PlaceCounts Places() const override { return world_.delays.counts(); }
   std::vector<Finding> TakeFindings() override;

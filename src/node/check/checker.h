@@ -374,6 +374,7 @@ class Checker {
                std::uint32_t later_lane, const CtaClocks* cta, bool narrow, bool proxy) const;
   friend class RemedySearch;
   Trail* TrailOf(const CtaClocks& cta);
+  Event EventOf(Event::What what, const CtaClocks& cta, const Path& path, std::uint32_t lanes);
   void RecordRead(const CtaClocks& cta, const Path& path, std::uint32_t lanes, const MemoryOp& op,
                   const StrongWrite& write, std::uint32_t object, std::uint64_t offset);
   // Nothing that a kernel has written stands there yet.

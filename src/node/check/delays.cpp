@@ -5,6 +5,8 @@
 #include <functional>
 #include <string>
 
+#include "node/check/mix.h"
+
 namespace allranks::node::check {
 namespace {
 
@@ -14,13 +16,6 @@ constexpr Time kStep = Ns(300);      // between two looks of a compare-and-swap 
 constexpr Time kWatched = Us(60);    // for which it looks
 constexpr std::uint32_t kTimes = 8;  // of one place of a device, at level 4
 constexpr std::size_t kMostPlaces = 100'000;
-
-std::uint64_t Mix(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t x = a * 0x9e3779b97f4a7c15u + b * 0xbf58476d1ce4e5b9u + 1;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return x ^ x >> 31;
-}
 
 }  // namespace
 

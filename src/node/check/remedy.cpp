@@ -86,6 +86,19 @@ Trail* Checker::TrailOf(const CtaClocks& cta) {
   return agent.trail.get();
 }
 
+// Something that lanes of a path do now.
+Event Checker::EventOf(Event::What what, const CtaClocks& cta, const Path& path,
+                       std::uint32_t lanes) {
+  Event event;
+  event.what = what;
+  event.warp = static_cast<std::uint16_t>(path.warp->id);
+  event.lanes = lanes;
+  event.pc = path.pc;
+  event.tick = cta.tick;
+  event.moment = ++moment_;
+  return event;
+}
+
 void Checker::RecordRead(const CtaClocks& cta, const Path& path, std::uint32_t lanes,
                          const MemoryOp& op, const StrongWrite& write, std::uint32_t object,
                          std::uint64_t offset) {
@@ -94,20 +107,12 @@ void Checker::RecordRead(const CtaClocks& cta, const Path& path, std::uint32_t l
   if (write.by.agent == cta.agent && write.by.warp == warp && lanes == 1u << write.by.lane) return;
   Trail& trail = *TrailOf(cta);
   if (trail.Polled(warp, lanes, path.pc, write.number)) return;
-  Event event;
-  event.what = Event::What::kRead;
-  event.acquires =
-      op.what != MemoryOp::What::kReduce && op.what != MemoryOp::What::kStore &&
-      (op.order == Order::kAcquire || op.order == Order::kAcqRel || op.order == Order::kSc);
+  Event event = EventOf(Event::What::kRead, cta, path, lanes);
+  event.acquires = op.Acquires();
   event.atomic = write.atomic;
   event.vector = op.count > 1;
   event.scope = op.scope;
   event.element = op.bytes;
-  event.warp = warp;
-  event.lanes = lanes;
-  event.pc = path.pc;
-  event.tick = cta.tick;
-  event.moment = ++moment_;
   event.object = object;
   event.offset = offset;
   event.number = write.number;
@@ -124,14 +129,7 @@ void Checker::RecordPoll(const CtaClocks& cta, const Path& path, std::uint32_t l
   const auto warp = static_cast<std::uint16_t>(path.warp->id);
   Trail& trail = *TrailOf(cta);
   if (trail.Polled(warp, lanes, path.pc, 0)) return;
-  Event event;
-  event.what = Event::What::kRead;
-  event.warp = warp;
-  event.lanes = lanes;
-  event.pc = path.pc;
-  event.tick = cta.tick;
-  event.moment = ++moment_;
-  trail.Add(std::move(event));
+  trail.Add(EventOf(Event::What::kRead, cta, path, lanes));
 }
 
 void Checker::RecordWrite(const CtaClocks& cta, const Path& path, std::uint32_t lanes,
@@ -139,18 +137,12 @@ void Checker::RecordWrite(const CtaClocks& cta, const Path& path, std::uint32_t 
   const MemoryOp& op = *access.op;
   const auto first = static_cast<std::size_t>(std::countr_zero(lanes));
   const WarpClocks& warp = cta.warps[path.warp->id];
-  Event event;
-  event.what = Event::What::kWrite;
+  Event event = EventOf(Event::What::kWrite, cta, path, lanes);
   event.releases = op.Releases();
   event.atomic = op.what == MemoryOp::What::kAtomic || op.what == MemoryOp::What::kReduce;
   event.vector = op.count > 1;
   event.scope = op.scope;
   event.element = op.bytes;
-  event.warp = static_cast<std::uint16_t>(path.warp->id);
-  event.lanes = lanes;
-  event.pc = path.pc;
-  event.tick = cta.tick;
-  event.moment = ++moment_;
   event.object = access.object->id;
   event.offset = access.offset[first];
   event.number = writes_;
@@ -165,16 +157,10 @@ void Checker::RecordWrite(const CtaClocks& cta, const Path& path, std::uint32_t 
 
 void Checker::RecordFence(const CtaClocks& cta, const Path& path, const MemoryOp& op,
                           std::uint32_t mask) {
-  Event event;
-  event.what = Event::What::kFence;
+  Event event = EventOf(Event::What::kFence, cta, path, mask);
   event.releases = op.order != Order::kAcquire;
   event.acquires = op.order != Order::kRelease;
   event.scope = op.scope;
-  event.warp = static_cast<std::uint16_t>(path.warp->id);
-  event.lanes = mask;
-  event.pc = path.pc;
-  event.tick = cta.tick;
-  event.moment = ++moment_;
   TrailOf(cta)->Add(std::move(event));
 }
 

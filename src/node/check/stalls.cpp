@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "node/check/mix.h"
+
 namespace allranks::node::check {
 namespace {
 
@@ -12,13 +14,6 @@ constexpr std::uint64_t kBlocks = 8;  // one in so many blocks stalls, and of fe
 constexpr std::uint64_t kPlaces = 4;  // at one in so many of its instructions
 constexpr Time kLeast = Us(2);        // times 2^0 to 2^8, and up to twice that
 constexpr std::uint64_t kMagnitudes = 9, kBriefMagnitudes = 3;
-
-std::uint64_t Mix(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t x = a * 0x9e3779b97f4a7c15u + b * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return x ^ x >> 31;
-}
 
 }  // namespace
 

@@ -22,11 +22,6 @@ namespace {
 constexpr std::size_t kMaxHints = 12;
 constexpr std::size_t kMostRecords = std::size_t{1} << 20;
 
-bool Acquires(const MemoryOp& op) {
-  return op.what != MemoryOp::What::kReduce && op.what != MemoryOp::What::kStore &&
-         (op.order == Order::kAcquire || op.order == Order::kAcqRel || op.order == Order::kSc);
-}
-
 }  // namespace
 
 std::uint64_t Checker::Random() {
@@ -92,8 +87,8 @@ void Checker::Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, con
     }
   }
   if (strong) {
-    learned = Hear(cta, warp, lanes, write.message, Acquires(op), op.scope, object.id, offset);
-    if (Acquires(op) && warp.lanes != nullptr) {
+    learned = Hear(cta, warp, lanes, write.message, op.Acquires(), op.scope, object.id, offset);
+    if (op.Acquires() && warp.lanes != nullptr) {
       // A strong read, then an acquire of the same place.
       ForLanes(lanes, [&](int l) {
         for (const Pending& old : StateOf(warp, l).pending) {
@@ -116,8 +111,8 @@ void Checker::Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, con
     hint.read_pc = path.pc;
     hint.need = common;
     hint.released = !write.message.empty();
-    hint.narrow = !strong || (hint.released && Acquires(op));
-    hint.acquired = Acquires(op);
+    hint.narrow = !strong || (hint.released && op.Acquires());
+    hint.acquired = op.Acquires();
     hint.object = object.name;
     std::erase_if(cta.hints, [&](const Hint& old) {
       return old.write_pc == hint.write_pc && old.read_pc == hint.read_pc &&
