@@ -93,7 +93,7 @@ JudgeCommand::JudgeCommand(CLI::App* app) {
          "Run each chosen case under this schedule, too, as a verdict names it")
       ->excludes("--no-check");
   option("--schedules", options_.schedules, "N",
-         "Run each chosen case under schedules 1 to N, not only a few of the small ones")
+         "Run each chosen case under N schedules, not only a few of the small ones")
       ->check(CLI::Range(1, 1'000'000));
   command_->add_flag("--drain", options_.drain,
                      "A test mode: each call begins when all ranks are at rest");

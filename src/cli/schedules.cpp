@@ -21,9 +21,9 @@
 #include <utility>
 
 #include "cli/private_folder.h"
-#include "cli/schedule_choice.h"
 #include "cli/stats.h"
 #include "node/findings.h"
+#include "node/schedule_choice.h"
 
 namespace allranks::cli {
 namespace {
@@ -108,7 +108,8 @@ void Take(std::uint64_t schedule, const fs::path& folder, FindingList* list, Sch
 
 SchedulesRun RunSchedules(const ExecOptions& options, const RunOutcome& plain, FindingList* list) {
   SchedulesRun all;
-  all.schedules = ChooseSchedules(PlacesIn(plain.stats_json), options.schedules);
+  all.schedules = node::ChooseSchedules(PlacesIn(plain.stats_json),
+                                        static_cast<std::size_t>(options.schedules));
   const PrivateFolder made;
   const fs::path folder = made.path();
   if (folder.empty()) {

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "judge/findings.h"
 #include "judge/verdict.h"
+#include "node/checking.h"
 #include "problem/problem.h"
 
 namespace allranks::judge {
@@ -46,10 +47,10 @@ struct Request {
   bool drawn_last = false;    // all that is not drawn comes first, in all worlds
   bool times_only = false;    // the undisturbed bursts of timed cases with the first seed: call_ns
   bool check = true;          // look for races and the like, and run further schedules
-  // After schedule 0 only this one (and those of the fixed set before it), however much a case
+  // After schedule 0 only this one (and those of the usual ones before it), however much a case
   // takes; to see a failure again.
   std::optional<std::uint64_t> schedule;
-  // Schedules 1 to this instead of the fixed set, however much a case takes; 0: the fixed set.
+  // So many schedules instead of the usual number, however much a case takes; 0: the usual number.
   std::uint64_t schedules = 0;
   int band = 0;  // on so many perturbed profiles, too (band.h)
 };
@@ -71,6 +72,7 @@ struct CaseResult {
   std::vector<node::Finding> findings;       // of all its windows that were checked
   std::uint64_t schedule = 0;                // under which the verdict came about
   int schedules = 0;                         // beside schedule 0 under which it was run
+  node::PlaceCounts places{};                // that directed schedules are chosen from
 };
 
 // CPU seconds by part, and wall seconds of the whole. Not part of what must repeat.
@@ -88,6 +90,9 @@ struct Judgement {
   // Outputs match in all cases under schedule 0 and no rule was broken, whatever was found.
   bool lenient = false;
   bool checked = false;
+  // In which kind of window it first showed that this is no pass: "plain", "replay", "drawn" or
+  // "directed"; empty: in none.
+  std::string shown_by;
   std::vector<CaseFinding> findings;
   double score = 0;  // pass: geometric mean over timed cases of min(1, roofline / call_ns)
   // Speed-up over the reference on each perturbed profile, 0 where this candidate does not pass; of

@@ -188,6 +188,7 @@ std::string ToJson(const problem::Problem& problem, const Judgement& judgement) 
       {"strict", pass},
       {"lenient", judgement.lenient},
       {"checked", judgement.checked},
+      {"shown_by", judgement.shown_by.empty() ? Json(nullptr) : Json(judgement.shown_by)},
       {"score", pass ? judgement.score : 0.0},
       {"speedup_vs_reference", if_pass(SpeedupOverReference(judgement.cases))},
       {"speedup_vs_baseline", if_pass(SpeedupOverBaseline(judgement.cases))},

@@ -30,10 +30,12 @@ struct WindowSpec {
   };
   What what = What::kBurst;
   int seed = 0;                // which drawer
-  std::uint64_t schedule = 0;  // kSchedule, kReplay: its number, from 1 on
+  std::uint64_t schedule = 0;  // kSchedule: its number (node::ScheduleOf); kReplay: from 1 on
   double moment = 0;           // kReplay: where in the burst, 0 (all of it is disturbed) to 1
 
-  bool disturbed() const { return what != What::kAlone && what != What::kBurst; }
+  bool directed() const { return what == What::kSchedule && schedule >= node::kDirected; }
+  // Whether ranks are late. Under a directed schedule nothing is but what it names.
+  bool disturbed() const { return what != What::kAlone && what != What::kBurst && !directed(); }
 };
 
 // What one window showed, beside its outputs being right.
@@ -93,6 +95,7 @@ class Trial {
   bool CheckTraffic(CaseResult& result, const std::vector<FloorValues>& floors,
                     const wire::JudgeRunReply& reply);
   bool Failed(CaseResult& result, Verdict verdict, std::string text, std::string log = "");
+  void NoteShown();
   std::uint64_t FuelOf(const CaseResult& result) const;
   // Thread-instructions that the reference takes for a burst of this case, or of one that is at
   // least as large; nullopt: not known.

@@ -9,6 +9,7 @@
 
 #include "judge/trial.h"
 #include "node/findings.h"
+#include "node/schedule_choice.h"
 
 namespace allranks::judge {
 
@@ -20,11 +21,13 @@ namespace {
 constexpr std::uint32_t kAloneCall = 1'000'000, kLateCall = 2'000'000;
 constexpr std::uint32_t kScheduledCall = 10'000'000, kScheduledCalls = 4'096;
 constexpr std::uint32_t kNumbers = 100'000;  // schedules that have calls of their own
+constexpr std::uint32_t kDirectedCall = 2'000'000'000;
+constexpr std::uint32_t kPlacesOfLevel = 50'000;  // places of a level that have calls of their own
 // Of a replay: its disturbances. Its inputs are those of the burst.
 constexpr std::uint32_t kReplayCall = 1'000'000'000;
-// Cases that take no more than this are run under schedules 1 to kSchedules, too, and tiny ones
-// under more: values that are old show in one schedule and not in the next.
-constexpr std::uint64_t kSchedules = 3, kMoreSchedules = 12;
+// Cases that take no more than this are run under so many schedules, too, and tiny ones under more:
+// values that are old show in one schedule and not in the next.
+constexpr std::uint64_t kSchedules = 4, kMoreSchedules = 12;
 constexpr std::uint64_t kCheapInstructions = 1'000'000, kTinyInstructions = 200'000;
 // Replays of a timed case beside the one that is disturbed from its beginning on: three, or one
 // where the reference needs more instructions for a burst than the first of these. Beyond the
@@ -69,9 +72,20 @@ std::optional<std::uint64_t> Trial::SizeOf(const CaseResult& result) const {
   return size;
 }
 
+// The window under way shows that this is no pass.
+void Trial::NoteShown() {
+  using What = WindowSpec::What;
+  if (!judgement_.shown_by.empty()) return;
+  judgement_.shown_by = window_.directed()                ? "directed"
+                        : window_.what == What::kSchedule ? "drawn"
+                        : window_.what == What::kReplay   ? "replay"
+                                                          : "plain";
+}
+
 bool Trial::Failed(CaseResult& result, Verdict verdict, std::string text, std::string log) {
   result.verdict = verdict;
-  if (window_.disturbed() && window_.schedule != 0 && verdict != Verdict::kInternalError) {
+  NoteShown();
+  if (window_.schedule != 0 && verdict != Verdict::kInternalError) {
     const std::string how =
         window_.what == WindowSpec::What::kReplay
             ? fmt::format("when its burst is disturbed in the middle (replay {})", window_.schedule)
@@ -103,11 +117,14 @@ std::vector<std::uint64_t> Trial::Schedules(const CaseResult& result) const {
   const std::uint64_t most = request_.schedules != 0 ? request_.schedules
                              : tiny                  ? kMoreSchedules
                                                      : kSchedules;
-  const std::uint64_t last = request_.schedule.value_or(most);
-  std::vector<std::uint64_t> schedules;
-  for (std::uint64_t number = 1; number <= std::min(last, most); ++number)
-    schedules.push_back(number);
-  if (last > most) schedules.push_back(last);
+  // At which places directed ones begin nobody can foresee.
+  std::vector<std::uint64_t> schedules = node::ChooseSchedules(
+      result.places, most, drawers_[0].ScheduleSeed(result.what.name, kDirectedCall));
+  if (!request_.schedule) return schedules;
+  const auto last = std::find(schedules.begin(), schedules.end(), *request_.schedule);
+  schedules.erase(last == schedules.end() ? last : last + 1, schedules.end());
+  if (schedules.empty() || schedules.back() != *request_.schedule)
+    schedules.push_back(*request_.schedule);
   return schedules;
 }
 
@@ -196,13 +213,18 @@ Status Trial::Draw(Session& session, const CaseResult& result, const WindowSpec&
   run->calls = spec.what == What::kAlone ? 1 : static_cast<std::uint32_t>(problem_.burst);
   const Placement placement = Place(problem_, one, run->calls);
   const Drawer& drawer = drawers_[static_cast<std::size_t>(spec.seed)];
-  const auto number = static_cast<std::uint32_t>(spec.schedule % kNumbers);
+  const auto number =
+      spec.directed()
+          ? static_cast<std::uint32_t>(spec.schedule / node::kDirected * kPlacesOfLevel +
+                                       spec.schedule % node::kDirected % kPlacesOfLevel)
+          : static_cast<std::uint32_t>(spec.schedule % kNumbers);
   // Every window has inputs of its own but for the repetitions of a burst, which nothing but the
   // disturbance may tell from it. Ranks that live would know the inputs again.
   std::uint32_t first = 0;
   if (spec.what == What::kAlone) first = kAloneCall;
   if (spec.what == What::kLate && timed) first = kLateCall;
-  if (spec.what == What::kSchedule) first = kScheduledCall + number * kScheduledCalls;
+  if (spec.what == What::kSchedule)
+    first = (spec.directed() ? kDirectedCall : kScheduledCall) + number * kScheduledCalls;
   if (spec.what == What::kReplay && live()) first = kReplayCall + number * kScheduledCalls;
   // What disturbs a replay is not drawn with its inputs.
   const std::uint32_t disturbance =
@@ -214,7 +236,13 @@ Status Trial::Draw(Session& session, const CaseResult& result, const WindowSpec&
   // a call alone be told from the first one of a burst.
   const bool looked_at = spec.seed == 0 && !(spec.what == What::kAlone && IsLarge(result));
   run->check = checks() && (live() || spec.schedule != 0 || looked_at);
-  if (spec.schedule != 0) run->schedule = drawer.ScheduleSeed(one.name, disturbance);
+  run->places = run->check && spec.schedule == 0 && spec.seed == 0 && spec.what != What::kAlone &&
+                !Schedules(result).empty();
+  if (spec.directed()) {
+    run->directed = spec.schedule;
+  } else if (spec.schedule != 0) {
+    run->schedule = drawer.ScheduleSeed(one.name, disturbance);
+  }
   run->brief = timed;
   run->begin_ps = drawer.BeginPs(one.name, first);
   run->disturbed_from_ps = static_cast<std::int64_t>(spec.moment * burst_ns_[spec.seed] * 1e3);
@@ -287,7 +315,12 @@ bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
   std::vector<node::Finding> findings = FindingsOf(reply);
   for (node::Finding& finding : findings) finding.schedule = spec.schedule;
   node::Fold(findings, &result.findings);
-  found_ |= VerdictOf(findings).has_value();
+  if (VerdictOf(findings)) {
+    found_ = true;
+    NoteShown();
+  }
+  for (std::size_t i = 0; i < result.places.size() && i < reply.places.size(); ++i)
+    result.places[i] = reply.places[i];
   if (outcome.verdict != Verdict::kPass) {
     std::string text = outcome.text;
     while (!text.empty() && text.back() == '\n') text.pop_back();

@@ -33,7 +33,8 @@ void MachineImpl::SetSchedule(const Schedule& schedule) {
   const Time from = directed ? kTimeNever : schedule.from;
   checker_->SetSchedule(seed);
   world_.delays = {};
-  if (directed || schedule.places) world_.delays.Set(schedule.level, schedule.place);
+  if (directed || schedule.places)
+    world_.delays.Set(schedule.level, schedule.place, schedule.brief);
   brief_ = schedule.brief;
   // Who is first among equal times cannot change midway: tickets of both orders would mix.
   world_.order_seed = seed != 0 && from == 0 ? seed : options_.order_seed;

@@ -59,7 +59,7 @@ Judged::Judged(Core& core, JudgedOptions options)
     process.machine = rank.process;
     core_.machine_ranks_[rank.process] = number;
   }
-  Check(false, 0, 0);  // windows are checked, nothing before them
+  Check(false, {});  // windows are checked, nothing before them
 }
 
 node::Machine& Judged::machine() { return *core_.machine_; }

@@ -30,6 +30,7 @@
 #include <string>
 #include <vector>
 
+#include "node/checking.h"
 #include "node/hosts.h"
 #include "node/machine.h"
 #include "wire/frame.h"
@@ -208,7 +209,8 @@ class Judged {
   void FinishByFailure(std::int32_t rank, const wire::JudgeNext& message);
   void Finish(End end, std::int32_t rank, std::string text);
   // What is looked for from here on. Only while nothing is under way.
-  void Check(bool on, std::uint64_t schedule, Time from);
+  static node::Schedule ScheduleOf(const Window& run);
+  void Check(bool on, const node::Schedule& schedule);
   node::StreamId StreamOf(std::int32_t rank, std::uint64_t stream);
 
   // --- judged_policy.cpp: what is allowed

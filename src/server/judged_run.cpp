@@ -141,7 +141,9 @@ bool Judged::Valid(const wire::JudgeRun& run) const {
   if (run.case_index >= plan_.cases.size() || run.calls > kMaxCalls ||
       run.by_rank.size() != run.calls * ranks_.size())
     return false;
-  if (run.check ? core_.checking_ == nullptr : run.schedule != 0) return false;
+  const int schedules = (run.schedule != 0) + (run.directed != 0) + run.places;
+  if (run.check ? core_.checking_ == nullptr || schedules > 1 : schedules != 0) return false;
+  if (run.directed != 0 && run.directed < node::kDirected) return false;
   if (run.begin_ps < 0 || run.begin_ps > kLatest || run.disturbed_from_ps < 0 ||
       run.disturbed_from_ps > kLatest)
     return false;
@@ -180,9 +182,10 @@ void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
   machine().SetFuel(run.request.fuel);
   machine().SetPassOver(run.request.pass_over);
   for (const Rank& rank : ranks_) machine().SetMaxResident(rank.process, plan_.rules.max_ctas);
-  if (run.request.check) Check(true, run.request.schedule, run.disturbed);
-  // Another schedule stumbles elsewhere.
-  SetStumble(machine(), SkewOf(run.request) ^ run.request.schedule, run.disturbed);
+  if (run.request.check) Check(true, ScheduleOf(run));
+  // Another schedule stumbles elsewhere, a directed one nowhere.
+  if (run.request.directed == 0)
+    SetStumble(machine(), SkewOf(run.request) ^ run.request.schedule, run.disturbed);
   if (run.request.schedule != 0) run.stalls = SkewOf(run.request) ^ run.request.schedule;
   const auto world = static_cast<std::int32_t>(ranks_.size());
   for (std::int32_t r = 0; r < world; ++r) {
@@ -211,11 +214,23 @@ void Judged::Confine(std::uint32_t case_index) {
   }
 }
 
-void Judged::Check(bool on, std::uint64_t schedule, Time from) {
+node::Schedule Judged::ScheduleOf(const Window& run) {
+  const wire::JudgeRun& request = run.request;
+  if (request.directed == 0)
+    return {.seed = request.schedule,
+            .from = run.disturbed,
+            .brief = request.brief,
+            .places = request.places};
+  node::Schedule directed = node::ScheduleOf(request.directed);
+  directed.brief = true;  // others poll meanwhile
+  return directed;
+}
+
+void Judged::Check(bool on, const node::Schedule& schedule) {
   node::Checking* checking = core_.checking_;
   if (checking == nullptr) return;
   checking->SetChecking(on);
-  checking->SetSchedule({.seed = schedule, .from = from, .brief = run_ && run_->request.brief});
+  checking->SetSchedule(schedule);
   checking->SetHostsSpeak(on && host_window());
   checking->HostsMeet();
 }
@@ -454,8 +469,12 @@ void Judged::Finish(End end, std::int32_t rank, std::string text) {
     node::Fold(core_.TakeFindings(), &findings);
     for (node::Finding& finding : findings)
       run.reply.findings.push_back(OnWire(std::move(finding), run.begin));
+    if (run.request.places) {
+      const node::PlaceCounts places = core_.checking_->Places();
+      run.reply.places.assign(places.begin(), places.end());
+    }
     // What has not ended by itself is not followed by another window.
-    if (end == End::kDone) Check(false, 0, 0);
+    if (end == End::kDone) Check(false, {});
   }
   machine().SetFuel(0);
   SetStumble(machine(), 0, 0);

@@ -174,9 +174,10 @@ struct JudgeRunReply {
   std::uint64_t thread_instructions = 0;
   Blob answer;                          // query window: rank 0's
   std::vector<JudgeFinding> findings;   // of the window, if it was checked
+  std::vector<std::uint64_t> places;    // node::PlaceCounts, if they were asked for
   template <class A> void Visit(A& a) {
     a(end, rank, status, text, json, opened_ps, closed_ps, changed, links, moved,
-      thread_instructions, answer, findings);
+      thread_instructions, answer, findings, places);
   }
 };
 struct JudgeRun {
@@ -186,7 +187,10 @@ struct JudgeRun {
   bool drain = false;             // a test mode: every call begins when all ranks are at rest
   std::uint64_t fuel = 0;         // thread-instructions of all kernels together; 0: no limit
   bool check = false;             // look for races and the like; the node must be able to
-  std::uint64_t schedule = 0;     // node::Checking::SetSchedule; only with `check`
+  // At most one of these, and only with `check`.
+  std::uint64_t schedule = 0;     // node::Schedule::seed
+  std::uint64_t directed = 0;     // the number of a directed schedule (node::ScheduleOf)
+  bool places = false;            // schedule 0, and places are counted
   // When the window begins, from a grid of the node's on. Drawn, so that no time tells of which
   // window it is a part.
   std::int64_t begin_ps = 0;
@@ -199,8 +203,8 @@ struct JudgeRun {
   std::uint32_t calls = 0;
   std::vector<JudgeCall> by_rank; // calls x world: call by call, in each rank by rank
   template <class A> void Visit(A& a) {
-    a(case_index, drain, fuel, check, schedule, begin_ps, disturbed_from_ps, brief, trace, pass_over,
-      calls, by_rank);
+    a(case_index, drain, fuel, check, schedule, directed, places, begin_ps, disturbed_from_ps, brief,
+      trace, pass_over, calls, by_rank);
   }
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "node/checking.h"
 #include "tests/judged/plan.h"
 
 namespace allranks {
@@ -97,6 +98,47 @@ TEST(JudgedRun, WhatIsFoundComesWithItsWindow) {
     session.Call(run, &status);
     EXPECT_NE(status, 0) << "a schedule without a checker";
   }
+}
+
+TEST(JudgedRun, ADirectedScheduleDelaysOnePlace) {
+  Session session(kWorld, {"--check"});
+  Prepare(session, PlanOf(kGood));
+  ASSERT_EQ(session.News().what, What::kReady);
+  session.KillRanks();
+  wire::JudgeRun run = RunOf(session, 4);
+  run.check = run.places = true;
+  const auto plain = session.Call(run);
+  ASSERT_TRUE(plain.has_value());
+  ASSERT_EQ(plain->places.size(), node::kPlaceLevels);
+  const std::uint64_t stops = plain->places[1];  // of level 2
+  ASSERT_GT(stops, 0u);
+  run.places = false;
+  const auto again = session.Call(run);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->closed_ps, plain->closed_ps) << "counting takes no time";
+  EXPECT_TRUE(again->places.empty());
+  const auto last = [](const wire::JudgeRunReply& reply) {
+    return *std::max_element(reply.closed_ps.begin(), reply.closed_ps.end());
+  };
+  std::size_t late = 0;
+  for (std::uint64_t place = 1; place <= stops + 1; ++place) {
+    run.directed = 2 * node::kDirected + place;
+    const auto first = session.Call(run), second = session.Call(run);
+    ASSERT_TRUE(first.has_value() && second.has_value());
+    ASSERT_EQ(first->end, End::kDone) << first->text;
+    EXPECT_TRUE(first->findings.empty()) << first->findings[0].text;
+    EXPECT_EQ(first->closed_ps, second->closed_ps);
+    ExpectSums(session, 4);
+    if (place > stops) {
+      EXPECT_EQ(first->closed_ps, plain->closed_ps) << "nobody comes there";
+    }
+    late += last(*first) > last(*plain) + node::Us(100);
+  }
+  EXPECT_GT(late, stops / 2);
+  std::int32_t status = 0;
+  run.schedule = 1;
+  session.Call(run, &status);
+  EXPECT_NE(status, 0) << "one schedule at a time";
 }
 
 TEST(JudgedRun, RanksEndByThemselvesAndDelaysAndDrainsAreKept) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/run.h"
+#include "node/checking.h"
 #include "problem/problem.h"
 
 namespace allranks::mutants {
@@ -18,9 +19,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kSchedules = 5;         // of programs, beside 0
+constexpr int kSchedules = 8;         // of programs, beside 0
 constexpr int kJudgeSeconds = 3600;   // judges have limits of their own
+constexpr int kCpuSeconds = 300;      // as `problems check` has it
 constexpr int kProgramSeconds = 300;  // nothing takes a tenth of it
+constexpr int kDeadlock = 86;         // exec's exit code
 
 // The last visible case of the smallest world: small, and larger than the corner cases.
 std::string SmallCase(const Mutant& mutant) {
@@ -34,8 +37,10 @@ std::string SmallCase(const Mutant& mutant) {
   return best == nullptr ? "" : best->name;
 }
 
-std::string Json(const std::string& verdict, const std::string& text) {
-  return nlohmann::json{{"verdict", verdict}, {"text", text}}.dump(
+// In the form of `judge --json`.
+std::string Json(const std::string& verdict, const std::string& text, std::uint64_t schedule = 0) {
+  const char* by = schedule == 0 ? "plain" : schedule < node::kDirected ? "drawn" : "directed";
+  return nlohmann::json{{"verdict", verdict}, {"text", text}, {"shown_by", by}}.dump(
       -1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -59,14 +64,19 @@ std::vector<std::string> Nvcc(const Mutant& mutant, const fs::path& source, cons
   return words;
 }
 
-// The first finding that counts: its kind and what it says.
+// What showed under the earliest schedule: a finding that counts, or else a failure.
 std::string Found(const fs::path& file) {
   const auto json = nlohmann::json::parse(tools::ReadText(file), nullptr, false);
   if (!json.is_object() || !json.contains("findings")) return "";
-  for (const auto& finding : json["findings"]) {
-    const std::string kind = finding.value("kind", "");
-    if (kind == "portability" || kind == "leak") continue;
-    return Json(kind, finding.value("text", ""));
+  for (const std::uint64_t schedule : json.value("schedules", std::vector<std::uint64_t>{})) {
+    for (const auto& finding : json["findings"])
+      if (finding.value("counts", false) && finding.value("schedule", 0ull) == schedule)
+        return Json(finding.value("kind", ""), finding.value("text", ""), schedule);
+    for (const auto& failure : json["failures"])
+      if (failure.value("schedule", 0ull) == schedule)
+        return Json(failure.value("code", 0) == kDeadlock ? "deadlock" : "wrong_result",
+                    fmt::format("schedule {}: exit code {}", schedule, failure.value("code", 0)),
+                    schedule);
   }
   return "";
 }
@@ -80,7 +90,8 @@ std::string Judge::Candidate(const Mutant& mutant, Kind kind, const fs::path& fo
                                     "--solution", source.string(), "--seed",
                                     "mutants",    "--json"};
   // Beside other work a rank may be slow: no verdict is to come from that.
-  words.insert(words.end(), {"--rank-seconds", std::to_string(kJudgeSeconds)});
+  words.insert(words.end(), {"--rank-seconds", std::to_string(kJudgeSeconds), "--cpu-seconds",
+                             std::to_string(kCpuSeconds)});
   if (kind == Kind::kOutputs) words.push_back("--no-check");
   if (const std::string first = SmallCase(mutant); !first.empty()) {
     std::vector<std::string> small = words;
@@ -102,24 +113,19 @@ std::string Judge::Program(const Mutant& mutant, Kind kind, const fs::path& fold
     fs::rename(made, binary);
   }
   const fs::path findings = folder / "findings";
-  for (int schedule = 0; schedule <= (kind == Kind::kOutputs ? 0 : kSchedules); ++schedule) {
-    std::vector<std::string> words = {command_, "exec"};
-    if (kind != Kind::kOutputs)
-      words.insert(words.end(), {"--check", "--schedule", std::to_string(schedule), "--findings",
-                                 findings.string()});
-    words.insert(words.end(), {"--", binary.string()});
-    words.insert(words.end(), mutant.arguments.begin(), mutant.arguments.end());
-    fs::remove(findings);
-    const tools::Outcome ran = tools::Run(words, folder, kProgramSeconds);
-    const std::string found = Found(findings);
-    const std::string where = fmt::format("schedule {}: {}", schedule, FirstLine(ran.err));
-    // Late, not started, or killed, as for want of memory.
-    if (ran.late || ran.code == 126 || ran.code == 127 || ran.code == 137) return "";
-    if (ran.code == 70) return Json("internal_error", where);
-    if (!found.empty()) return found;
-    if (ran.code == 86) return Json("deadlock", where);
-    if (ran.code != 0) return Json("wrong_result", where);
-  }
+  std::vector<std::string> words = {command_, "exec"};
+  if (kind != Kind::kOutputs)
+    words.insert(words.end(), {"--check", "--schedules", std::to_string(kSchedules), "-j", "1",
+                               "--findings", findings.string()});
+  words.insert(words.end(), {"--", binary.string()});
+  words.insert(words.end(), mutant.arguments.begin(), mutant.arguments.end());
+  const tools::Outcome ran = tools::Run(words, folder, kProgramSeconds);
+  // Late, not started, or killed, as for want of memory.
+  if (ran.late || ran.code == 126 || ran.code == 127 || ran.code == 137) return "";
+  if (ran.code == 70) return Json("internal_error", FirstLine(ran.err));
+  if (const std::string found = Found(findings); !found.empty()) return found;
+  if (ran.code == kDeadlock) return Json("deadlock", FirstLine(ran.err));
+  if (ran.code != 0) return Json("wrong_result", FirstLine(ran.err));
   return Json("pass", "");
 }
 
@@ -133,7 +139,7 @@ Verdict Judge::Of(const Mutant& mutant, Kind kind) const {
   Verdict verdict = ParseVerdict(json);
   // A judge that failed is asked again the next time.
   if (!Failed(verdict) && !store_->Keep(mutant, kind, json))
-    verdict = {"none", "the command was changed while it judged"};
+    verdict = {.word = "none", .text = "the command was changed while it judged"};
   verdict.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return verdict;
 }

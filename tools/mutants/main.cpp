@@ -172,6 +172,11 @@ int Report(const std::vector<Case>& cases) {
         Share(row.checked, row.real() - row.no_checked), row.no_outputs, row.no_checked);
     if (row.checked < kGoal * (row.real() - row.no_checked)) ++faults;
   }
+  const Shown shown = ShownBy(cases);
+  std::cout << fmt::format(
+      "first shown: {} by schedule 0, {} by a replay, {} by a drawn schedule, {} by a directed "
+      "one\n",
+      shown.plain, shown.replay, shown.drawn, shown.directed);
   return faults;
 }
 

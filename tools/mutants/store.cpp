@@ -69,8 +69,10 @@ bool Failed(const Verdict& verdict) {
 
 Verdict ParseVerdict(const std::string& text) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object()) return {"none", text.substr(0, 200)};
-  return {json.value("verdict", "none"), json.value("text", "")};
+  if (!json.is_object()) return {.word = "none", .text = text.substr(0, 200)};
+  const auto by = json.find("shown_by");
+  return {json.value("verdict", "none"), json.value("text", ""),
+          by != json.end() && by->is_string() ? by->get<std::string>() : ""};
 }
 
 Store::Store(fs::path folder, const fs::path& command, bool reuse_outputs, bool reuse_all)

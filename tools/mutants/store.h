@@ -16,9 +16,10 @@ namespace allranks::mutants {
 struct Verdict {
   std::string word;  // as in the judge's JSON; empty: not judged; "none": the judge said nothing
   std::string text;
-  double seconds = 0;        // 0: kept from an earlier run
-  bool other_build = false;  // kept from a run with another build
-  bool by_outputs = false;   // with the checker: not judged, because outputs alone have caught it
+  std::string shown_by = {};  // as in the judge's JSON: "plain", "replay", "drawn", "directed"
+  double seconds = 0;         // 0: kept from an earlier run
+  bool other_build = false;   // kept from a run with another build
+  bool by_outputs = false;    // with the checker: not judged, because outputs alone have caught it
 };
 
 // kOriginal: the original, with the checker.

@@ -59,6 +59,20 @@ Row Sum(const std::vector<Case>& cases, const std::function<bool(const Mutant&)>
   return row;
 }
 
+Shown ShownBy(const std::vector<Case>& cases) {
+  Shown shown;
+  for (const Case& one : cases) {
+    if (!one.equivalent.empty() || !Compiles(one) || !Caught(one.checked)) continue;
+    const std::string& by = one.checked.shown_by;
+    ++(one.checked.by_outputs ? shown.alone
+       : by == "replay"       ? shown.replay
+       : by == "drawn"        ? shown.drawn
+       : by == "directed"     ? shown.directed
+                              : shown.plain);
+  }
+  return shown;
+}
+
 std::string Share(int part, int whole) {
   return whole == 0 ? "-" : fmt::format("{} ({:.1f} %)", part, 100.0 * part / whole);
 }
@@ -110,6 +124,12 @@ std::string Table(const std::vector<Case>& cases, const Originals& originals,
                Sum(cases, [](const Mutant& one) { return IsByHand(one) && !IsProgram(one); }));
   text += Line("by hand, of programs", Sum(cases, IsProgram));
   text += Line("**all by hand**", Sum(cases, IsByHand));
+  const Shown shown = ShownBy(cases);
+  text += fmt::format(
+      "\nOf those caught with the checker {} show under schedule 0, {} first in a disturbed "
+      "repetition\nof a burst, {} first under a drawn schedule, {} first under a directed one{}.\n",
+      shown.plain, shown.replay, shown.drawn, shown.directed,
+      shown.alone == 0 ? "" : fmt::format(", {} are known by outputs alone", shown.alone));
   text += survivors.empty() ? "\nNone survives the checker.\n"
                             : fmt::format("\nThese survive the checker:\n{}.\n", Names(survivors));
   return text;

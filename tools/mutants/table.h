@@ -20,6 +20,13 @@ struct Case {
   Verdict outputs, checked;
 };
 
+// In which kind of window or run they were first caught with the checker: schedule 0, a disturbed
+// repetition of a burst, a drawn schedule, a directed one; `alone`: by outputs, and not judged
+// again.
+struct Shown {
+  int plain = 0, replay = 0, drawn = 0, directed = 0, alone = 0;
+};
+
 struct Row {
   int written = 0, equivalent = 0, outputs = 0, checked = 0;
   int no_outputs = 0, no_checked = 0;  // of the real ones, not judged
@@ -38,6 +45,7 @@ bool Survives(const Case& one);
 
 // Those that compile and are `wanted`.
 Row Sum(const std::vector<Case>& cases, const std::function<bool(const Mutant&)>& wanted);
+Shown ShownBy(const std::vector<Case>& cases);
 bool IsByHand(const Mutant& mutant);
 // "12 (80.0 %)", or "-" of nothing
 std::string Share(int part, int whole);

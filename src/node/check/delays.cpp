@@ -10,7 +10,8 @@
 namespace allranks::node::check {
 namespace {
 
-constexpr Time kLeast = Ms(2);       // and at least four times what the launch has taken so far
+constexpr Time kLeast = Ms(2);  // and at least four times what the launch has taken so far
+constexpr Time kBriefLeast = Us(200);
 constexpr Time kFlight = Us(40);     // polls that meanwhile find the old value are executed
 constexpr Time kStep = Ns(300);      // between two looks of a compare-and-swap at its word
 constexpr Time kWatched = Us(60);    // for which it looks
@@ -19,11 +20,12 @@ constexpr std::size_t kMostPlaces = 100'000;
 
 }  // namespace
 
-void Delays::Set(std::uint32_t level, std::uint64_t index) {
+void Delays::Set(std::uint32_t level, std::uint64_t index, bool brief) {
   *this = {};
   on_ = true;
   level_ = level;
   index_ = index;
+  brief_ = brief;
 }
 
 Time Delays::At(const Place& place, Time now, Time began) {
@@ -80,9 +82,9 @@ std::uint64_t Delays::SiteOf(const Code& code, std::uint32_t pc) {
   return pc < sites.size() ? sites[pc] : Mix(reinterpret_cast<std::uintptr_t>(&code), pc);
 }
 
-Time Delays::LengthOf(Kind kind, Time so_far) {
+Time Delays::LengthOf(Kind kind, Time so_far) const {
   if (kind == Kind::kSwap) return kStep;
-  return kind < Kind::kSwap ? kFlight : std::max(kLeast, 4 * so_far);
+  return kind < Kind::kSwap ? kFlight : std::max(brief_ ? kBriefLeast : kLeast, 4 * so_far);
 }
 
 void Delays::Watch(const void* path) { watches_[path] = {false, kWatched}; }

@@ -64,8 +64,9 @@ class Delays {
     std::uint32_t warp = 0;
   };
 
-  // Level 0: nothing is late, places are only counted.
-  void Set(std::uint32_t level, std::uint64_t index);
+  // Level 0: nothing is late, places are only counted. `brief`: what stops once does so for 200 us
+  // instead of 2 ms, or for four times its launch's age.
+  void Set(std::uint32_t level, std::uint64_t index, bool brief = false);
   bool on() const { return on_; }
   // How many places of each level, from 1 on, the run has come to.
   const PlaceCounts& counts() const { return counts_; }
@@ -93,13 +94,14 @@ class Delays {
   }
 
  private:
-  static Time LengthOf(Kind kind, Time so_far);
+  Time LengthOf(Kind kind, Time so_far) const;
   // The instruction's place in the source; without one the instruction itself.
   std::uint64_t SiteOf(const Code& code, std::uint32_t pc);
 
   bool on_ = false;
   std::uint32_t level_ = 0;
   std::uint64_t index_ = 0;
+  bool brief_ = false;
   std::array<std::unordered_set<std::uint64_t>, kPlaceLevels> seen_;
   std::unordered_map<std::uint64_t, std::uint32_t> times_;
   std::unordered_map<const Code*, std::vector<std::uint64_t>> sites_;

@@ -1,5 +1,5 @@
-// Which schedules `exec --schedules N` chooses.
-#include "cli/schedule_choice.h"
+// Which schedules are chosen.
+#include "node/schedule_choice.h"
 
 #include <gtest/gtest.h>
 
@@ -7,13 +7,13 @@
 #include <set>
 #include <vector>
 
-namespace allranks::cli {
+namespace allranks::node {
 namespace {
 
 std::vector<std::uint64_t> Of(const std::vector<std::uint64_t>& all, std::uint64_t level) {
   std::vector<std::uint64_t> some;
   std::copy_if(all.begin(), all.end(), std::back_inserter(some),
-               [&](std::uint64_t number) { return number / node::kDirected == level; });
+               [&](std::uint64_t number) { return number / kDirected == level; });
   return some;
 }
 
@@ -26,7 +26,7 @@ TEST(Schedules, TakeTurnsOfDirectedAndDrawnOnes) {
 }
 
 TEST(Schedules, TheFirstOnesDoNotDependOnHowManyThereAre) {
-  const node::PlaceCounts places{17, 23, 46, 200, 60};
+  const PlaceCounts places{17, 23, 46, 200, 60};
   const auto few = ChooseSchedules(places, 10), many = ChooseSchedules(places, 100);
   EXPECT_TRUE(std::equal(few.begin(), few.end(), many.begin()));
 }
@@ -41,9 +41,17 @@ TEST(Schedules, EveryPlaceComesOnce) {
   EXPECT_EQ(Of(chosen, 5).size(), 17u);
 }
 
+TEST(Schedules, ADrawTurnsThemAround) {
+  const PlaceCounts places{50, 70, 0, 0, 0};
+  EXPECT_NE(ChooseSchedules(places, 12, 0), ChooseSchedules(places, 12, 5));
+  const auto chosen = ChooseSchedules(places, 500, 12345);
+  EXPECT_EQ(Of(chosen, 1).size(), 50u);
+  EXPECT_EQ(std::set(chosen.begin(), chosen.end()).size(), chosen.size());
+}
+
 TEST(Schedules, AProgramWithoutPlacesHasDrawnOnes) {
   EXPECT_EQ(ChooseSchedules({}, 3), (std::vector<std::uint64_t>{1, 2, 3}));
 }
 
 }  // namespace
-}  // namespace allranks::cli
+}  // namespace allranks::node
