@@ -1,8 +1,8 @@
 // `checking alarms`: nothing is found in what is right, under many schedules: references, baselines
 // and alternates of all problems, and test programs but what they do wrong on purpose. What is
-// `portability` is counted and shown. A solution is one judgement with all schedules. A program has
-// to start for each, which takes some 45 ms, so the runs of one program share the schedules but for
-// 0.
+// `portability` is counted and shown. A solution is one judgement with all schedules, drawn and
+// directed. A program has to start for each, which takes some 45 ms, so the runs of one program
+// share their number.
 #include "checking/alarms.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr int kProgramSeconds = 300, kJudgeSeconds = 3600;
+constexpr int kProgramSeconds = 300, kScheduleSeconds = 10, kJudgeSeconds = 3600;
 constexpr std::chrono::seconds kBetweenLines(30);  // of how far it is
 
 struct Told {
@@ -96,38 +96,34 @@ Told JudgeOne(const Item& item, const fs::path& folder, const Choice& choice) {
   return told;
 }
 
-std::vector<std::string> ExecCommand(const Item& item, const std::string& allranks, int seed,
-                                     const fs::path& findings) {
+Told ExecOne(const Item& item, const fs::path& folder, const Choice& choice) {
+  const fs::path findings = folder / "findings.json";
+  // Rounded up: all runs of a source together have as many as were asked for, or a few more.
+  const int seeds = choice.each ? choice.seeds : (choice.seeds + item.shares - 1) / item.shares;
   std::vector<std::string> command = {"env"};
   command.insert(command.end(), item.environment.begin(), item.environment.end());
-  command.insert(command.end(), {allranks, "exec", "--check", "--schedule", std::to_string(seed),
-                                 "--findings", findings.string()});
+  command.insert(command.end(),
+                 {choice.command, "exec", "--check", "--schedules", std::to_string(seeds), "-j",
+                  "1", "--findings", findings.string()});
   command.insert(command.end(), item.command.begin(), item.command.end());
-  return command;
-}
-
-Told ExecOne(const Item& item, const fs::path& folder, const Choice& choice) {
+  fs::remove(findings);
+  const tools::Outcome outcome =
+      tools::Run(command, folder, kProgramSeconds + kScheduleSeconds * seeds);
   Told told;
-  const fs::path findings = folder / "findings.json";
-  for (int seed = 0; seed <= choice.seeds; ++seed) {
-    if (seed != 0 && !choice.each && seed % item.shares != item.share) continue;
-    fs::remove(findings);
-    const tools::Outcome outcome =
-        tools::Run(ExecCommand(item, choice.command, seed, findings), folder, kProgramSeconds);
-    ++told.runs;
-    told.seconds += outcome.seconds;
-    const Json json = Json::parse(tools::ReadText(findings), nullptr, false);
-    if (json.is_discarded()) {
-      told.wrong = " no findings file";
-    } else {
-      Sort(json["findings"], item.finds, &told);
-    }
-    if (told.wrong.empty() && (outcome.code == 0 || outcome.code == 87)) continue;
-    told.wrong = fmt::format("schedule {}, exit {}{}:{}", seed, outcome.code,
-                             outcome.late ? ", too late" : "",
-                             told.wrong.empty() ? " " + outcome.err.substr(0, 600) : told.wrong);
-    break;
+  told.runs = 1 + seeds;
+  told.seconds = outcome.seconds;
+  const Json json = Json::parse(tools::ReadText(findings), nullptr, false);
+  if (json.is_discarded()) {
+    told.wrong = " no findings file";
+  } else {
+    Sort(json["findings"], item.finds, &told);
+    for (const Json& failure : json["failures"])
+      told.wrong += fmt::format("\n    schedule {}: exit {}", failure["schedule"].dump(),
+                                failure["code"].dump());
   }
+  if (!told.wrong.empty() || (outcome.code != 0 && outcome.code != 87))
+    told.wrong = fmt::format("exit {}{}:{} {}", outcome.code, outcome.late ? ", too late" : "",
+                             told.wrong, outcome.err.substr(0, 600));
   return told;
 }
 

@@ -141,7 +141,7 @@ std::vector<Item> Programs(const fs::path& scratch) {
     items.push_back(std::move(item));
   }
   std::map<fs::path, int> runs;
-  for (Item& item : items) item.share = runs[item.source]++;
+  for (const Item& item : items) ++runs[item.source];
   for (Item& item : items) item.shares = runs[item.source];
   return items;
 }
@@ -173,8 +173,8 @@ std::vector<std::string> JudgeCommand(const Item& item, const std::string& allra
   std::vector<std::string> command = {
       allranks, "judge", item.problem.string(), "--solution", item.source.string(), "--seed",
       seed,     "--json"};
-  // Beside load the ranks of a hundred schedules need more wall time than those of a judgement.
-  command.insert(command.end(), {"--rank-seconds", "1200"});
+  // A hundred schedules take more time than a judgement has.
+  command.insert(command.end(), {"--rank-seconds", "1200", "--cpu-seconds", "3600"});
   if (all_cases || item.one_case.empty()) {
     command.push_back("--visible");
   } else {

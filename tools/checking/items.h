@@ -18,7 +18,7 @@ struct Item {
   std::vector<std::string> environment;
   std::set<std::string> finds;  // kinds of findings that the program brings about on purpose
   std::string skipped;          // why it is not run
-  int share = 0, shares = 1;    // of a program's runs: which one it is, and how many there are
+  int shares = 1;               // runs of its program that there are
 };
 
 // References, baselines and alternates.
