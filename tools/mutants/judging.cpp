@@ -66,17 +66,18 @@ std::string Found(const fs::path& file) {
   for (const auto& finding : json["findings"]) {
     const std::string kind = finding.value("kind", "");
     if (kind == "portability" || kind == "leak") continue;
-    return Json(kind, finding.value("text", ""));
+    return nlohmann::json{
+        {"verdict", kind}, {"text", finding.value("text", "")}, {"findings", json["findings"]}}
+        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
   return "";
 }
 
-}  // namespace
-
-std::string Judge::Candidate(const Mutant& mutant, Kind kind, const fs::path& folder) const {
-  const fs::path source = folder / "candidate.cu";
+std::string Candidate(const std::string& command, const Mutant& mutant, Kind kind,
+                      const fs::path& folder) {
+  const fs::path source = folder / kCandidateFile;
   std::ofstream(source, std::ios::binary) << mutant.text;
-  std::vector<std::string> words = {command_,     "judge",         HomeOf(mutant).string(),
+  std::vector<std::string> words = {command,      "judge",         HomeOf(mutant).string(),
                                     "--solution", source.string(), "--seed",
                                     "mutants",    "--json"};
   // Beside other work a rank may be slow: no verdict is to come from that.
@@ -91,8 +92,9 @@ std::string Judge::Candidate(const Mutant& mutant, Kind kind, const fs::path& fo
   return tools::Run(words, folder, kJudgeSeconds).out;
 }
 
-std::string Judge::Program(const Mutant& mutant, Kind kind, const fs::path& folder) const {
-  const fs::path binary = store_->PathOf(mutant, "programs");
+// `binary`: built there, unless it is there.
+std::string Program(const std::string& command, const Mutant& mutant, Kind kind,
+                    const fs::path& binary, const fs::path& folder) {
   if (!fs::exists(binary)) {
     const fs::path source = folder / mutant.original.filename(), made = folder / "program";
     std::ofstream(source, std::ios::binary) << mutant.text;
@@ -103,7 +105,7 @@ std::string Judge::Program(const Mutant& mutant, Kind kind, const fs::path& fold
   }
   const fs::path findings = folder / "findings";
   for (int schedule = 0; schedule <= (kind == Kind::kOutputs ? 0 : kSchedules); ++schedule) {
-    std::vector<std::string> words = {command_, "exec"};
+    std::vector<std::string> words = {command, "exec"};
     if (kind != Kind::kOutputs)
       words.insert(words.end(), {"--check", "--schedule", std::to_string(schedule), "--findings",
                                  findings.string()});
@@ -123,12 +125,22 @@ std::string Judge::Program(const Mutant& mutant, Kind kind, const fs::path& fold
   return Json("pass", "");
 }
 
+}  // namespace
+
+std::string JudgeOnce(const Mutant& mutant, const std::string& command, const fs::path& folder) {
+  if (!IsProgram(mutant)) return Candidate(command, mutant, Kind::kChecked, folder);
+  const fs::path binary = folder / "binary";
+  fs::remove(binary);
+  return Program(command, mutant, Kind::kChecked, binary, folder);
+}
+
 Verdict Judge::Of(const Mutant& mutant, Kind kind) const {
   if (Verdict kept = store_->Find(mutant, kind); !kept.word.empty()) return kept;
   const auto begin = std::chrono::steady_clock::now();
   const fs::path folder = store_->Scratch();
-  const std::string json =
-      IsProgram(mutant) ? Program(mutant, kind, folder) : Candidate(mutant, kind, folder);
+  const std::string json = IsProgram(mutant) ? Program(command_, mutant, kind,
+                                                       store_->PathOf(mutant, "programs"), folder)
+                                             : Candidate(command_, mutant, kind, folder);
   fs::remove_all(folder);
   Verdict verdict = ParseVerdict(json);
   // A judge that failed is asked again the next time.
