@@ -96,7 +96,6 @@ TEST(RemediesTest, ABarrierLeavesWhatOnlySomeThreadsExecute) {
       "  }\n"
       "}\n";
   Json edit = Edit("hoist", "block", {Place(2, "Put")}, "__syncthreads();", "bar.sync");
-  edit["at"][0]["column"] = 25;
   edit["to"] = Json::array({Place(3, "Put")});
   EXPECT_EQ(Line(Applied(edit, kernel), 2), "  if (threadIdx.x != 1) ; __syncthreads();");
   EXPECT_EQ(Line(Applied(edit, kernel), 3), "  __syncthreads();");

@@ -101,6 +101,8 @@ class Editor {
                   R"(\.(fetch_\w+|compare_exchange_\w+|exchange)\()"};
     } else if (op == "fence" || op == "membar") {
       patterns = {R"(\b__threadfence\w*\()", R"("fence\.)", R"(atomic_thread_fence\()"};
+    } else if (op == "bar" || op == "barrier") {
+      patterns = {R"(\b__syncthreads\w*\()", R"("bar(rier)?\.)", R"(\.sync\()"};
     } else if (op == "st") {
       patterns = {R"("st\.)", form.find("volatile") != std::string::npos ? R"(volatile[^;]*=)"
                                                                          : R"(\.store\()"};

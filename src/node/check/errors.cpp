@@ -285,7 +285,10 @@ bool Errors::TellWarpStuck(const Warp& warp) {
         "name only the lanes that execute the operation, with the same mask in all of them, or let "
         "the others execute it, too",
         std::move(accesses), path->pc,
-        what < 0 ? std::vector<Edit>() : std::vector{MaskEdit(*path, members & ~missing)});
+        // A shuffle may be meant to read from those that are missing.
+        what < 0 || CodeOf(*path).forms[path->pc].starts_with("shfl")
+            ? std::vector<Edit>()
+            : std::vector{MaskEdit(*path, members & ~missing)});
     return true;
   }
   return false;

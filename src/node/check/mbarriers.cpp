@@ -77,9 +77,33 @@ void Checker::MbarrierBegins(const Path& path, int lane, Cta& target, std::uint3
   MbarrierClocks& mbarrier = target.clocks->mbarriers[offset];
   if (live) {
     const Launch& launch = *path.warp->cta->launch;
-    const SeenKey key = {reinterpret_cast<std::uintptr_t>(launch.code.get()),
-                         CauseOf(*launch.code, path.pc), CauseOf(*launch.code, mbarrier.init_pc), 0,
-                         6};
+    const auto code = reinterpret_cast<std::uintptr_t>(launch.code.get());
+    // Several threads execute the same inits: one is enough, and it is one cause.
+    const Dim3& block = launch.request.block;
+    const bool several = path.pc == mbarrier.init_pc && mbarrier.init.agent == cta.agent &&
+                         block.y == 1 && block.z == 1 &&
+                         (mbarrier.init.warp != path.warp->id || mbarrier.init.lane != lane);
+    const SeenKey key = several ? SeenKey{code, 0, 0, 1, 6}
+                                : SeenKey{code, CauseOf(*launch.code, path.pc),
+                                          CauseOf(*launch.code, mbarrier.init_pc), 0, 6};
+    Edit guard;
+    if (several)
+      guard = EditAt(
+          *launch.code, path.pc, Edit::Action::kInsertBefore, Edit::By::kThread,
+          fmt::format("if (threadIdx.x == {})", mbarrier.init.warp * kLanes + mbarrier.init.lane));
+    if (const auto known = seen_.find(key); several && known != seen_.end()) {
+      std::vector<Edit>& edits = findings_[known->second].edits;
+      const auto lines = [](const Edit& edit) {
+        std::vector<int> all;
+        for (const Edit::Place& at : edit.at) all.push_back(at.line);
+        return all;
+      };
+      if (!guard.at.empty() && std::none_of(edits.begin(), edits.end(), [&](const Edit& one) {
+            return lines(one) == lines(guard);
+          })) {
+        edits.push_back(guard);
+      }
+    }
     if (!Again(key, Finding::Kind::kMbarrier)) {
       seen_.emplace(key, findings_.size());
       Finding finding;
@@ -95,15 +119,7 @@ void Checker::MbarrierBegins(const Path& path, int lane, Cta& target, std::uint3
           "let one thread initialise it once; to use the bytes anew, let all threads that use the "
           "mbarrier meet (__syncthreads()) and execute mbarrier.inval before the init at {}",
           PlaceOf(finding.accesses[0]));
-      // Several threads initialise it: one is enough.
-      const Dim3& block = launch.request.block;
-      if (path.pc == mbarrier.init_pc && mbarrier.init.agent == cta.agent && block.y == 1 &&
-          block.z == 1) {
-        Edit edit = EditAt(*launch.code, path.pc, Edit::Action::kInsertBefore, Edit::By::kThread,
-                           fmt::format("if (threadIdx.x == {})",
-                                       mbarrier.init.warp * kLanes + mbarrier.init.lane));
-        if (!edit.at.empty()) finding.edits.push_back(std::move(edit));
-      }
+      if (!guard.at.empty()) finding.edits.push_back(std::move(guard));
       Push(std::move(finding));
     }
   } else {
