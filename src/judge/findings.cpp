@@ -59,7 +59,7 @@ std::vector<node::Finding> FindingsOf(const wire::JudgeRunReply& reply) {
       return to;
     };
     for (const wire::JudgeEdit& edit : told.edits) {
-      if (edit.action > static_cast<std::uint8_t>(node::Edit::Action::kMoveAfter) ||
+      if (edit.action > static_cast<std::uint8_t>(node::Edit::Action::kHoist) ||
           edit.by > static_cast<std::uint8_t>(node::Edit::By::kHost))
         continue;
       node::Edit& made = finding.edits.emplace_back();

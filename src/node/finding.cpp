@@ -62,8 +62,8 @@ std::optional<Kind> KindNamed(std::string_view name) {
 }
 
 const char* NameOf(Edit::Action action) {
-  static constexpr const char* kNames[] = {"insert_before", "insert_after", "replace",
-                                           "move_after"};
+  static constexpr const char* kNames[] = {"insert_before", "insert_after", "replace", "move_after",
+                                           "hoist"};
   return kNames[static_cast<int>(action)];
 }
 

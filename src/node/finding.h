@@ -34,7 +34,9 @@ struct FindingAccess {
 
 // A change of the source that creates the order that is missing. Positions are those of -lineinfo.
 struct Edit {
-  enum class Action : std::uint8_t { kInsertBefore, kInsertAfter, kReplace, kMoveAfter };
+  // kHoist: the statement leaves whatever only some of those execute who should; so does the one at
+  // `to`, if it stands in the same. `text` then stands behind that, once.
+  enum class Action : std::uint8_t { kInsertBefore, kInsertAfter, kReplace, kMoveAfter, kHoist };
   // Who has to execute it: the thread that makes the access, or all threads of its warp, block or
   // grid, so that it belongs in front of (or behind) whatever statement only some of them execute.
   enum class By : std::uint8_t { kThread, kWarp, kBlock, kGrid, kHost };
@@ -47,9 +49,9 @@ struct Edit {
   By by = By::kThread;
   std::vector<Place> at;  // innermost first: the statement, then the calls it was inlined through
   std::string text;       // what to insert, or to put in place of `from`
-  std::string from;       // kReplace: a part of the instruction, "gpu", "weak"
+  std::string from;       // kReplace: a part of the instruction, "gpu", "weak", "mask"
   std::string form;       // the instruction that stands there: tells statements of a line apart
-  std::vector<Place> to;  // kMoveAfter: the statement behind which it belongs
+  std::vector<Place> to;  // kMoveAfter: the statement behind which it belongs; kHoist: another one
 };
 
 // Two more places between which the same order is missing.

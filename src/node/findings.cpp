@@ -123,7 +123,7 @@ Edit EditOf(const Json& json) {
     for (int i = 0; i <= static_cast<int>(last); ++i)
       if (name == NameOf(static_cast<Name>(i))) *into = static_cast<Name>(i);
   };
-  find("action", Edit::Action::kMoveAfter, &edit.action);
+  find("action", Edit::Action::kHoist, &edit.action);
   find("by", Edit::By::kHost, &edit.by);
   edit.at = PlacesOf(json.value("at", Json::array()));
   edit.to = PlacesOf(json.value("to", Json::array()));
@@ -236,6 +236,39 @@ void Merge(Finding more, Finding* into) {
   };
   if (more.accesses.size() > 1) add({Brief(more.accesses[0]), Brief(more.accesses[1])});
   for (FindingPair& pair : more.also) add(std::move(pair));
+}
+
+void FoldConsequences(std::vector<Finding>* findings) {
+  const auto weak_flag = [](const Finding& one) {
+    return one.kind == Finding::Kind::kRace && one.accesses.size() == 2 && !one.edits.empty() &&
+           one.edits[0].from == "weak";
+  };
+  const auto same_kernels = [](const Finding& a, const Finding& b) {
+    const auto kernels = [](const Finding& one) {
+      return std::minmax(one.accesses[0].kernel, one.accesses[1].kernel);
+    };
+    return kernels(a) == kernels(b);
+  };
+  for (std::size_t i = 0; i < findings->size();) {
+    Finding& one = (*findings)[i];
+    const bool open = one.kind == Finding::Kind::kRace && one.accesses.size() == 2 &&
+                      one.edits.empty() && !one.accesses[0].kernel.empty() &&
+                      !one.accesses[1].kernel.empty();
+    const auto flag = open ? std::find_if(findings->begin(), findings->end(),
+                                          [&](const Finding& other) {
+                                            return weak_flag(other) && same_kernels(one, other);
+                                          })
+                           : findings->end();
+    if (flag == findings->end()) {
+      ++i;
+      continue;
+    }
+    Merge(std::move(one), &*flag);
+    findings->erase(findings->begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  std::stable_partition(findings->begin(), findings->end(), [](const Finding& one) {
+    return one.kind == Finding::Kind::kBarrier || one.kind == Finding::Kind::kWarpMask;
+  });
 }
 
 std::vector<Finding> FindingsFromJson(std::string_view text) {

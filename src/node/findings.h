@@ -21,6 +21,11 @@ void Merge(Finding more, Finding* into);
 // barrier of more threads.
 void Widen(const Finding& more, Finding* into);
 
+// Findings that follow from others: where a flag is accessed weakly, whatever it should order
+// between the same kernels is unordered, too, and counts to the flag's finding. A barrier that only
+// some threads reach comes before the races behind it.
+void FoldConsequences(std::vector<Finding>* findings);
+
 // Adds `more` to `all`; what is there already only counts up. Beyond a thousand nothing is added.
 void Fold(std::vector<Finding> more, std::vector<Finding>* all);
 

@@ -102,6 +102,26 @@ TEST_F(CheckingTest, HostsMeetAroundEveryCall) {
   EXPECT_EQ(machine->met, std::vector<node::ProcessId>{process}) << "its end is heard of";
 }
 
+TEST(FindingsTest, WhatAWeakFlagDoesNotOrderCountsToTheFlag) {
+  node::Finding flag = Race("a.cu", 50, 3), data = Race("a.cu", 60, 2), other = Race("a.cu", 70, 1),
+                barrier = Race("a.cu", 80, 1);
+  flag.edits.resize(1);
+  flag.edits[0].from = "weak";
+  flag.edits[0].at = {{"a.cu", 50, 1, "wait"}};
+  data.edits.clear();
+  other.edits.clear();
+  other.accesses[0].kernel = "another";
+  barrier.kind = node::Finding::Kind::kBarrier;
+  std::vector<node::Finding> all = {data, other, flag, barrier};
+  node::FoldConsequences(&all);
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].kind, node::Finding::Kind::kBarrier) << "races behind it may follow from it";
+  EXPECT_EQ(all[1].accesses[0].kernel, "another");
+  EXPECT_EQ(all[2].count, 5u);
+  EXPECT_EQ(all[2].pairs, 2u);
+  ASSERT_EQ(all[2].also.size(), 1u);
+}
+
 TEST_F(CheckingTest, ReportsNameBothPlacesAndFoldWhatIsEqual) {
   const std::string file = (std::filesystem::current_path() / "kernels" / "reduce.cu").string();
   machine->found = {Race(file, 50, 3), Race(file, 51, 1)};

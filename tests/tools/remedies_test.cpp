@@ -84,6 +84,66 @@ TEST(RemediesTest, AStoreMovesBehindWhatItTellsOf) {
             "  to[threadIdx.x] = 1; __syncthreads(); if (threadIdx.x == 0) *flag = 1;");
 }
 
+TEST(RemediesTest, ABarrierLeavesWhatOnlySomeThreadsExecute) {
+  const std::string kernel =
+      "__global__ void Put(int* to) {\n"
+      "  if (threadIdx.x != 1) __syncthreads();\n"
+      "  __syncthreads();\n"
+      "  if (threadIdx.x < 9) {\n"
+      "    __syncthreads();\n"
+      "  } else {\n"
+      "    __syncthreads();\n"
+      "  }\n"
+      "}\n";
+  Json edit = Edit("hoist", "block", {Place(2, "Put")}, "__syncthreads();", "bar.sync");
+  edit["to"] = Json::array({Place(3, "Put")});
+  EXPECT_EQ(Line(Applied(edit, kernel), 2), "  if (threadIdx.x != 1) ; __syncthreads();");
+  EXPECT_EQ(Line(Applied(edit, kernel), 3), "  __syncthreads();");
+  // Both branches have one: one stands behind them.
+  edit["at"] = Json::array({Place(5, "Put")});
+  edit["to"] = Json::array({Place(7, "Put")});
+  const std::string made = Applied(edit, kernel);
+  EXPECT_EQ(Line(made, 5), "    ;");
+  EXPECT_EQ(Line(made, 7), "    ;");
+  EXPECT_EQ(Line(made, 8), "  } __syncthreads();");
+  edit["at"] = Json::array({Place(3, "Put")});
+  edit["to"] = Json::array();
+  EXPECT_TRUE(Applied(edit, kernel).starts_with("failed"));
+}
+
+TEST(RemediesTest, AnInstructionOfAHelperHasTheOrderItself) {
+  const Json order = Edit("replace", "thread", {Place(1, "st_flag(int*)"), Place(4, "Put")},
+                          "release", "st.relaxed.sys.u32", "relaxed");
+  EXPECT_NE(Line(Applied(order, kKernel), 1).find("\"st.release.sys.u32"), std::string::npos);
+  const std::string weak =
+      "__global__ void Put(int* flag) {\n"
+      "  if (threadIdx.x == 0) flag[1] = 1;\n"
+      "}\n";
+  Json store = Edit("replace", "thread", {Place(2, "Put")}, "release.sys", "st.global.u32", "weak");
+  store["at"][0]["column"] = 25;
+  EXPECT_EQ(Line(Applied(store, weak), 2),
+            "  if (threadIdx.x == 0) { __threadfence_system(); "
+            "*(volatile std::decay_t<decltype(flag[1])>*)&(flag[1]) = 1; }");
+}
+
+TEST(RemediesTest, AMaskNamesOtherLanes) {
+  const std::string kernel =
+      "__global__ void Put(int* to) {\n"
+      "  to[0] = __shfl_sync(threadIdx.x < 8 ? f(1, 2) : ~0u, to[1], 0);\n"
+      "  __syncwarp(0xffffu);\n"
+      "  __syncwarp();\n"
+      "}\n";
+  const auto mask = [&](int line) {
+    return Line(Applied(Edit("replace", "thread", {Place(line, "Put")}, "0xffffffffu",
+                             "bar.warp.sync", "mask"),
+                        kernel),
+                line);
+  };
+  EXPECT_EQ(mask(2), "  to[0] = __shfl_sync(0xffffffffu, to[1], 0);");
+  EXPECT_EQ(mask(3), "  __syncwarp(0xffffffffu);");
+  EXPECT_EQ(mask(4), "  __syncwarp(0xffffffffu);");
+}
+
 TEST(RemediesTest, AKernelThatOverlapsWaitsAtItsBeginning) {
   Json edit = Edit("insert_before", "block", {Place(3, "Put(int*, int*, int volatile*)")},
                    "cudaGridDependencySynchronize();", "ld.u32");

@@ -38,10 +38,12 @@ std::string SmallCase(const Mutant& mutant) {
 }
 
 // In the form of `judge --json`.
-std::string Json(const std::string& verdict, const std::string& text, std::uint64_t schedule = 0) {
+std::string Json(const std::string& verdict, const std::string& text, std::uint64_t schedule = 0,
+                 const nlohmann::json& findings = nlohmann::json::array()) {
   const char* by = schedule == 0 ? "plain" : schedule < node::kDirected ? "drawn" : "directed";
-  return nlohmann::json{{"verdict", verdict}, {"text", text}, {"shown_by", by}}.dump(
-      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json{
+      {"verdict", verdict}, {"text", text}, {"shown_by", by}, {"findings", findings}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -71,7 +73,8 @@ std::string Found(const fs::path& file) {
   for (const std::uint64_t schedule : json.value("schedules", std::vector<std::uint64_t>{})) {
     for (const auto& finding : json["findings"])
       if (finding.value("counts", false) && finding.value("schedule", 0ull) == schedule)
-        return Json(finding.value("kind", ""), finding.value("text", ""), schedule);
+        return Json(finding.value("kind", ""), finding.value("text", ""), schedule,
+                    json["findings"]);
     for (const auto& failure : json["failures"])
       if (failure.value("schedule", 0ull) == schedule)
         return Json(failure.value("code", 0) == kDeadlock ? "deadlock" : "wrong_result",
@@ -81,12 +84,11 @@ std::string Found(const fs::path& file) {
   return "";
 }
 
-}  // namespace
-
-std::string Judge::Candidate(const Mutant& mutant, Kind kind, const fs::path& folder) const {
-  const fs::path source = folder / "candidate.cu";
+std::string Candidate(const std::string& command, const Mutant& mutant, Kind kind,
+                      const fs::path& folder) {
+  const fs::path source = folder / kCandidateFile;
   std::ofstream(source, std::ios::binary) << mutant.text;
-  std::vector<std::string> words = {command_,     "judge",         HomeOf(mutant).string(),
+  std::vector<std::string> words = {command,      "judge",         HomeOf(mutant).string(),
                                     "--solution", source.string(), "--seed",
                                     "mutants",    "--json"};
   // Beside other work a rank may be slow: no verdict is to come from that.
@@ -102,8 +104,9 @@ std::string Judge::Candidate(const Mutant& mutant, Kind kind, const fs::path& fo
   return tools::Run(words, folder, kJudgeSeconds).out;
 }
 
-std::string Judge::Program(const Mutant& mutant, Kind kind, const fs::path& folder) const {
-  const fs::path binary = store_->PathOf(mutant, "programs");
+// `binary`: built there, unless it is there.
+std::string Program(const std::string& command, const Mutant& mutant, Kind kind,
+                    const fs::path& binary, const fs::path& folder) {
   if (!fs::exists(binary)) {
     const fs::path source = folder / mutant.original.filename(), made = folder / "program";
     std::ofstream(source, std::ios::binary) << mutant.text;
@@ -113,7 +116,7 @@ std::string Judge::Program(const Mutant& mutant, Kind kind, const fs::path& fold
     fs::rename(made, binary);
   }
   const fs::path findings = folder / "findings";
-  std::vector<std::string> words = {command_, "exec"};
+  std::vector<std::string> words = {command, "exec"};
   if (kind != Kind::kOutputs)
     words.insert(words.end(), {"--check", "--schedules", std::to_string(kSchedules), "-j", "1",
                                "--findings", findings.string()});
@@ -129,12 +132,22 @@ std::string Judge::Program(const Mutant& mutant, Kind kind, const fs::path& fold
   return Json("pass", "");
 }
 
+}  // namespace
+
+std::string JudgeOnce(const Mutant& mutant, const std::string& command, const fs::path& folder) {
+  if (!IsProgram(mutant)) return Candidate(command, mutant, Kind::kChecked, folder);
+  const fs::path binary = folder / "binary";
+  fs::remove(binary);
+  return Program(command, mutant, Kind::kChecked, binary, folder);
+}
+
 Verdict Judge::Of(const Mutant& mutant, Kind kind) const {
   if (Verdict kept = store_->Find(mutant, kind); !kept.word.empty()) return kept;
   const auto begin = std::chrono::steady_clock::now();
   const fs::path folder = store_->Scratch();
-  const std::string json =
-      IsProgram(mutant) ? Program(mutant, kind, folder) : Candidate(mutant, kind, folder);
+  const std::string json = IsProgram(mutant) ? Program(command_, mutant, kind,
+                                                       store_->PathOf(mutant, "programs"), folder)
+                                             : Candidate(command_, mutant, kind, folder);
   fs::remove_all(folder);
   Verdict verdict = ParseVerdict(json);
   // A judge that failed is asked again the next time.

@@ -10,6 +10,14 @@
 
 namespace allranks::mutants {
 
+// What a judged candidate's source is called, also in findings.
+inline constexpr char kCandidateFile[] = "candidate.cu";
+
+// With the checker, nothing kept: the judge's JSON, or for a program one of the same form, with
+// `findings` if there are any. `folder` is for files.
+std::string JudgeOnce(const Mutant& mutant, const std::string& command,
+                      const std::filesystem::path& folder);
+
 class Judge {
  public:
   Judge(Store* store, std::string command) : store_(store), command_(std::move(command)) {}
@@ -19,9 +27,6 @@ class Judge {
   Verdict Of(const Mutant& mutant, Kind kind) const;
 
  private:
-  std::string Candidate(const Mutant& mutant, Kind kind, const std::filesystem::path& folder) const;
-  std::string Program(const Mutant& mutant, Kind kind, const std::filesystem::path& folder) const;
-
   Store* store_;
   std::string command_;
 };

@@ -5,16 +5,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <fstream>
-#include <functional>
 #include <iostream>
 #include <mutex>
 #include <set>
-#include <thread>
 
 #include "common/document.h"
 #include "common/run.h"
+#include "common/spread.h"
 #include "mutants/corpus.h"
 #include "mutants/judging.h"
 #include "mutants/same.h"
@@ -54,16 +52,6 @@ struct Options {
        once = false, fresh = false;
 };
 
-// Calls `work` with 0 to `count` - 1, in that order, by several threads.
-void Spread(int jobs, std::size_t count, const std::function<void(std::size_t)>& work) {
-  std::atomic<std::size_t> next = 0;
-  std::vector<std::jthread> threads;
-  for (int i = 0; i < jobs; ++i)
-    threads.emplace_back([&] {
-      for (std::size_t at = next++; at < count; at = next++) work(at);
-    });
-}
-
 void JudgeAll(const Options& options, Store* store, std::vector<Case>* cases) {
   const Judge judge(store, options.command);
   // Those by hand first; last those that must pass, which takes a whole judgement.
@@ -77,7 +65,7 @@ void JudgeAll(const Options& options, Store* store, std::vector<Case>* cases) {
   });
   std::mutex mutex;
   std::size_t done = 0;
-  Spread(options.jobs, order.size(), [&](std::size_t at) {
+  tools::Spread(options.jobs, order.size(), [&](std::size_t at) {
     Case& one = *order[at];
     const auto verdict = [&](bool wanted, Kind kind) {
       return wanted ? judge.Of(one.mutant, kind) : store->Find(one.mutant, kind);
@@ -111,7 +99,7 @@ Originals JudgeOriginals(const Options& options, Store* store, const std::vector
   const Judge judge(store, options.command);
   Originals originals;
   std::mutex mutex;
-  Spread(options.jobs, all.size(), [&](std::size_t at) {
+  tools::Spread(options.jobs, all.size(), [&](std::size_t at) {
     const Verdict verdict = judge.Of(all[at], Kind::kOriginal);
     const std::scoped_lock lock(mutex);
     ++originals.seen;
@@ -126,7 +114,7 @@ Originals JudgeOriginals(const Options& options, Store* store, const std::vector
 
 // Survivors get a last chance to be the same program.
 void FindSame(const Options& options, Store* store, std::vector<Case>* cases) {
-  Spread(options.jobs, cases->size(), [&](std::size_t at) {
+  tools::Spread(options.jobs, cases->size(), [&](std::size_t at) {
     Case& one = (*cases)[at];
     if (!Survives(one) || IsProgram(one.mutant)) return;
     const fs::path kept = store->PathOf(one.mutant, "same");

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <regex>
 #include <vector>
@@ -51,6 +53,7 @@ class Editor {
     }
     if (action == "replace") return Replace(at);
     if (action == "move_after") return Move(at, Frames("to"));
+    if (action == "hoist") return Hoist(at, Frames("to"));
     const bool after = action == "insert_after";
     if (by == "thread") return Thread(at, after);
     return Together(at, after, by == "warp");
@@ -98,6 +101,8 @@ class Editor {
                   R"(\.(fetch_\w+|compare_exchange_\w+|exchange)\()"};
     } else if (op == "fence" || op == "membar") {
       patterns = {R"(\b__threadfence\w*\()", R"("fence\.)", R"(atomic_thread_fence\()"};
+    } else if (op == "bar" || op == "barrier") {
+      patterns = {R"(\b__syncthreads\w*\()", R"("bar(rier)?\.)", R"(\.sync\()"};
     } else if (op == "st") {
       patterns = {R"("st\.)", form.find("volatile") != std::string::npos ? R"(volatile[^;]*=)"
                                                                          : R"(\.store\()"};
@@ -228,11 +233,84 @@ class Editor {
     return text_;
   }
 
+  // The barrier, and the other one if it stands in the same statement that only some execute, are
+  // taken out of it; one stands behind it.
+  Result<std::string> Hoist(const std::vector<Frame>& frames, const std::vector<Frame>& others) {
+    bool divergent = false, other_divergent = false;
+    int inner = Inner(frames).statement, outer = Whole(Inner(frames), false, &divergent);
+    int other = -1;
+    if (!others.empty()) {
+      other = Inner(others).statement;
+      const int above = Whole(Inner(others), false, &other_divergent);
+      if (!divergent && other_divergent) {
+        std::swap(inner, other);
+        outer = above;
+        divergent = true;
+      } else if (above != outer) {
+        other = -1;
+      }
+    }
+    if (!divergent || inner == outer) return Fail("all threads execute it");
+    const Statement whole = source_.at(outer);
+    std::string text(source_.Text(whole));
+    std::vector<int> gone = {inner};
+    if (other >= 0 && other != inner && other_divergent) gone.push_back(other);
+    std::sort(gone.begin(), gone.end(),
+              [&](int a, int b) { return source_.at(a).begin > source_.at(b).begin; });
+    for (const int one : gone) {
+      const Statement& at = source_.at(one);
+      if (at.kind != Kind::kSimple) return Fail("it is no statement of its own");
+      text.replace(at.begin - whole.begin, at.end - at.begin, ";");
+    }
+    text += " " + edit_.value("text", "");
+    if (!Free(outer)) text = "{ " + text + " }";
+    text_.replace(whole.begin, whole.end - whole.begin, text);
+    return text_;
+  }
+
+  // The first argument of the warp-wide operation.
+  Result<std::string> Mask(const std::vector<Frame>& frames, const std::string& to) {
+    static const std::regex kCall(
+        R"(\b__(?:shfl(?:_up|_down|_xor)?|ballot|any|all|match_any|match_all|reduce_\w+)_sync\s*\(|\b__syncwarp\s*\()");
+    static const std::regex kAsm(R"((bar\.warp\.sync\s+)(0x[0-9a-fA-F]+|-1|\d+)(;))");
+    for (const Frame& frame : frames) {
+      const Statement& one = source_.at(frame.statement);
+      std::string text(source_.Text(one));
+      std::smatch match;
+      if (std::regex_search(text, match, kCall)) {
+        const auto begin = static_cast<std::size_t>(match.position() + match.length());
+        std::size_t end = begin;
+        for (int depth = 0; end < text.size(); ++end) {
+          const char c = text[end];
+          if (depth == 0 && (c == ',' || c == ')')) break;
+          if (c == '(' || c == '[' || c == '{') ++depth;
+          if (c == ')' || c == ']' || c == '}') --depth;
+        }
+        text.replace(begin, end - begin, to);
+      } else if (std::regex_search(text, kAsm)) {
+        text = std::regex_replace(text, kAsm, "$1" + to.substr(0, to.size() - 1) + "$3");
+      } else {
+        continue;
+      }
+      text_.replace(one.begin, one.end - one.begin, text);
+      return text_;
+    }
+    return Fail("no warp-wide operation at {}", edit_["at"].dump());
+  }
+
   Result<std::string> Replace(const std::vector<Frame>& frames) {
     const std::string from = edit_.value("from", ""), to = edit_.value("text", "");
     std::vector<std::pair<std::regex, std::string>> rules;
     if (from == "weak") return Strengthen(frames, to);
-    if (from == ".nc") {
+    if (from == "mask") return Mask(frames, to);
+    if (from == "relaxed") {
+      std::string upper = to;
+      std::transform(upper.begin(), upper.end(), upper.begin(),
+                     [](unsigned char c) { return std::toupper(c); });
+      rules = {{std::regex(R"(\.relaxed\b)"), "." + to},
+               {std::regex(R"(memory_order_relaxed)"), "memory_order_" + to},
+               {std::regex(R"(__ATOMIC_RELAXED)"), "__ATOMIC_" + upper}};
+    } else if (from == ".nc") {
       rules = {{std::regex(R"(\.nc\b)"), ""}, {std::regex(R"(__ldg\()"), "*("}};
     } else {
       const std::string suffix = to == "sys" ? "_system" : "";
@@ -255,6 +333,7 @@ class Editor {
         return text_;
       }
     }
+    if (from == "relaxed") return Fail("nothing is relaxed at {}", edit_["at"].dump());
     // The type or parameter says it.
     static const std::regex kScope(R"(thread_scope_(device|block))");
     static const std::regex kRestrict(R"(__restrict__)");
@@ -276,6 +355,7 @@ class Editor {
       const Statement& one = source_.at(frame.statement);
       const std::string old(source_.Text(one));
       std::string made = std::regex_replace(old, kInstruction, "\"$1." + to + ".$2");
+      const bool instruction = made != old;
       if (made == old && one.kind == Kind::kSimple && edit_.value("form", "").starts_with("st"))
         made = std::regex_replace(old, kStore, "*(volatile std::decay_t<decltype($2)>*)&($2) =$3");
       static const std::regex kLoad(R"(([=(,]|return)\s*\*\s*(\w+))");
@@ -284,7 +364,14 @@ class Editor {
             std::regex_replace(old, kLoad, "$1 *(const volatile std::decay_t<decltype(*$2)>*)($2)");
       if (made == old) continue;
       text_.replace(one.begin, one.end - one.begin, made);
-      return text_;
+      const bool release = to.starts_with("release"), acquire = to.starts_with("acquire");
+      if (instruction || (!release && !acquire)) return text_;
+      // volatile has no order: the fence that makes up for it.
+      Json fence = edit_;
+      fence["action"] = release ? "insert_before" : "insert_after";
+      fence["from"] = nullptr;
+      fence["text"] = to.ends_with(".sys") ? "__threadfence_system();" : "__threadfence();";
+      return Editor(fence, file_, text_).Run();
     }
     return Fail("nothing to make strong at {}", edit_["at"].dump());
   }

@@ -53,6 +53,24 @@ std::uint32_t MembersOf(const Path& path, int* what) {
          path.warp->live;
 }
 
+// The operation names these lanes instead.
+Edit MaskEdit(const Path& path, std::uint32_t lanes) {
+  Edit edit = EditAt(CodeOf(path), path.pc, Edit::Action::kReplace, Edit::By::kThread,
+                     fmt::format("0x{:08x}u", lanes));
+  edit.from = "mask";
+  return edit;
+}
+
+// A barrier that only some threads reach leaves what only they execute; so does that of the others.
+Edit HoistEdit(const Path& one, const Path& other) {
+  const Code& code = CodeOf(one);
+  const bool first = Before(code, one.pc, other.pc);
+  Edit edit = EditAt(code, first ? one.pc : other.pc, Edit::Action::kHoist, Edit::By::kBlock,
+                     "__syncthreads();");
+  edit.to = EditAt(code, first ? other.pc : one.pc, Edit::Action::kHoist, Edit::By::kBlock, "").at;
+  return edit;
+}
+
 }  // namespace
 
 FindingAccess Errors::Show(const Path& path, int lane, std::uint32_t pc, const char* what) const {
@@ -128,7 +146,7 @@ void Errors::OnParts(const Warp& warp, const NamedBarrier& barrier) {
     Say(Finding::Kind::kBarrier,
         fmt::format("parts of warp {} come to one barrier at different places", warp.id),
         "move __syncthreads() out of code that only some threads of a warp execute",
-        {Show(*path, "barrier"), Show(*first, "barrier")}, path->pc);
+        {Show(*path, "barrier"), Show(*first, "barrier")}, path->pc, {HoistEdit(*path, *first)});
     return;
   }
 }
@@ -186,7 +204,8 @@ void Errors::OnWarpSync(const Path& path) {
         fmt::format("lane {} executes {} with the mask 0x{:08x}, which does not name it",
                     std::countr_zero(left_out), CodeOf(path).forms[path.pc], members),
         "each thread that calls names itself in the mask",
-        {Show(path, std::countr_zero(left_out), path.pc, "warp")}, path.pc);
+        {Show(path, std::countr_zero(left_out), path.pc, "warp")}, path.pc,
+        {MaskEdit(path, path.mask | members)});
   }
   if (path.state != Path::State::kWarpSync) return;
   for (const Path* other : path.warp->paths) {
@@ -204,7 +223,9 @@ void Errors::OnWarpSync(const Path& path) {
                             "operations",
                             path.mask, other->mask),
         "all threads that a mask names execute the same operation with the same mask",
-        {Show(path, "warp"), Show(*other, "warp")}, path.pc);
+        {Show(path, "warp"), Show(*other, "warp")}, path.pc,
+        masks && path.pc == other->pc ? std::vector{MaskEdit(path, members | others)}
+                                      : std::vector<Edit>());
     return;
   }
 }
@@ -225,14 +246,17 @@ void Errors::OnShuffle(const Path& path, int lane, int from, std::uint32_t lanes
       named ? "let all lanes that are read from execute the shuffle before they exit"
             : "name the source lane in the mask, and let that lane execute the shuffle with the "
               "same mask; or read from a lane of the mask",
-      {Show(path, lane, path.pc, "warp")}, path.pc);
+      {Show(path, lane, path.pc, "warp")}, path.pc,
+      !named && (path.mask >> from & 1) != 0 ? std::vector{MaskEdit(path, mask | path.mask)}
+                                             : std::vector<Edit>());
 }
 
 bool Errors::TellWarpStuck(const Warp& warp) {
   for (const Path* path : warp.paths) {
     if (path->state != Path::State::kWarpSync) continue;
     int what = 0;
-    std::uint32_t missing = MembersOf(*path, &what);
+    const std::uint32_t members = MembersOf(*path, &what);
+    std::uint32_t missing = members;
     for (const Path* other : warp.paths) {
       if (other->state != Path::State::kWarpSync) continue;
       int other_what = 0;
@@ -260,7 +284,11 @@ bool Errors::TellWarpStuck(const Warp& warp) {
             path->mask, CodeOf(*path).forms[path->pc], missing),
         "name only the lanes that execute the operation, with the same mask in all of them, or let "
         "the others execute it, too",
-        std::move(accesses), path->pc);
+        std::move(accesses), path->pc,
+        // A shuffle may be meant to read from those that are missing.
+        what < 0 || CodeOf(*path).forms[path->pc].starts_with("shfl")
+            ? std::vector<Edit>()
+            : std::vector{MaskEdit(*path, members & ~missing)});
     return true;
   }
   return false;

@@ -11,6 +11,7 @@
 #include <bit>
 
 #include "node/check/checker.h"
+#include "node/check/remedy.h"
 #include "node/lanes.h"
 
 namespace allranks::node::check {
@@ -76,9 +77,33 @@ void Checker::MbarrierBegins(const Path& path, int lane, Cta& target, std::uint3
   MbarrierClocks& mbarrier = target.clocks->mbarriers[offset];
   if (live) {
     const Launch& launch = *path.warp->cta->launch;
-    const SeenKey key = {reinterpret_cast<std::uintptr_t>(launch.code.get()),
-                         CauseOf(*launch.code, path.pc), CauseOf(*launch.code, mbarrier.init_pc), 0,
-                         6};
+    const auto code = reinterpret_cast<std::uintptr_t>(launch.code.get());
+    // Several threads execute the same inits: one is enough, and it is one cause.
+    const Dim3& block = launch.request.block;
+    const bool several = path.pc == mbarrier.init_pc && mbarrier.init.agent == cta.agent &&
+                         block.y == 1 && block.z == 1 &&
+                         (mbarrier.init.warp != path.warp->id || mbarrier.init.lane != lane);
+    const SeenKey key = several ? SeenKey{code, 0, 0, 1, 6}
+                                : SeenKey{code, CauseOf(*launch.code, path.pc),
+                                          CauseOf(*launch.code, mbarrier.init_pc), 0, 6};
+    Edit guard;
+    if (several)
+      guard = EditAt(
+          *launch.code, path.pc, Edit::Action::kInsertBefore, Edit::By::kThread,
+          fmt::format("if (threadIdx.x == {})", mbarrier.init.warp * kLanes + mbarrier.init.lane));
+    if (const auto known = seen_.find(key); several && known != seen_.end()) {
+      std::vector<Edit>& edits = findings_[known->second].edits;
+      const auto lines = [](const Edit& edit) {
+        std::vector<int> all;
+        for (const Edit::Place& at : edit.at) all.push_back(at.line);
+        return all;
+      };
+      if (!guard.at.empty() && std::none_of(edits.begin(), edits.end(), [&](const Edit& one) {
+            return lines(one) == lines(guard);
+          })) {
+        edits.push_back(guard);
+      }
+    }
     if (!Again(key, Finding::Kind::kMbarrier)) {
       seen_.emplace(key, findings_.size());
       Finding finding;
@@ -94,6 +119,7 @@ void Checker::MbarrierBegins(const Path& path, int lane, Cta& target, std::uint3
           "let one thread initialise it once; to use the bytes anew, let all threads that use the "
           "mbarrier meet (__syncthreads()) and execute mbarrier.inval before the init at {}",
           PlaceOf(finding.accesses[0]));
+      if (!guard.at.empty()) finding.edits.push_back(std::move(guard));
       Push(std::move(finding));
     }
   } else {
@@ -143,6 +169,10 @@ void Checker::MbarrierUsed(const Path& path, std::uint32_t lanes, Cta& target, s
         "mbarrier need not be there yet",
         finding.accesses[0].form, offset);
     const std::string place = PlaceOf(finding.accesses[1]);
+    const auto add = [&](Edit::By by, const char* text) {
+      Edit edit = EditAt(code, mbarrier.init_pc, Edit::Action::kInsertAfter, by, text);
+      if (!edit.at.empty()) finding.edits.push_back(std::move(edit));
+    };
     // In a cluster its barrier serves the block's own threads as well.
     if (target.cluster == nullptr || target.cluster->ctas.size() == 1) {
       finding.missing = "no barrier of the block lies between the init and the use";
@@ -150,6 +180,7 @@ void Checker::MbarrierUsed(const Path& path, std::uint32_t lanes, Cta& target, s
           "put __syncthreads() behind the mbarrier.init at {}, before any other thread uses the "
           "mbarrier",
           place);
+      add(Edit::By::kBlock, "__syncthreads();");
     } else {
       finding.missing = "no cluster barrier that releases and acquires lies between them";
       finding.advice = fmt::format(
@@ -157,6 +188,9 @@ void Checker::MbarrierUsed(const Path& path, std::uint32_t lanes, Cta& target, s
           "thread, and let all threads of the cluster execute barrier.cluster.arrive.release and "
           "barrier.cluster.wait.acquire (cluster.sync()) before the use at {}",
           place, PlaceOf(finding.accesses[0]));
+      add(Edit::By::kThread,
+          "asm volatile(\"fence.mbarrier_init.release.cluster;\" ::: \"memory\");");
+      add(Edit::By::kBlock, kClusterBarrier);
     }
     Push(std::move(finding));
   });
@@ -210,6 +244,9 @@ void Checker::MbarrierInvalid(const Path& path, int lane, Cta& target, std::uint
           "put {} before the mbarrier.inval at {}",
           use.agent == cta.agent ? "__syncthreads()" : "a barrier of the cluster (cluster.sync())",
           PlaceOf(finding.accesses[0]));
+      Edit edit = EditAt(*launch.code, path.pc, Edit::Action::kInsertBefore, Edit::By::kBlock,
+                         use.agent == cta.agent ? "__syncthreads();" : kClusterBarrier);
+      if (!edit.at.empty()) finding.edits.push_back(std::move(edit));
       Push(std::move(finding));
       break;
     }

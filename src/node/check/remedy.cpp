@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 
 #include "node/check/checker.h"
 
@@ -45,9 +46,6 @@ std::string PlaceOf(const Code& code, std::uint32_t pc) {
   return text;
 }
 
-namespace {
-
-// As the text of the kernel has them: the compiler puts loops that wait behind everything else.
 bool Before(const Code& code, std::uint32_t a, std::uint32_t b) {
   const auto line = [&](std::uint32_t pc) {
     const SourceLine& at = code.lines[pc];
@@ -55,6 +53,8 @@ bool Before(const Code& code, std::uint32_t a, std::uint32_t b) {
   };
   return line(a) != line(b) ? line(a) < line(b) : a < b;
 }
+
+namespace {
 
 std::vector<Edit::Place> PlacesOf(const Code& code, std::uint32_t pc) {
   std::vector<Edit::Place> at;
@@ -67,6 +67,31 @@ std::vector<Edit::Place> PlacesOf(const Code& code, std::uint32_t pc) {
   }
   at.back().function = code.name;
   return at;
+}
+
+// The order that a relaxed instruction could have itself; "": none, or it is of a library, whose
+// text is not the program's. A helper that is called from many places is right everywhere then.
+const char* OrderOf(const Code& code, std::uint32_t pc, bool release) {
+  if (code.ops[pc].kind != OpKind::kMemory) return "";
+  const MemoryOp& op = code.memory[code.ops[pc].aux];
+  const SourceLine& line = code.lines[pc];
+  const std::string& form = code.forms[pc];
+  if (op.order != Order::kRelaxed || op.count > 1 || form.find(".relaxed") == std::string::npos ||
+      form.find(".mmio") != std::string::npos ||
+      (!line.calls.empty() && line.calls.back().file != line.file)) {
+    return "";
+  }
+  return op.what == MemoryOp::What::kAtomic ? "acq_rel" : release ? "release" : "acquire";
+}
+
+// Two links of a chain may need the same change of one helper.
+bool Same(const Edit& a, const Edit& b) {
+  const auto key = [](const Edit::Place& at) { return std::tie(at.file, at.line, at.column); };
+  if (a.action != b.action || a.from != b.from || a.text != b.text || a.by != b.by) return false;
+  if (a.action == Edit::Action::kReplace && a.at[0].file == a.at.back().file)
+    return key(a.at[0]) == key(b.at[0]);
+  return std::equal(a.at.begin(), a.at.end(), b.at.begin(), b.at.end(),
+                    [&](const auto& x, const auto& y) { return key(x) == key(y); });
 }
 
 }  // namespace
@@ -484,6 +509,13 @@ void RemedySearch::Tell(Finding* finding) const {
     Edit edit;
     edit.at = PlacesOf(code, fault.pc);
     edit.form = form;
+    const auto order = [&](Edit* made, std::uint32_t pc, bool release) {
+      const std::string word = OrderOf(code, pc, release);
+      if (word.empty()) return;
+      made->action = Edit::Action::kReplace;
+      made->from = "relaxed";
+      made->text = word;
+    };
     switch (fault.what) {
       case Fault::What::kFenceBefore:
         parts.push_back(fmt::format(
@@ -493,6 +525,7 @@ void RemedySearch::Tell(Finding* finding) const {
             form.starts_with("st") ? "st" : form.substr(0, form.find('.')), scope,
             form.starts_with("st") ? " (or a release atomic)" : "", FenceName(fault.need)));
         edit.text = fmt::format("{};", FenceName(fault.need));
+        order(&edit, fault.pc, true);
         break;
       case Fault::What::kFenceAfter:
         parts.push_back(fmt::format(
@@ -501,6 +534,7 @@ void RemedySearch::Tell(Finding* finding) const {
             place, form.substr(0, form.find('.')), scope, FenceName(fault.need)));
         edit.action = Edit::Action::kInsertAfter;
         edit.text = fmt::format("{};", FenceName(fault.need));
+        order(&edit, fault.pc, false);
         break;
       case Fault::What::kScope:
         parts.push_back(
@@ -539,7 +573,11 @@ void RemedySearch::Tell(Finding* finding) const {
             fmt::format("access the flag by the same width on both sides: {} at {}", form, place));
         continue;
     }
-    if (!edit.at.empty()) finding->edits.push_back(std::move(edit));
+    if (edit.at.empty() || std::any_of(finding->edits.begin(), finding->edits.end(),
+                                       [&](const Edit& one) { return Same(one, edit); })) {
+      continue;
+    }
+    finding->edits.push_back(std::move(edit));
   }
   finding->advice = Sentence(parts);
 }
@@ -548,7 +586,60 @@ void RemedySearch::Tell(Finding* finding) const {
 bool RemedySearch::TellLoneWait(Finding* finding) const {
   return LoneWait(l_, later_lane_, cta_.tick, finding) ||
          LoneWait(e_, stamp_.lane, stamp_.tick, finding) || LoneBlock(l_, finding) ||
-         LoneBlock(e_, finding);
+         LoneBlock(e_, finding) || UnseenWait(l_, later_lane_, finding) ||
+         UnseenWait(e_, stamp_.lane, finding);
+}
+
+// The access came before the other thread began to wait, so only the text shows the wait: a strong
+// load in a loop in front of the access, with no barrier between them, that this thread does not
+// execute.
+bool RemedySearch::UnseenWait(const Entry& at, std::uint32_t lane, Finding* finding) const {
+  if (at.warp >= kFirstCopyWarp) return false;
+  const Code& code = CodeOf(at.agent);
+  if (code.lines[at.pc].line == 0) return false;
+  std::uint32_t wait = kNoPc;
+  for (const SpinCode& spin : code.spins) {
+    for (std::uint32_t pc = spin.head; pc < spin.branch && pc < code.ops.size(); ++pc) {
+      if (code.ops[pc].kind != OpKind::kMemory) continue;
+      const MemoryOp& op = code.memory[code.ops[pc].aux];
+      if (op.what != MemoryOp::What::kLoad || !op.Strong() || op.count > 1 ||
+          op.space == ptx::Space::kShared || !Before(code, pc, at.pc)) {
+        continue;
+      }
+      if (wait == kNoPc || Before(code, wait, pc)) wait = pc;
+    }
+  }
+  if (wait == kNoPc) return false;
+  for (std::uint32_t pc = 0; pc < code.ops.size(); ++pc) {
+    if (code.ops[pc].kind == OpKind::kBarrier && Before(code, wait, pc) && Before(code, pc, at.pc))
+      return false;
+  }
+  if (const Trail* trail = TrailOf(at.agent)) {
+    for (const Event& event : trail->events()) {
+      if (event.what == Event::What::kRead && event.pc == wait && event.warp == at.warp &&
+          (event.lanes >> lane & 1) != 0) {
+        return false;
+      }
+    }
+  }
+  SayLoneWait(code, wait, at.pc, false, finding);
+  return true;
+}
+
+void RemedySearch::SayLoneWait(const Code& code, std::uint32_t wait, std::uint32_t access,
+                               bool warp, Finding* finding) const {
+  const char* barrier = warp ? "__syncwarp()" : "__syncthreads()";
+  const std::string place = PlaceOf(code, access);
+  finding->missing = fmt::format(
+      "another thread of the {} waits for a flag ({}, {}), and the one at {} does not wait for "
+      "that thread",
+      warp ? "warp" : "block", PlaceOf(code, wait), code.forms[wait], place);
+  finding->advice =
+      fmt::format("put {} behind the wait at {} and before {}, where all threads of the {} pass",
+                  barrier, PlaceOf(code, wait), place, warp ? "warp" : "block");
+  Edit edit = EditAt(code, access, Edit::Action::kInsertBefore,
+                     warp ? Edit::By::kWarp : Edit::By::kBlock, fmt::format("{};", barrier));
+  if (!edit.at.empty()) finding->edits.push_back(std::move(edit));
 }
 
 // The same of blocks of a grid that can meet.
@@ -594,19 +685,7 @@ bool RemedySearch::LoneWait(const Entry& at, std::uint32_t lane, Tick tick,
       return event.what == Event::What::kBarrier && event.tick >= first && event.tick < last;
     });
     if (met || (warp && trail->Met(read->moment, ~std::uint64_t{0}, read->warp, at.warp))) continue;
-    const Code& code = CodeOf(at.agent);
-    const char* barrier = warp ? "__syncwarp()" : "__syncthreads()";
-    const std::string place = PlaceOf(code, at.pc);
-    finding->missing = fmt::format(
-        "another thread of the {} waits for a flag ({}, {}), and the one at {} does not wait for "
-        "that thread",
-        warp ? "warp" : "block", PlaceOf(code, read->pc), code.forms[read->pc], place);
-    finding->advice =
-        fmt::format("put {} behind the wait at {} and before {}, where all threads of the {} pass",
-                    barrier, PlaceOf(code, read->pc), place, warp ? "warp" : "block");
-    Edit edit = EditAt(code, at.pc, Edit::Action::kInsertBefore,
-                       warp ? Edit::By::kWarp : Edit::By::kBlock, fmt::format("{};", barrier));
-    if (!edit.at.empty()) finding->edits.push_back(std::move(edit));
+    SayLoneWait(CodeOf(at.agent), read->pc, at.pc, warp, finding);
     return true;
   }
   return false;

@@ -19,6 +19,12 @@ const char* FenceName(Scope scope);  // "__threadfence()"
 // "a.cu:12 (inlined at a.cu:40)"; without -lineinfo the instruction.
 std::string PlaceOf(const Code& code, std::uint32_t pc);
 Edit EditAt(const Code& code, std::uint32_t pc, Edit::Action action, Edit::By by, std::string text);
+// As the text of the kernel has them: the compiler puts loops that wait behind everything else.
+bool Before(const Code& code, std::uint32_t a, std::uint32_t b);
+// A barrier of all threads of a cluster that releases and acquires.
+inline constexpr char kClusterBarrier[] =
+    "asm volatile(\"barrier.cluster.arrive.release.aligned; "
+    "barrier.cluster.wait.acquire.aligned;\" ::: \"memory\");";
 
 class RemedySearch {
  public:
@@ -81,6 +87,9 @@ class RemedySearch {
   void Judge(std::vector<Link> links);
   bool LoneWait(const Entry& at, std::uint32_t lane, Tick tick, Finding* finding) const;
   bool LoneBlock(const Entry& at, Finding* finding) const;
+  bool UnseenWait(const Entry& at, std::uint32_t lane, Finding* finding) const;
+  void SayLoneWait(const Code& code, std::uint32_t wait, std::uint32_t access, bool warp,
+                   Finding* finding) const;
   const Event* WriteOf(Agent agent, const Event& read, bool before) const;
   void Back(Agent agent, std::uint64_t until, std::vector<Link>& links);
 

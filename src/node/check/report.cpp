@@ -54,6 +54,7 @@ std::vector<Finding> Checker::TakeFindings() {
   keys_.clear();
   seen_.clear();
   counted_ = others_ = 0;
+  FoldConsequences(&findings_);
   return std::exchange(findings_, {});
 }
 
@@ -459,11 +460,20 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
     const Code& code = *agents_[weak.agent].info->code;
     finding.missing = fmt::format("the {} at {} is weak, the other access is not",
                                   weak.write() ? "store" : "load", PlaceOf(code, weak.pc));
-    finding.advice = fmt::format("make it {}.relaxed.{} (or volatile)", weak.write() ? "st" : "ld",
-                                 ScopeName(need));
+    // A flag tells of something: what is around it needs its order as well.
+    const char* order = weak.write() ? "release" : "acquire";
+    finding.advice =
+        fmt::format("make it {}.{}.{}, or {}.relaxed.{} (or volatile) with {} {} it",
+                    weak.write() ? "st" : "ld", order, ScopeName(need), weak.write() ? "st" : "ld",
+                    ScopeName(need), FenceName(need), weak.write() ? "before" : "behind");
+    const bool vector = code.memory[code.ops[weak.pc].aux].count > 1;
     edit(weak, Edit::Action::kReplace, Edit::By::kThread,
-         fmt::format("relaxed.{}", ScopeName(need)));
-    if (!finding.edits.empty()) finding.edits.back().from = "weak";
+         fmt::format("{}.{}", vector ? "relaxed" : order, ScopeName(need)));
+    if (finding.edits.empty()) return;
+    finding.edits.back().from = "weak";
+    if (!vector) return;
+    edit(weak, weak.write() ? Edit::Action::kInsertBefore : Edit::Action::kInsertAfter,
+         Edit::By::kThread, fmt::format("{};", FenceName(need)));
     return;
   }
   if (earlier.strong() && later.strong() && earlier.element() != later.element()) {
