@@ -226,12 +226,14 @@ struct WakeKey {
   template <class A> void Visit(A& a) { a(key, count); }
 };
 
-// The thread is in a loop whose only way out is that one of these bytes of pinned memory changes,
-// or, if `timeout_ps` >= 0, that it has looked often enough: then the reply comes after that time
-// at the latest, and `changed` says which it was.
+// The thread is in a loop whose only way out, as far as the shim can see, is that one of these bytes
+// of pinned memory changes, or, if `timeout_ps` >= 0, that it has looked often enough: then the
+// reply comes after that time at the latest. Unless `changed`, the loop is to look again, and with
+// `doubt` to run freely for a while: otherwise a deadlock is reported.
 struct HostPollReply {
   bool changed = false;
-  template <class A> void Visit(A& a) { a(changed); }
+  bool doubt = false;
+  template <class A> void Visit(A& a) { a(changed, doubt); }
 };
 struct HostPoll {
   static constexpr Op kOp = Op::kHostPoll;

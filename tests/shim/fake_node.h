@@ -306,6 +306,8 @@ class FakeNode {
       }
       case Op::kHostPoll:
         polls_.push_back(Body<HostPoll>(frame, self));
+        if (pinned_[9] != 0)  // scripted: nothing changes
+          return Reply(socket, self, frame, HostPollReply{.changed = false, .doubt = true});
         ++pinned_[0];  // the device has answered
         return Reply(socket, self, frame, HostPollReply{.changed = true});
       case Op::kDeviceSync:
