@@ -57,6 +57,9 @@ Core::Standing Core::Run() {
     }
     if (hosts_.Empty()) return Standing::kIdle;
     if (hosts_.Held()) return Standing::kHeld;
+    if (ran_natively_ && hosts_.AnyBlocked() &&
+        hosts_.Recheck([this](Thread thread) { return Asleep(thread); }))
+      continue;
     if ((ran_natively_ || hosts_.AnyDetached()) && PollDescriptors()) continue;
     const std::optional<Time> due = hosts_.Due();
     if (!due || machine_->now() < *due) {
@@ -93,6 +96,18 @@ bool Core::RunMachine(std::optional<Time> due) {
   for (node::Fault& fault : machine_->TakeFaults())
     if (faults_.size() < kMaxFaults) faults_.push_back(std::move(fault));
   return more;
+}
+
+bool Core::FindBlocked() {
+  return judged_ == nullptr && hosts_.Held() &&
+         hosts_.Block([this](Thread thread) { return Asleep(thread); });
+}
+
+bool Core::Asleep(Thread thread) const {
+  const auto process = processes_.find(thread.rank);
+  const auto record = threads_.find(thread);
+  return process != processes_.end() && record != threads_.end() &&
+         WaitsForThread(process->second.pid, record->second.tid);
 }
 
 bool Core::Tick(std::int64_t wall_ms) {

@@ -107,6 +107,8 @@ class Core {
   void ProcessExited(pid_t pid);
 
   Standing Run();
+  // Looks for threads that are asleep without a message; true if Run() may have something to do.
+  bool FindBlocked();
   // Wall time, for silent threads; true if Run() may have something to do again.
   bool Tick(std::int64_t wall_ms);
   // True if a descriptor that threads wait for has become ready.
@@ -143,6 +145,7 @@ class Core {
   // What a thread that has asked for something waits for; released when it is answered or ends.
   struct ThreadRecord {
     Link* link = nullptr;
+    pid_t tid = 0;
     bool asked = false;  // a request is under way
     wire::Op op = wire::Op::kNone;
     std::uint64_t sequence = 0;
@@ -253,6 +256,7 @@ class Core {
   // whose input helps nobody who waits for a device.
   Reach Outside(bool device_users) const;
   bool DevicesStuck() const;
+  bool Asleep(Thread thread) const;
   // Has the loops that count as stuck only because they look so run for a while; false if there is
   // no such loop, or all have done that since anybody acted.
   bool Doubt();

@@ -150,7 +150,7 @@ class FakeNode {
         ++hellos_[hello.kind];
         self->token = hello.kind == Hello::Kind::kRoot ? next_token_++ : hello.token;
         Process& process = processes_[self->token];
-        if (process.pid == 0) process.pid = hello.pid;
+        if (process.pid == 0) process.pid = hello.tid;
         process.seen = true;
         ++process.connections;
         self->thread = hello.thread != 0 ? hello.thread : process.next_thread++;

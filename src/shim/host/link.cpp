@@ -127,7 +127,7 @@ void Join(wire::Hello::Kind kind, std::uint64_t token, std::uint64_t number,
   wire::HelloReply reply;
   wire::Hello hello;
   hello.kind = kind;
-  hello.pid = static_cast<std::int32_t>(RawSyscall(SYS_getpid));
+  hello.tid = thread->tid.load(std::memory_order_relaxed);
   hello.token = token;
   hello.thread = number;
   hello.rank = placement.rank;
