@@ -61,6 +61,8 @@ void Hosts::SetState(Thread& thread, State state) {
   holding_ += static_cast<int>(Holds(state)) - static_cast<int>(Holds(thread.state));
   detached_ += static_cast<int>(state == State::kDetached) -
                static_cast<int>(thread.state == State::kDetached);
+  blocked_ += static_cast<int>(state == State::kBlocked) -
+              static_cast<int>(thread.state == State::kBlocked);
   thread.state = state;
   thread.silent_since.reset();
 }
@@ -185,7 +187,7 @@ void Hosts::Gone(HostThread id) {
   thread->gone = true;
   ++processes_.at(id.rank).gone;
   CountGone(id.rank);
-  if (thread->state == State::kDetached) {
+  if (thread->state == State::kDetached || thread->state == State::kBlocked) {
     End(id);
   } else if (Holds(thread->state)) {
     RequestEnd(id, *thread);
@@ -285,6 +287,7 @@ Hosts::Idling Hosts::IdlingOf(HostThread id) const {
 bool Hosts::NobodyActs(bool outside) const {
   if (threads_.empty() || Held() || detached_ != 0) return false;
   for (const auto& [id, thread] : threads_) {
+    if (thread.state == State::kBlocked) continue;
     if (thread.state == State::kWaiting && (!thread.item || (outside && thread.outside))) {
       if (thread.outside && !outside) return false;
       continue;
@@ -337,6 +340,33 @@ bool Hosts::Tick(std::int64_t wall_ms,
     changed = true;
   }
   return changed;
+}
+
+bool Hosts::Block(const std::function<bool(HostThread)>& asleep) {
+  // Only if nobody runs any more is it certain that nobody is about to wake one of them.
+  std::vector<Thread*> found;
+  for (auto& [id, thread] : threads_) {
+    if (!Holds(thread.state)) continue;
+    if (thread.gone || thread.state == State::kAnnounced || !asleep(id)) return false;
+    found.push_back(&thread);
+  }
+  for (Thread* thread : found) {
+    thread->what = "another thread";
+    thread->outside = false;
+    SetState(*thread, State::kBlocked);
+  }
+  return !found.empty();
+}
+
+bool Hosts::Recheck(const std::function<bool(HostThread)>& asleep) {
+  bool any = false;
+  for (auto& [id, thread] : threads_) {
+    if (thread.state != State::kBlocked || asleep(id)) continue;
+    thread.clock = now_;
+    SetState(thread, State::kRunning);
+    any = true;
+  }
+  return any;
 }
 
 void Hosts::LoseDeterminism(std::string reason) {

@@ -24,6 +24,11 @@
 // *detached*: it no longer counts, and the run is no longer deterministic. It rejoins with its next
 // message. This is the only place where wall time has an influence.
 //
+// A silent thread that the system shows asleep until another thread wakes it is *blocked* instead:
+// it cannot run before somebody else has, so time may pass without it. As a wake-up of that kind is
+// no message, blocked threads are looked at again (Recheck) whenever anybody has run. When a block
+// is noticed makes no difference to virtual time.
+//
 // Ends. A thread ends by End(), or because its process has ended (Gone): exit() and SIGKILL look
 // the same from here. A process that ends closes its connections, pipes and files one by one, so
 // time also stands still from the first sign of it (Closing) until all its threads are gone. A
@@ -59,7 +64,14 @@ class Hosts {
  public:
   // Called when an item's time has come. It must resume the thread, leave it waiting, or end it.
   using Action = std::function<void(Time at)>;
-  enum class State : std::uint8_t { kAnnounced, kRunning, kPending, kWaiting, kDetached };
+  enum class State : std::uint8_t {
+    kAnnounced,
+    kRunning,
+    kPending,
+    kWaiting,
+    kBlocked,  // asleep, without a message, until another thread wakes it
+    kDetached,
+  };
 
   // What a request says about whether its thread can still change anything.
   enum class Activity : std::uint8_t {
@@ -101,8 +113,8 @@ class Hosts {
   int ThreadCount(std::int32_t rank) const;
   bool Empty() const { return threads_.empty(); }
 
-  // The thread (announced, running or detached; else nothing happens and the answer is false) asks
-  // for something that takes it `cost`.
+  // The thread (announced, running, blocked or detached; else nothing happens and the answer is
+  // false) asks for something that takes it `cost`.
   bool Request(HostThread thread, Time cost, std::string what, Action action);
   // For handlers: the thread runs from now() on.
   void Resume(HostThread thread);
@@ -151,6 +163,12 @@ class Hosts {
   bool Tick(std::int64_t wall_ms,
             const std::function<bool(std::int32_t rank)>& may_wait_for_devices = {});
   bool AnyDetached() const { return detached_ != 0; }
+  // Running threads, if there are others that could go on without them, become blocked if `asleep`
+  // says so; true if any did.
+  bool Block(const std::function<bool(HostThread)>& asleep);
+  // Blocked threads that `asleep` no longer confirms run again; true if any does.
+  bool Recheck(const std::function<bool(HostThread)>& asleep);
+  bool AnyBlocked() const { return blocked_ != 0; }
 
   bool deterministic() const { return reasons_.empty(); }
   const std::vector<std::string>& reasons() const { return reasons_; }
@@ -205,7 +223,7 @@ class Hosts {
   std::map<HostThread, Thread> threads_;
   std::map<std::int32_t, HostProcess> processes_;
   std::map<Key, Action> items_;
-  int holding_ = 0, detached_ = 0, dying_ = 0;
+  int holding_ = 0, detached_ = 0, blocked_ = 0, dying_ = 0;
   std::uint64_t acts_ = 0;
   std::vector<std::string> reasons_;
 };

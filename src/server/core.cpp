@@ -14,6 +14,7 @@ namespace allranks::server {
 namespace {
 
 constexpr std::int64_t kStalled = 500;  // wall ms
+constexpr int kMaxDoubts = 20;          // of a poll that is the same again after each
 constexpr std::size_t kMaxFaults = 1'000;
 
 node::Hosts::Options HostOptions(const CoreOptions& options, node::Time min_cost) {
@@ -56,6 +57,9 @@ Core::Standing Core::Run() {
     }
     if (hosts_.Empty()) return Standing::kIdle;
     if (hosts_.Held()) return Standing::kHeld;
+    if (ran_natively_ && hosts_.AnyBlocked() &&
+        hosts_.Recheck([this](Thread thread) { return Asleep(thread); }))
+      continue;
     if ((ran_natively_ || hosts_.AnyDetached()) && PollDescriptors()) continue;
     const std::optional<Time> due = hosts_.Due();
     if (!due || machine_->now() < *due) {
@@ -66,16 +70,16 @@ Core::Standing Core::Run() {
       if (!due) {
         if (more) continue;
         if (judged_ != nullptr && judged_->WaitsForJudge()) return Standing::kIdle;
-        deadlock_ =
-            hosts_.AllWaitForNode() || (hosts_.AllWait() && Outside(false) == Reach::kNobody);
-        if (deadlock_) continue;
-        return Standing::kIdle;
+        if (!hosts_.AllWaitForNode() && !(hosts_.AllWait() && Outside(false) == Reach::kNobody))
+          return Standing::kIdle;
+        deadlock_ = !Doubt();
+        continue;
       }
       if (more && machine_->now() < *due) continue;  // it stopped for nothing
     }
     const bool stuck = DevicesStuck();
-    if (stuck && hosts_.NobodyActs()) {
-      deadlock_ = true;
+    if (stuck && doubting_.empty() && hosts_.NobodyActs()) {
+      deadlock_ = !Doubt();
       continue;
     }
     quiet_ = stuck && hosts_.NobodyActs(/*outside=*/true);
@@ -94,6 +98,18 @@ bool Core::RunMachine(std::optional<Time> due) {
   return more;
 }
 
+bool Core::FindBlocked() {
+  return judged_ == nullptr && hosts_.Held() &&
+         hosts_.Block([this](Thread thread) { return Asleep(thread); });
+}
+
+bool Core::Asleep(Thread thread) const {
+  const auto process = processes_.find(thread.rank);
+  const auto record = threads_.find(thread);
+  return process != processes_.end() && record != threads_.end() &&
+         WaitsForThread(process->second.pid, record->second.tid);
+}
+
 bool Core::Tick(std::int64_t wall_ms) {
   if (judged_ != nullptr) return false;  // the judge has its own clock for what takes too long
   // Ranks that wait for each other through sockets, or that a launcher looks after, while their
@@ -107,7 +123,7 @@ bool Core::Tick(std::int64_t wall_ms) {
     stalled_acts_ = hosts_.acts();
   } else if (!deadlock_ && wall_ms - *stalled_since_ >= kStalled &&
              Outside(true) != Reach::kSomebody) {
-    deadlock_ = true;
+    deadlock_ = doubting_.empty() && !Doubt();
     return true;
   }
   // A thread that spins on pinned memory in a way that the shim does not recognise waits for
@@ -123,6 +139,23 @@ bool Core::DevicesStuck() const {
   // Instrumented host code that polls for what idle devices will never do waits for ever, too.
   if (!machine_->Busy()) return judged_ != nullptr && judged_->host_window();
   return machine_->Stuck();
+}
+
+bool Core::Doubt() {
+  if (judged_ != nullptr) return false;  // instrumented loops are what they say, and none parks
+  for (Thread thread : parked_) {
+    ThreadRecord::Parked& parked = threads_.at(thread).parked;
+    if (parked.doubts == kMaxDoubts || (parked.doubts != 0 && parked.doubted_acts == hosts_.acts()))
+      continue;
+    doubting_.insert(thread);
+    const bool woken = hosts_.WakeAt(thread, hosts_.now(), [this, thread](Time) {
+      Reply<wire::HostPoll>(thread, {.changed = false, .doubt = true});
+    });
+    if (!woken) continue;  // it is about to look anyway
+    ++parked.doubts;
+    parked.doubted_acts = hosts_.acts();
+  }
+  return !doubting_.empty();
 }
 
 bool Core::PollDescriptors() {

@@ -107,6 +107,8 @@ class Core {
   void ProcessExited(pid_t pid);
 
   Standing Run();
+  // Looks for threads that are asleep without a message; true if Run() may have something to do.
+  bool FindBlocked();
   // Wall time, for silent threads; true if Run() may have something to do again.
   bool Tick(std::int64_t wall_ms);
   // True if a descriptor that threads wait for has become ready.
@@ -143,6 +145,7 @@ class Core {
   // What a thread that has asked for something waits for; released when it is answered or ends.
   struct ThreadRecord {
     Link* link = nullptr;
+    pid_t tid = 0;
     bool asked = false;  // a request is under way
     wire::Op op = wire::Op::kNone;
     std::uint64_t sequence = 0;
@@ -150,6 +153,14 @@ class Core {
     std::vector<wire::Fd> fds;
     std::vector<std::int16_t> fd_events;
     std::uint64_t when_done = 0, watch = 0;
+    // The last poll of memory.
+    struct Parked {
+      std::vector<std::tuple<std::uint64_t, std::uint32_t, std::uint64_t>> watches;  // sorted
+      bool timed = false;
+      Time since = 0, at = 0;  // of the first and the last of a series of the same
+      int doubts = 0;
+      std::uint64_t doubted_acts = 0;  // Hosts::acts() at the last doubt
+    } parked;
     std::vector<Registration> keys;
     bool in_wait_key = false;
     wire::Key wait_key;
@@ -232,6 +243,9 @@ class Core {
     Reply<M>(thread, {}, status);
   }
   void SendReply(Thread thread, node::Status status, const wire::Blob& body, int fd);
+  // Whether somebody else may change pinned memory while a thread of the process looks at it: a
+  // device, or another thread.
+  bool MayChange(std::int32_t rank) const;
   void Meet(Thread thread);
   void Release(ThreadRecord& record, Thread thread);
 
@@ -242,6 +256,10 @@ class Core {
   // whose input helps nobody who waits for a device.
   Reach Outside(bool device_users) const;
   bool DevicesStuck() const;
+  bool Asleep(Thread thread) const;
+  // Has the loops that count as stuck only because they look so run for a while; false if there is
+  // no such loop, or all have done that since anybody acted.
+  bool Doubt();
 
   // --- processes.cpp: processes and threads as they come and go
   void PlaceImage(Process& process, const wire::Hello& hello);
@@ -278,6 +296,8 @@ class Core {
   void Withdraw(Thread thread, const wire::Key& key);
   void ReplaceImage(Process& process);
   void WakeParent(Process& parent, Time at);
+  // `thread` has run, and may have changed what parked polls of its process look at.
+  void LookAgain(Thread thread, bool at_once, Time at);
 
   // --- device_calls.cpp: the device API
   void Handle(Thread thread, const wire::Init& message, Time at);
@@ -423,6 +443,8 @@ class Core {
   // Threads that wait for a multicast object's team; true: it no longer has to.
   std::map<Thread, std::function<bool(Time)>> team_waits_;
   std::set<Thread> descriptor_waits_;
+  std::set<Thread> parked_;    // threads in a HostPoll
+  std::set<Thread> doubting_;  // those that Doubt() has woken, until their next request is handled
   bool ran_natively_ = false;  // since descriptors were last looked at
   bool deadlock_ = false;
   bool quiet_ = false;  // devices are stuck, and nobody inside has acted for long

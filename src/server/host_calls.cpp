@@ -17,6 +17,8 @@ namespace {
 constexpr std::int64_t kRealtimeBase = 1'750'000'000'000'000'000;  // ns, June 2025
 constexpr std::int64_t kMonotonicBase = 1'000'000'000'000;
 constexpr std::size_t kMaxWatches = 256;
+constexpr node::Time kShortestLook = node::Us(5);
+constexpr node::Time kLongestLook = node::Ms(10);
 constexpr int kQuickYields = 4096;
 constexpr node::Time kYieldShare = 64;
 constexpr node::Time kLongestYield = node::Ns(200'000);
@@ -348,7 +350,6 @@ void Core::Handle(Thread thread, const wire::WakeKey& message, Time at) {
 // ----------------------------------------------------------------------------------
 
 void Core::Handle(Thread thread, const wire::HostPoll& message, Time at) {
-  hosts_.Note(thread, message.timeout_ps < 0 ? Hosts::Activity::kActs : Hosts::Activity::kIdles);
   std::vector<node::Machine::HostWatch> watches;
   for (const wire::HostPoll::Watch& watch : message.watches) {
     if (watch.size != 1 && watch.size != 2 && watch.size != 4 && watch.size != 8)
@@ -357,8 +358,22 @@ void Core::Handle(Thread thread, const wire::HostPoll& message, Time at) {
   }
   if (watches.empty() || watches.size() > kMaxWatches || !ProcessOf(thread).pinned)
     return Fail<wire::HostPoll>(thread, Status::kInvalidValue);
+  ThreadRecord::Parked& parked = threads_.at(thread).parked;
+  decltype(parked.watches) sorted;
+  for (const auto& watch : watches) sorted.emplace_back(watch.address, watch.size, watch.seen);
+  std::sort(sorted.begin(), sorted.end());
+  const bool timed = message.timeout_ps >= 0;
+  // It was woken to look, and nothing has come of that.
+  const bool again = timed == parked.timed && sorted == parked.watches;
+  if (!again) parked = {.watches = std::move(sorted), .timed = timed, .since = at};
+  parked.at = at;
+  parked_.insert(thread);
+  hosts_.Note(thread, timed   ? Hosts::Activity::kIdles
+                      : again ? Hosts::Activity::kPolls
+                              : Hosts::Activity::kActs);
   hosts_.Wait(thread, "a loop on pinned memory", false);
-  if (message.timeout_ps >= 0) {
+  if (!again) LookAgain(thread, false, at);
+  if (timed) {
     const Time span = std::min<Time>(message.timeout_ps, node::kTimeNever / 8);
     hosts_.WakeAt(thread, at + span,
                   [this, thread](Time) { Reply<wire::HostPoll>(thread, {.changed = false}); });
@@ -375,6 +390,22 @@ void Core::Handle(Thread thread, const wire::HostPoll& message, Time at) {
       });
   // It may have fired already; Machine::Unwatch of a watch that has is nothing.
   threads_.at(thread).watch = watch;
+}
+
+// A long poll looks more seldom, so that threads that yield or query on and on do not wake it each
+// time. A thread that joins has often just told the other to end.
+void Core::LookAgain(Thread thread, bool at_once, Time at) {
+  if (judged_ != nullptr) return;  // times of windows come from instrumented steps alone
+  for (auto it = parked_.lower_bound({thread.rank, 0});
+       it != parked_.end() && it->rank == thread.rank; ++it) {
+    const Thread other = *it;
+    const ThreadRecord::Parked& parked = threads_.at(other).parked;
+    if (parked.timed || other == thread) continue;
+    const Time step = std::clamp((parked.at - parked.since) / 8, kShortestLook, kLongestLook);
+    hosts_.WakeAt(other, at_once ? at : std::max(at, parked.at + step), [this, other](Time) {
+      Reply<wire::HostPoll>(other, {.changed = false, .doubt = false});
+    });
+  }
 }
 
 }  // namespace allranks::server

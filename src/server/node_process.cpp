@@ -381,6 +381,7 @@ void NodeProcess::WriteTrace(const RunReport& report) {
 
 int NodeProcess::Run() {
   std::int64_t last_tick = WallMs();
+  int silent_ms = 1;
   while (!over_) {
     Core::Standing standing;
     {
@@ -409,8 +410,18 @@ int NodeProcess::Run() {
       timeout = kDescriptorPollMs;
     } else if (!core_.hosts().Empty()) {
       timeout = kTickMs;
+      // A thread that has just fallen asleep is noticed soon; one that computes is not disturbed.
+      if (standing == Core::Standing::kHeld) {
+        timeout = silent_ms;
+        silent_ms = std::min<int>(2 * silent_ms, kTickMs);
+      }
     }
-    Dispatch(timeout);
+    const bool silent = !Dispatch(timeout);
+    if (!silent) {
+      silent_ms = 1;
+    } else if (standing == Core::Standing::kHeld && core_.FindBlocked()) {
+      silent_ms = 1;
+    }
     if (standing == Core::Standing::kIdle && core_.WaitsForDescriptors()) core_.PollOutside();
     const std::int64_t wall = WallMs();
     if (wall - last_tick >= kTickMs) {

@@ -1,11 +1,14 @@
-// Looks through /proc for other holders of a pipe. Slow (milliseconds), but asked only when nothing
-// can happen any more.
+// Looks through /proc for other holders of a pipe, which takes milliseconds but is asked only when
+// nothing can happen any more, and for what a silent thread sleeps in.
 #include "server/outside.h"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -73,6 +76,17 @@ Reach WhoElseHolds(std::span<const Held> fds, std::span<const pid_t> ours) {
     }
   }
   return reach;
+}
+
+bool WaitsForThread(pid_t pid, pid_t tid) {
+  // Number and arguments of the system call that the thread sleeps in, or "running".
+  std::ifstream file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/syscall");
+  long number = -1;
+  std::uint64_t address = 0, operation = 0, value = 0, timeout = 0;
+  if (!(file >> number >> std::hex >> address >> operation >> value >> timeout)) return false;
+  const auto command = static_cast<int>(operation) & FUTEX_CMD_MASK;
+  return number == SYS_futex && (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET) &&
+         (operation & FUTEX_PRIVATE_FLAG) != 0 && timeout == 0;
 }
 
 }  // namespace allranks::server

@@ -24,4 +24,8 @@ struct Held {
 // set counts for what is in it.
 Reach WhoElseHolds(std::span<const Held> fds, std::span<const pid_t> ours);
 
+// Whether a thread is asleep until another thread of its process wakes it: in a private futex, with
+// no timeout. False if /proc does not tell. While no other thread of the process runs it stays so.
+bool WaitsForThread(pid_t pid, pid_t tid);
+
 }  // namespace allranks::server

@@ -58,6 +58,7 @@ void Core::ThreadEnded(Thread thread, Time at) {
   if (found == threads_.end()) return;
   ThreadRecord& record = found->second;
   Release(record, thread);
+  doubting_.erase(thread);
   while (!record.keys.empty()) Withdraw(thread, wire::Key(record.keys.back().key));
   if (record.link != nullptr) {
     // Its connection closes by itself; until then it belongs to nobody.

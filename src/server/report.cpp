@@ -45,6 +45,8 @@ const char* StateName(node::Hosts::State state) {
       return "pending";
     case node::Hosts::State::kWaiting:
       return "waiting";
+    case node::Hosts::State::kBlocked:
+      return "blocked";
     case node::Hosts::State::kDetached:
       return "detached";
   }

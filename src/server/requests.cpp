@@ -223,15 +223,20 @@ void Core::Ask(Link* link, Session& session, wire::Frame& frame, const wire::Req
   const bool keeps_series = frame.op == wire::Op::kStreamQuery ||
                             frame.op == wire::Op::kEventQuery || frame.op == wire::Op::kYield;
   if (!keeps_series) record.series = {};
+  if (frame.op != wire::Op::kHostPoll) record.parked = {};
   const Time cost = CostOf(frame.op);
-  const bool accepted = hosts_.Request(
-      thread, header->local_ps + cost, wire::OpName(frame.op),
-      [this, thread, cost, touches = header->touches, carry_out = std::move(carry_out)](Time at) {
-        if (options_.trace != nullptr) threads_[thread].since = at - cost;
-        Meet(thread);
-        Touched(thread, touches);
-        carry_out(thread, at);
-      });
+  const bool accepted =
+      hosts_.Request(thread, header->local_ps + cost, wire::OpName(frame.op),
+                     [this, thread, cost, op = frame.op, touches = header->touches,
+                      carry_out = std::move(carry_out)](Time at) {
+                       doubting_.erase(thread);
+                       if (options_.trace != nullptr) threads_[thread].since = at - cost;
+                       Meet(thread);
+                       Touched(thread, touches);
+                       carry_out(thread, at);
+                       if (op != wire::Op::kHostPoll)
+                         LookAgain(thread, op == wire::Op::kWaitThread, at);
+                     });
   if (!accepted) Violation(link, "a message of a thread that does not run");
 }
 
@@ -326,6 +331,15 @@ void Core::Touched(Thread thread, const std::vector<wire::HostTouch>& touches) {
   }
 }
 
+bool Core::MayChange(std::int32_t rank) const {
+  // Instrumented host code says itself what it looks at, and its steps have their own times; its
+  // pages stay open.
+  if (judged_ != nullptr) return machine_->Busy() && !judged_->host_window();
+  if (machine_->Busy()) return true;
+  const auto process = processes_.find(rank);
+  return process != processes_.end() && process->second.pinned && hosts_.ThreadCount(rank) > 1;
+}
+
 void Core::SendReply(Thread thread, node::Status status, const wire::Blob& body, int fd) {
   auto found = threads_.find(thread);
   if (found == threads_.end()) return;
@@ -345,12 +359,11 @@ void Core::SendReply(Thread thread, node::Status status, const wire::Blob& body,
   if (record.link != nullptr) {
     wire::ReplyHeader header;
     header.status = static_cast<std::int32_t>(status);
-    // Instrumented host code says itself what it looks at; its pages stay open.
-    header.busy = machine_->Busy() && (judged_ == nullptr || !judged_->host_window());
+    header.busy = MayChange(thread.rank);
     if (checking_ != nullptr && judged_ == nullptr) {
       const auto process = processes_.find(thread.rank);
       header.watch = process != processes_.end() && process->second.machine &&
-                     (header.busy || checking_->HostBehind(*process->second.machine));
+                     (machine_->Busy() || checking_->HostBehind(*process->second.machine));
     }
     header.clock = hosts_.now();
     if (FlushesText(record.op)) {
@@ -380,6 +393,7 @@ void Core::Release(ThreadRecord& record, Thread thread) {
   if (record.when_done != 0) machine_->CancelWhenDone(std::exchange(record.when_done, 0));
   if (record.watch != 0) machine_->Unwatch(std::exchange(record.watch, 0));
   record.in_wait_key = false;
+  parked_.erase(thread);
   if (!record.fds.empty()) {
     record.fds.clear();
     descriptor_waits_.erase(thread);

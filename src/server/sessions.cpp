@@ -114,6 +114,7 @@ void Core::AcceptHello(Link* link, Session& session, wire::Frame& frame) {
     PlaceImage(processes_.at(thread.rank), *hello);
   ThreadRecord& record = threads_.at(thread);
   record.link = link;
+  record.tid = hello->tid;
   record.asked = true;
   record.op = wire::Op::kHello;
   record.sequence = frame.sequence;

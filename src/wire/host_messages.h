@@ -38,14 +38,14 @@ struct Hello {
   };
   std::uint32_t protocol = kProtocolVersion;
   Kind kind = Kind::kRoot;
-  std::int32_t pid = 0;
+  std::int32_t tid = 0;  // the system's number of the thread
   std::uint64_t token = 0;
   std::uint64_t thread = 0;
   // What the environment of a new image says; a thread says nothing of this.
   std::int32_t rank = -1;  // its rank in the launcher's counting; -1: none
   std::int32_t host = -1;  // the simulated host that it was told to be on; -1: none
   bool placed = false;     // no host was named, but the launcher chose one: that of the parent
-  template <class A> void Visit(A& a) { a(protocol, kind, pid, token, thread, rank, host, placed); }
+  template <class A> void Visit(A& a) { a(protocol, kind, tid, token, thread, rank, host, placed); }
 };
 
 // Before a thread is created: from here on the node waits for its Hello. It inherits the clock.
@@ -226,12 +226,14 @@ struct WakeKey {
   template <class A> void Visit(A& a) { a(key, count); }
 };
 
-// The thread is in a loop whose only way out is that one of these bytes of pinned memory changes,
-// or, if `timeout_ps` >= 0, that it has looked often enough: then the reply comes after that time
-// at the latest, and `changed` says which it was.
+// The thread is in a loop whose only way out, as far as the shim can see, is that one of these bytes
+// of pinned memory changes, or, if `timeout_ps` >= 0, that it has looked often enough: then the
+// reply comes after that time at the latest. Unless `changed`, the loop is to look again, and with
+// `doubt` to run freely for a while: otherwise a deadlock is reported.
 struct HostPollReply {
   bool changed = false;
-  template <class A> void Visit(A& a) { a(changed); }
+  bool doubt = false;
+  template <class A> void Visit(A& a) { a(changed, doubt); }
 };
 struct HostPoll {
   static constexpr Op kOp = Op::kHostPoll;

@@ -11,7 +11,7 @@
 
 namespace allranks::wire {
 
-inline constexpr std::uint16_t kProtocolVersion = 7;
+inline constexpr std::uint16_t kProtocolVersion = 8;
 // Data of one copy or image request; the shim splits what is larger.
 inline constexpr std::uint32_t kMaxChunk = 64u << 20;
 inline constexpr std::uint32_t kMaxPayload = kMaxChunk + (64u << 10);
@@ -169,7 +169,7 @@ struct RequestHeader {
 
 struct ReplyHeader {
   std::int32_t status = 0;    // CUresult
-  bool busy = false;          // device work is unfinished somewhere on the node
+  bool busy = false;          // devices or other threads may change what the thread polls
   bool watch = false;         // what the thread touches of memory that devices see is wanted
   std::int64_t clock = 0;     // the thread's clock from now on, ps
   std::string out, err;       // what kernels have printed: for the process's stdout and stderr

@@ -231,6 +231,37 @@ TEST_F(HostsTest, AnAnnouncedThreadDiesWithItsProcess) {
   EXPECT_EQ(processes_ended.size(), 1u);
 }
 
+TEST_F(HostsTest, BlockedThreadsHoldNobodyUpUntilTheyAreWoken) {
+  const std::int32_t rank = hosts.AddProcess();
+  const HostThread worker = Start(rank);
+  hosts.Process();
+  AskAndWait(worker, Ns(1));
+  const HostThread sleeper = Start(rank), other = Start(rank);
+  hosts.Process();
+  EXPECT_FALSE(hosts.Block([](HostThread) { return false; }));
+  EXPECT_TRUE(hosts.Held());
+  EXPECT_TRUE(hosts.Block([&](HostThread thread) { return thread == sleeper; }));
+  EXPECT_FALSE(hosts.Held());
+  hosts.Process();
+  EXPECT_TRUE(hosts.Block([](HostThread) { return true; }));
+  hosts.Process();
+  EXPECT_TRUE(hosts.AllWaitForNode());
+  EXPECT_TRUE(hosts.NobodyActs());
+  // The worker goes on and wakes one of them, by no message.
+  ASSERT_TRUE(hosts.WakeAt(worker, Ns(50), [&](Time) { hosts.Resume(worker); }));
+  hosts.Process();
+  AskAndWait(worker, Ns(10));
+  EXPECT_TRUE(hosts.Recheck([&](HostThread thread) { return thread == other; }));
+  EXPECT_TRUE(hosts.Held());
+  EXPECT_FALSE(hosts.Recheck([&](HostThread thread) { return thread == other; }));
+  Ask(sleeper, Ns(5));
+  hosts.Process();
+  EXPECT_EQ(log, (std::vector<Entry>{{Ns(55), sleeper, 0}}));
+  EXPECT_TRUE(hosts.deterministic());
+  hosts.Gone(other);
+  EXPECT_FALSE(hosts.Has(other));
+}
+
 TEST_F(HostsTest, SilenceDetachesAndIsRecorded) {
   const HostThread a = Start(hosts.AddProcess());
   const HostThread b = Start(hosts.AddProcess());

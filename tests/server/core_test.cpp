@@ -124,6 +124,50 @@ TEST_F(CoreTest, HostPollTimesOut) {
   EXPECT_LT(rank->header.clock, launched + Us(41));
 }
 
+TEST_F(CoreTest, APollIsDoubtedBeforeADeadlockIsReported) {
+  auto rank = Root(100);
+  wire::AllocPinned pinned;
+  pinned.size = 4096;
+  const std::uint64_t memory = rank->Call(pinned).address;
+  wire::HostPoll poll;
+  poll.watches.push_back({memory, 4, 0});
+  EXPECT_TRUE(rank->Call(poll).doubt) << "it may count in memory that nobody looks at";
+  poll.watches.push_back({memory + 4, 4, 0});
+  EXPECT_TRUE(rank->Call(poll).doubt) << "it was no fixed point";
+  std::swap(poll.watches[0], poll.watches[1]);
+  rank->Ask(poll);
+  EXPECT_EQ(core->Run(), Core::Standing::kDeadlock) << "it is in the same loop again";
+}
+
+TEST_F(CoreTest, APollLooksAgainWhenOtherThreadsHaveRun) {
+  auto main = Root(100);
+  wire::AllocPinned pinned;
+  pinned.size = 4096;
+  const std::uint64_t memory = main->Call(pinned).address;
+  const std::uint64_t number = main->Call(wire::NewThread{}).thread;
+  auto proxy = Thread(100, token, number);
+  main->Ask(wire::Yield{});
+  core->Run();
+  ASSERT_TRUE(proxy->Take<wire::Hello>());
+  wire::HostPoll poll;
+  poll.watches.push_back({memory, 4, 0});
+  proxy->Ask(poll);
+  core->Run();
+  ASSERT_TRUE(main->Take<wire::Yield>());
+  EXPECT_FALSE(proxy->Answered());
+  wire::WaitThread join;
+  join.thread = number;
+  main->Ask(join);
+  core->Run();
+  const auto woken = proxy->Take<wire::HostPoll>();
+  ASSERT_TRUE(woken);
+  EXPECT_FALSE(woken->changed);
+  EXPECT_FALSE(woken->doubt);
+  proxy->Ask(wire::ThreadExit{});
+  core->Run();
+  EXPECT_TRUE(main->Take<wire::WaitThread>());
+}
+
 TEST_F(CoreTest, AThreadThatMaySpinOnPinnedMemoryIsDetached) {
   auto rank = Root(100);
   rank->Call(StoreKernel(Kernel(*rank), 0, 5, 40));

@@ -150,7 +150,7 @@ class FakeNode {
         ++hellos_[hello.kind];
         self->token = hello.kind == Hello::Kind::kRoot ? next_token_++ : hello.token;
         Process& process = processes_[self->token];
-        if (process.pid == 0) process.pid = hello.pid;
+        if (process.pid == 0) process.pid = hello.tid;
         process.seen = true;
         ++process.connections;
         self->thread = hello.thread != 0 ? hello.thread : process.next_thread++;
@@ -306,6 +306,8 @@ class FakeNode {
       }
       case Op::kHostPoll:
         polls_.push_back(Body<HostPoll>(frame, self));
+        if (pinned_[9] != 0)  // scripted: nothing changes
+          return Reply(socket, self, frame, HostPollReply{.changed = false, .doubt = true});
         ++pinned_[0];  // the device has answered
         return Reply(socket, self, frame, HostPollReply{.changed = true});
       case Op::kDeviceSync:

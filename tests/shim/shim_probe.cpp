@@ -241,6 +241,17 @@ int Count() {
   return 0;
 }
 
+// A loop whose counter is neither in a register nor on the stack.
+int CountElsewhere() {
+  static volatile long rounds;
+  volatile int* flags = Pinned();
+  flags[9] = 1;
+  EXPECT(allranks::shim::Call(wire::DeviceSync{}) == 0);
+  while (flags[0] == 0 && rounds != 100'000) rounds = rounds + 1;
+  EXPECT(rounds == 100'000);
+  return 0;
+}
+
 void StoreNowhere() {
   volatile std::uintptr_t nowhere = 64;
   *reinterpret_cast<volatile int*>(nowhere) = 1;
@@ -314,6 +325,7 @@ int main(int argc, char** argv) {
   if (what == "shared") return Shared();
   if (what == "spin") return Spin();
   if (what == "count") return Count();
+  if (what == "count_elsewhere") return CountElsewhere();
   if (what == "own_fault") return OwnFault();
   if (what == "crash") return Crash();
   if (what == "node_dies") return NodeDies();

@@ -187,7 +187,7 @@ TEST(Messages, SurviveGarbage) {
 TEST(Format, IsWhatItWas) {
   Hello hello;
   hello.kind = Hello::Kind::kThread;
-  hello.pid = 0x01020304;
+  hello.tid = 0x01020304;
   hello.token = 0x1112131415161718;
   hello.thread = 5;
   hello.protocol = 2;

@@ -94,6 +94,7 @@ void FreeSlot(Thread* thread) {
   if (thread->socket >= 0) RawSyscall(SYS_close, thread->socket);
   thread->socket = -1;
   thread->segment.store(0, std::memory_order_relaxed);
+  thread->native_until.store(0, std::memory_order_relaxed);
   thread->used.store(false, std::memory_order_release);
 }
 
@@ -114,6 +115,8 @@ void Join(wire::Hello::Kind kind, std::uint64_t token, std::uint64_t number,
   thread->clock = thread->local = 0;
   thread->clock_reads = 0;
   thread->polls = 0;
+  thread->insist = 0;
+  thread->tid.store(static_cast<int>(RawSyscall(SYS_gettid)), std::memory_order_relaxed);
   thread->stepping = false;
   thread->open_pages = 0;
   thread->touches = 0;
@@ -124,7 +127,7 @@ void Join(wire::Hello::Kind kind, std::uint64_t token, std::uint64_t number,
   wire::HelloReply reply;
   wire::Hello hello;
   hello.kind = kind;
-  hello.pid = static_cast<std::int32_t>(RawSyscall(SYS_getpid));
+  hello.tid = thread->tid.load(std::memory_order_relaxed);
   hello.token = token;
   hello.thread = number;
   hello.rank = placement.rank;
@@ -246,6 +249,7 @@ int Exchange(Thread* thread, wire::Op op, std::span<const std::byte> tail, std::
   if (g_dead.load(std::memory_order_relaxed)) return kNoLink;
   const int saved_errno = errno;
   thread->segment.fetch_add(1, std::memory_order_relaxed);
+  thread->native_until.store(0, std::memory_order_relaxed);
   const std::uint64_t sequence = ++thread->sequence;
   bool good;
   if (tail.empty()) {

@@ -47,6 +47,10 @@ struct Thread {
   std::uint64_t place[kPollPlaces];
   std::int64_t poll_waited = 0;     // ps, by loops that count, since the last other message
   std::uint64_t poll_sequence = 0;  // of the message that ended such a wait
+  int insist = 0;                   // how many more fixed points are no reason to wait
+  // CPU time of the thread until which its loop runs without faults (ns; 0: it does not).
+  std::atomic<std::int64_t> native_until{0};
+  std::atomic<int> tid{0};
   PollRecord records[kPollRecords];
   PollRecord pending;
   bool stepping = false;
@@ -72,7 +76,7 @@ int SimulatedHost();
 int SimulatedHosts();
 std::int64_t RealtimeBaseNs();
 std::int64_t MonotonicBaseNs();
-// The node's last word on whether device work is unfinished.
+// The node's last word on whether devices or other threads may change pinned memory.
 bool NodeBusy();
 // Whether it wants to know what host code touches (RequestHeader::touches).
 bool NodeWatches();

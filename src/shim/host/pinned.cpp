@@ -5,12 +5,19 @@
 // Theory of operation. While device work is unfinished (the node says so with every reply) the
 // pinned mappings cannot be accessed. An access faults: the SIGSEGV handler opens the page, notes
 // the registers, the top of the stack and the bytes at the address, and lets the one instruction
-// run with the trap flag; the SIGTRAP handler closes the page again. When a noted state occurs a
-// second time in a segment, with no store in between, the thread is in a loop which can only be
-// left when the bytes that it read in the loop change (or other memory, by another host thread: a
-// spin on that is not ours to see). The thread then sends HostPoll from within the handler and goes
-// on when the node says that a byte has changed. A loop that counts its rounds has no two states
+// run with the trap flag; the SIGTRAP handler closes the page again. When a noted state occurs
+// again in a segment, with the same accesses and no store in between, the thread is most probably
+// in a loop which can only be left when the bytes that it read in the loop change. The thread then
+// sends HostPoll from within the handler and goes on when the node says that a byte has changed. A
+// loop that counts its rounds has no two states
 // alike: after kPollRecords reads that gave nothing new it waits too, but only for a while.
+//
+// It is no proof: the loop may count in memory that is not looked at, or read an ordinary variable
+// that another host thread changes. So the node also wakes the loop when other threads of the
+// process have run, and before it reports a deadlock: then the loop runs without faults for
+// kDoubtNs of CPU time, and only if it is in the same poll after that is it stuck. A thread
+// that polls while the devices are idle would hold up the others; so pages are closed without
+// device work, too, while the process has several threads.
 //
 // A fault takes microseconds, so a thread that touches many places, or a few very often, has the
 // pages opened for the rest of its segment. In case it then begins to spin, a helper thread looks
@@ -21,7 +28,7 @@
 // Of a mapping that a thread touches at many places no more is told, and it alone is opened.
 //
 // Virtual time does not depend on any of this: a native segment takes none, and the node changes no
-// pinned byte during it, so a proven spin is a fixed point, however many rounds were made before it
+// pinned byte during it, so a spin is the same fixed point, however many rounds were made before it
 // was seen. Only a loop that counts after bulk access in the same segment can tell when the helper
 // looked.
 #include "shim/host/pinned.h"
@@ -117,15 +124,16 @@ void* Helper(void*) {
   for (;;) {
     const timespec pause{0, 1'000'000L * g_patience_ms.load(std::memory_order_relaxed)};
     RawSyscall(SYS_nanosleep, reinterpret_cast<long>(&pause));
-    bool silent = false;
+    bool silent = false, native = false;
     for (int i = 0; i < kMaxThreads; ++i) {
       const Thread& thread = ThreadSlots()[i];
       if (!thread.used.load(std::memory_order_relaxed)) continue;
       const std::uint64_t segment = thread.segment.load(std::memory_order_relaxed);
       if (segment == seen[i] && segment % 2 == 0) silent = true;
+      if (RunsNatively(&thread)) native = true;
       seen[i] = segment;
     }
-    if (silent && Linked() && NodeBusy()) CloseEdges();
+    if (silent && !native && Linked() && NodeBusy()) CloseEdges();
   }
 }
 
@@ -291,7 +299,7 @@ void OnFault(int signal, siginfo_t* info, void* raw) {
     return;
   }
   Thread* thread = Self();
-  if (thread == nullptr || !g_closed.load(std::memory_order_relaxed)) {
+  if (thread == nullptr || !g_closed.load(std::memory_order_relaxed) || RunsNatively(thread)) {
     OpenPinnedPages();  // not a thread whose spins concern us, or another one has just opened them
   } else {
     BeginStep(thread, address, context);

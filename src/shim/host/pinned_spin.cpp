@@ -3,11 +3,13 @@
 
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include <algorithm>
 #include <bit>
 #include <span>
 
+#include "shim/host/pinned.h"
 #include "wire/raw_syscall.h"
 
 namespace allranks::shim {
@@ -18,6 +20,8 @@ using wire::RawSyscall;
 constexpr std::uint64_t kPlaceBytes = 16;
 constexpr std::int64_t kReadPs = 100'000;  // a read of host memory in a loop
 constexpr std::int64_t kMaxStepPs = 10'000'000'000;
+constexpr int kInsist = 16;  // fixed points before a loop that was told to look again waits again
+constexpr std::int64_t kDoubtNs = 50'000'000;  // CPU time: millions of rounds
 
 void Mix(std::uint64_t hash[2], std::uint64_t word) {
   hash[0] = (hash[0] ^ word) * 0x9e3779b97f4a7c15ull;
@@ -26,9 +30,22 @@ void Mix(std::uint64_t hash[2], std::uint64_t word) {
   hash[1] ^= hash[1] >> 31;
 }
 
+std::int64_t CpuNs(int tid) {
+  timespec time{};
+  // The kernel's number for the CPU clock of a thread of this process.
+  RawSyscall(SYS_clock_gettime, static_cast<int>((~static_cast<unsigned>(tid) << 3) | 6u),
+             reinterpret_cast<long>(&time));
+  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
+bool IsSame(const PollRecord& a, const PollRecord& b) {
+  return a.state[0] == b.state[0] && a.state[1] == b.state[1] && a.address == b.address &&
+         a.seen[0] == b.seen[0] && a.seen[1] == b.seen[1];
+}
+
 // `timeout` < 0: none.
-void SendHostPoll(Thread* thread, const PollRecord* first, const PollRecord* last,
-                  std::int64_t timeout) {
+wire::HostPollReply SendHostPoll(Thread* thread, const PollRecord* first, const PollRecord* last,
+                                 std::int64_t timeout) {
   Inside inside;
   // By hand into reserved memory: nothing may be allocated in a handler. Each record is at most
   // four watches of 20 bytes.
@@ -58,7 +75,34 @@ void SendHostPoll(Thread* thread, const PollRecord* first, const PollRecord* las
   memcpy(thread->send.data() + count_at, &count, sizeof count);
   writer(timeout);
   std::span<const std::byte> body;
-  Exchange(thread, wire::Op::kHostPoll, {}, {}, &body, nullptr);
+  wire::HostPollReply reply;
+  if (Exchange(thread, wire::Op::kHostPoll, {}, {}, &body, nullptr) != 0 ||
+      !wire::DecodeFrom(body, &reply)) {
+    reply.changed = true;
+  }
+  return reply;
+}
+
+// The node would report a deadlock otherwise.
+void RunFreely(Thread* thread) {
+  thread->native_until.store(CpuNs(thread->tid.load(std::memory_order_relaxed)) + kDoubtNs,
+                             std::memory_order_relaxed);
+  OpenPinnedPages();
+}
+
+// The same state has been before. What the state does not hold (static variables, the heap) may
+// still end the loop, so the node may ask to look again; only a loop that does not leave when it
+// runs freely counts as stuck.
+void WaitAtFixedPoint(Thread* thread, const PollRecord* first, const PollRecord* last) {
+  thread->faults = 0;
+  if (thread->insist > 0) {
+    --thread->insist;
+    return;
+  }
+  g_patience_ms.store(1, std::memory_order_relaxed);
+  const wire::HostPollReply reply = SendHostPoll(thread, first, last, -1);
+  if (!reply.changed) thread->insist = kInsist;
+  if (reply.doubt) RunFreely(thread);
 }
 
 // A loop that counts its rounds never has the same state twice. It is told by its reads alone: a
@@ -89,11 +133,13 @@ void PollForAWhile(Thread* thread) {
   if (thread->poll_sequence != thread->sequence) thread->poll_waited = 0;
   const std::int64_t step = std::clamp(thread->poll_waited / 8, kPollRecords * kReadPs, kMaxStepPs);
   const std::int64_t before = thread->clock;
-  SendHostPoll(thread, thread->records, thread->records + kPollRecords, step);
+  const wire::HostPollReply reply =
+      SendHostPoll(thread, thread->records, thread->records + kPollRecords, step);
   thread->poll_waited += thread->clock - before;
   thread->poll_sequence = thread->sequence;
   g_patience_ms.store(1, std::memory_order_relaxed);
   thread->faults = 0;
+  if (reply.doubt) RunFreely(thread);
 }
 
 }  // namespace
@@ -127,7 +173,7 @@ void ReadBytes(std::uint64_t address, std::uint32_t size, std::uint64_t out[2]) 
 
 void FinishStep(Thread* thread) {
   PollRecord& now = thread->pending;
-  if (!NodeBusy()) {  // only what it touches was wanted: no device will change it
+  if (!NodeBusy()) {  // only what it touches was wanted: nobody will change it
     thread->polls = 0;
     return;
   }
@@ -141,23 +187,29 @@ void FinishStep(Thread* thread) {
     }
   }
   for (int i = thread->polls - 1; i >= 0; --i) {
-    const PollRecord& before = thread->records[i];
-    if (before.state[0] == now.state[0] && before.state[1] == now.state[1] &&
-        before.address == now.address && before.seen[0] == now.seen[0] &&
-        before.seen[1] == now.seen[1]) {
-      const int polls = thread->polls;
-      thread->polls = 0;
-      thread->faults = 0;
-      g_patience_ms.store(1, std::memory_order_relaxed);
-      SendHostPoll(thread, thread->records + i, thread->records + polls, -1);
-      return;
+    if (!IsSame(thread->records[i], now)) continue;
+    // Whatever else the loop reads must be the same in two rounds: a counter outside the state
+    // shows in an address. Rounds too long for that are taken as they are.
+    const PollRecord* round = thread->records + i;
+    const int period = thread->polls - i;
+    if (period <= kPollRecords / 2 &&
+        (i < period || !std::equal(round, round + period, round - period, IsSame))) {
+      continue;
     }
+    thread->polls = 0;
+    WaitAtFixedPoint(thread, round, round + period);
+    return;
   }
   thread->records[thread->polls++] = now;
   if (thread->polls == kPollRecords) {
     thread->polls = 0;
     if (IsCountingLoop(thread->records)) PollForAWhile(thread);
   }
+}
+
+bool RunsNatively(const Thread* thread) {
+  const std::int64_t until = thread->native_until.load(std::memory_order_relaxed);
+  return until != 0 && CpuNs(thread->tid.load(std::memory_order_relaxed)) < until;
 }
 
 bool IsManyPlaces(Thread* thread, std::uint64_t address) {

@@ -26,6 +26,8 @@ void ReadBytes(std::uint64_t address, std::uint32_t size, std::uint64_t out[2]);
 // Everything that can make the loop go another way next time: registers, the frame (counters of
 // unoptimised code), the clock. `seen` is mixed in by the caller's comparison.
 void HashState(const Thread* thread, const greg_t* registers, std::uint64_t hash[2]);
+// Whether the thread's loop is to run without faults, because the node doubts that it is stuck.
+bool RunsNatively(const Thread* thread);
 // Counts the places that the thread has touched in this segment; true if they are too many for a
 // spin.
 bool IsManyPlaces(Thread* thread, std::uint64_t address);

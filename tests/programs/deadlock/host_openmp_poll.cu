@@ -1,0 +1,34 @@
+// Deadlocks: one thread of an OpenMP team polls pinned memory for an answer that never comes, the
+// others wait for it in an ordered region and at the end of a loop. nvcc: -std=c++20 -Xcompiler
+// -fopenmp
+
+#include "host_echo.h"
+
+namespace {
+
+__global__ void Echo(Mailbox* mailbox) {
+  while (LoadAcquireSys(&mailbox->request) == 0) {  // expect: waits here
+  }
+  StoreReleaseSys(&mailbox->answer, 1);
+}
+
+}  // namespace
+
+int main() {
+  RequireDevices(1);
+  Mailbox* mailbox = NewMailbox();
+  Echo<<<1, 1>>>(mailbox);
+  CUDA_CHECK_LAUNCH();
+  int sum = 0;
+#pragma omp parallel for ordered num_threads(3) schedule(static, 1) reduction(+ : sum)
+  for (int i = 0; i < 6; ++i) {
+    if (i == 2) {
+      while (Answer(mailbox) == 0) {
+      }
+    }
+#pragma omp ordered
+    sum += i;
+  }
+  std::printf("the deadlock did not happen\n");
+  return 0;
+}

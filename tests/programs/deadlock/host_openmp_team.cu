@@ -1,0 +1,31 @@
+// Deadlocks: one thread of an OpenMP team waits for a device that never answers, the others for
+// that thread at the team's barrier, which libgomp does by a futex of its own. nvcc: -std=c++20
+// -Xcompiler -fopenmp
+#include <omp.h>
+
+#include "host_echo.h"
+
+namespace {
+
+__global__ void Echo(Mailbox* mailbox) {
+  while (LoadAcquireSys(&mailbox->request) == 0) {  // expect: waits here
+  }
+  StoreReleaseSys(&mailbox->answer, 1);
+}
+
+}  // namespace
+
+int main() {
+  RequireDevices(1);
+  Mailbox* mailbox = NewMailbox();
+  Echo<<<1, 1>>>(mailbox);
+  CUDA_CHECK_LAUNCH();
+#pragma omp parallel num_threads(3)
+  {
+#pragma omp barrier
+    if (omp_get_thread_num() == 1) CUDA_CHECK(cudaDeviceSynchronize());
+#pragma omp barrier
+  }
+  std::printf("the deadlock did not happen\n");
+  return 0;
+}
