@@ -61,6 +61,10 @@ void World::ArriveAtBarrier(Path& path, const BarrierOp& op) {
   NamedBarrier& barrier = cta.barriers[id];
   const std::uint32_t count = op.threads == kNoSlot ? 0 : Value(path, op.threads);
   if (errors != nullptr) errors->OnBarrier(path, id, barrier, count);
+  if (checker != nullptr && op.threads != kNoSlot &&
+      !checker->BarrierComes(path, id, op.what == BarrierOp::What::kArrive)) {
+    errors->OnUnorderedBarrier(path, id);
+  }
   if (op.threads != kNoSlot) barrier.expected = count;
   barrier.latest = std::max(barrier.latest, path.clock);
   if (op.source != kNoSlot) {

@@ -168,7 +168,7 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
         ++path.pc;
         break;
       case OpKind::kFence:
-        if (mask != 0) Fence(op, mask);
+        if (mask != 0 && Fence(op, mask) != Next::kGo) return;
         ++path.pc;
         break;
       case OpKind::kSleep:
@@ -448,7 +448,27 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Call(const Op& op, std::uint
 template <bool kChecked>
 typename EngineT<kChecked>::Next EngineT<kChecked>::Fence(const Op& op, std::uint32_t mask) {
   const MemoryOp& m = code_->memory[op.aux];
-  if constexpr (kChecked) world_.checker->Fence(*path_, m, mask);
+  if constexpr (kChecked) {
+    if (world_.delays.on() && m.order == Order::kSc && m.scope >= Scope::kGpu) {
+      // Here most loads get what has arrived, and few what the order of fences permits: the two
+      // agree if a fence takes its place in that order when the stores before it have arrived and
+      // the loads before it have their values.
+      AwaitStores(0);
+      path_->clock = std::max(path_->clock, warp_->pending_until);
+      if (!Turn()) return Again(op);
+      const Time began = world_.stats.kernels[launch_->record].start;
+      const Time late =
+          world_.delays.At(PlaceHere(check::Delays::Kind::kFence), path_->clock, began);
+      if (late != 0) {
+        world_.RecordChange(*path_);
+        path_->clock += late;
+        world_.delays.SetStanding(path_->clock);
+        return Again(op);
+      }
+      path_->release_goal = 0;
+    }
+    world_.checker->Fence(*path_, m, mask);
+  }
   (void)mask;
   // Between proxies nothing leaves the SM's sight; an acquire has nothing of its own to wait for.
   if (m.proxy || m.scope == Scope::kCta ||

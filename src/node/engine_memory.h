@@ -232,9 +232,14 @@ Time EngineT<kChecked>::DelayHere(const MemoryOp& m, std::uint32_t mask) {
   if (late != 0 && kind == Kind::kLoad) delays.SetStale(path_);
   if (late == 0 && kind == Kind::kLoad) {
     late = delays.At(PlaceHere(Kind::kLater), path_->clock, began);
-    if (late != 0) delays.SetLater(path_);
+    if (late != 0) delays.SetLater(path_, true);
   }
+  if (late != 0 && (kind == Kind::kStore || kind == Kind::kAtomic)) delays.SetLater(path_, false);
   if (late != 0 && kind == Kind::kSwap) delays.Watch(path_);
+  if (late == 0 && kind == Kind::kSwap) {
+    late = delays.At(PlaceHere(Kind::kAtomic), path_->clock, began);
+    if (late != 0) delays.SetLater(path_, false);
+  }
   return late;
 }
 

@@ -174,6 +174,7 @@ void World::ExitLanes(Path& path, std::uint32_t lanes) {
   Warp& warp = *path.warp;
   livelock.End();
   if (checker != nullptr) checker->Exit(path, lanes);
+  if (errors != nullptr) errors->OnExit(path, lanes);
   Cta& cta = *warp.cta;
   warp.live &= ~lanes;
   cta.live_threads -= static_cast<std::uint32_t>(std::popcount(lanes));

@@ -121,6 +121,7 @@ bool World::WarpOpAlone(Path& path) {
     ExecuteWarpOp(*path.warp, group);
   }
   path.mask = whole;
+  if (errors != nullptr && WarpOpOf(path).what != WarpOp::What::kActiveMask) errors->OnWarpOp(path);
   ++path.pc;
   return true;
 }
@@ -166,6 +167,7 @@ void World::CheckWarpSync(Warp& warp) {
       if ((members & ~here) != 0) continue;
       ExecuteWarpOp(warp, group);
       for (Path* path : group) {
+        if (errors != nullptr) errors->OnWarpOp(*path);
         path->clock = latest + costs.step;
         ++path->pc;
       }

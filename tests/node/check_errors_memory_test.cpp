@@ -117,8 +117,13 @@ TEST_F(CheckErrorsTest, SharedMemoryBeginsUnwritten) {
   ExpectOne(findings, Kind::kUninitialised, 1, "shared memory");
   EXPECT_SILENT(Check(place + "st.shared.u32 [%r3], %t;\n" + load));
   // One behind the last, beside others that are written: what libraries do, and do not use.
-  EXPECT_SILENT(Check(place + "st.shared.u32 [%r3], %t;\nbar.warp.sync -1;\n"
-                              "ld.shared.u32 %r4, [%r3+4];\nst.global.u32 [%out], %r4;\n"));
+  const std::string behind = place +
+                             "st.shared.u32 [%r3], %t;\nbar.warp.sync -1;\n"
+                             "ld.shared.u32 %r4, [%r3+4];\n";
+  EXPECT_SILENT(Check(behind + "setp.ne.u32 %p1, %t, 31;\nselp.u32 %r4, %r4, 0, %p1;\n"
+                               "st.global.u32 [%out], %r4;\n"));
+  ExpectOne(Check(behind + "st.global.u32 [%out], %r4;\n"), Kind::kUninitialised, 2,
+            "nobody has written");
 }
 
 TEST_F(CheckErrorsTest, AsynchronousCopies) {

@@ -135,6 +135,17 @@ struct CtaClocks {
   Position position;
   std::vector<WarpClocks> warps;
   std::map<std::uint32_t, Group> arrived;  // bar.arrive, by barrier
+  // Named barriers: who has come to the present phase, by barrier; and by barrier and warp, who
+  // came to the last phase at which the warp only arrived, so that it does not know that it ended.
+  struct Came {
+    std::uint16_t warp = 0;
+    std::uint8_t lane = 0;
+    bool arrived = false;
+    Tick tick = 0;
+  };
+  using Phase = std::vector<Came>;
+  std::map<std::uint32_t, Phase> came;
+  std::map<std::pair<std::uint32_t, std::uint16_t>, std::shared_ptr<const Phase>> left;
   std::map<std::uint32_t, MbarrierClocks> mbarriers;
   // By warp: the last bulk copy out of the CTA's shared memory that a bulk group completes.
   struct Source {
@@ -210,6 +221,10 @@ class Checker {
   void JoinCluster(Cta& cta, std::uint64_t number);
   void Exit(const Path& path, std::uint32_t lanes);
   void WarpMeets(Warp& warp, std::uint32_t lanes);
+  // A path comes to a barrier that counts threads, and waits or only arrives. False: nothing orders
+  // this behind the end of the phase at which its warp only arrived before, so that it may be
+  // counted twice in that phase.
+  bool BarrierComes(const Path& path, std::uint32_t barrier, bool arrives);
   void BarrierArrives(const Path& path, std::uint32_t barrier);
   void BarrierEnds(Cta& cta, std::uint32_t barrier, const std::vector<Path*>& waiting);
   void ClusterArrives(const Path& path, std::uint32_t lanes, const AsyncOp& op);

@@ -2,12 +2,12 @@
 // for so long that everybody else goes on until they wait for it or are done.
 //
 // A *place* is where threads of different blocks meet: a strong access (a load, a store before it
-// is performed, a store on its way, an atomic), a copy that completes on an mbarrier, the beginning
-// of a block, an operation of a stream. Places are numbered in the order in which a run first
-// comes to them. Since nothing is disturbed before the delay, the n-th place of a run is the n-th
-// place of every run, and its number alone says what is late. What counts as another place depends
-// on the level: another instruction in the source, however often the compiler has copied it (1:
-// what is late at every time, 2: what stops once), or the same one on another device (3), at
+// is performed, a store on its way, an atomic), a fence.sc, a copy that completes on an mbarrier,
+// the beginning of a block, an operation of a stream. Places are numbered in the order in which a
+// run first comes to them. Since nothing is disturbed before the delay, the n-th place of a run is
+// the n-th place of every run, and its number alone says what is late. What counts as another place
+// depends on the level: another instruction in the source, however often the compiler has copied it
+// (1: what is late at every time, 2: what stops once), or the same one on another device (3), at
 // another time that the device comes there, up to the eighth (4), or in another warp (5).
 //
 // What happens at the place:
@@ -15,13 +15,19 @@
 //   flight     a store, whenever it is executed, takes long to arrive; fences and releases wait
 //   swap       a compare-and-swap, whenever it is executed but by the warp that came first, waits
 //              until its word has changed and become what it expects again (ABA), for a while
-//   load       its warp stops before it once, and then gets the oldest value
-//   later      its warp stops before it once and gets the newest; its next loads get the oldest
-//   store, atomic   its warp stops before it once
+//   load       its warp stops before it, and then gets the oldest value
+//   later      its warp stops before it and gets the newest; its next loads get the oldest
+//   store, atomic   its warp stops before it; its next loads get the oldest
+//   fence      its warp stops before a fence.sc; until it goes on, the loads of all others get the
+//              oldest value
 //   transfer, block, operation   complete or begin late
-// So a single place shows store buffering (flight), message passing without order (stale), ABA
-// (swap), waits for equality and counters that others reset (load, atomic), and buffers that are
-// reused too early.
+// At level 1 `whenever` means everywhere; at level 3 on one device, so that its peers' stores
+// overtake its own, and at 5 in one warp. What stops does so at the first time. When that is over,
+// up to sixteen shorter stops follow, at places and times drawn by the schedule's number: the first
+// round of a protocol often has nothing to lose, and two delays show more than one.
+// So a single place shows store buffering (flight, store, fence), message passing without order
+// (stale), ABA (swap), waits for equality and counters that others reset (load, atomic), and
+// buffers that are reused too early.
 #pragma once
 
 #include <array>
@@ -49,6 +55,7 @@ class Delays {
     kLoad,
     kLater,
     kStore,
+    kFence,
     kTransfer,
     kBlock,
     kOperation
@@ -81,7 +88,11 @@ class Delays {
   Time Again(const void* path, bool same);
   // The load that was late gets old values.
   void SetStale(const void* path) { stale_ = path; }
-  void SetLater(const void* path) { later_ = path, loads_ = 0; }
+  // Its next loads do; with `newest` all but the first.
+  void SetLater(const void* path, bool newest) { later_ = path, loads_ = newest ? 0 : 1; }
+  // Until then, loads of all get old values.
+  void SetStanding(Time until) { standing_ = until; }
+  bool Standing(Time now) const { return now < standing_; }
   bool TakeStale(const void* path) {
     if (later_ == path && path != nullptr) {
       const bool over = ++loads_ > kLaterLoads;
@@ -94,6 +105,7 @@ class Delays {
   }
 
  private:
+  Time Least() const;  // how long what stops once does so
   Time LengthOf(Kind kind, Time so_far) const;
   // The instruction's place in the source; without one the instruction itself.
   std::uint64_t SiteOf(const Code& code, std::uint32_t pc);
@@ -110,6 +122,10 @@ class Delays {
   // What is late at every time.
   Kind always_kind_ = Kind::kOperation;
   std::uint64_t always_ = 0;
+  // Stops after the first, and when the last of them ends.
+  int stops_ = 0;
+  Time until_ = 0;
+  Time standing_ = 0;
   std::uint64_t spared_ = 0;  // the warp of a swap that goes on
   const void* stale_ = nullptr;
   static constexpr int kLaterLoads = 24;

@@ -135,6 +135,15 @@ void Errors::OnBarrier(const Path& path, std::uint32_t id, const NamedBarrier& b
   }
 }
 
+void Errors::OnUnorderedBarrier(const Path& path, std::uint32_t id) {
+  Say(Finding::Kind::kBarrier,
+      fmt::format("warp {} comes to barrier {} again after it has only arrived there, and nothing "
+                  "orders this behind the end of that phase: both may count for the same phase",
+                  path.warp->id, id),
+      "let whoever arrives wait, at another barrier, until those who wait at this one have gone on",
+      {Show(path, "barrier")}, path.pc);
+}
+
 void Errors::OnParts(const Warp& warp, const NamedBarrier& barrier) {
   const Path* first = nullptr;
   for (const Path* path : barrier.waiting) {
@@ -196,7 +205,36 @@ void Errors::OnBlocked(const Cta& cta) {
   }
 }
 
+void Errors::PassBy(const Path& path) {
+  int own_what = 0;
+  const std::uint32_t own = MembersOf(path, &own_what);
+  for (const Path* other : path.warp->paths) {
+    if (other == &path || other->state != Path::State::kWarpSync) continue;
+    int what = 0;
+    const std::uint32_t members = MembersOf(*other, &what);
+    if (members == own && what == own_what) continue;  // together with it
+    if ((members & path.mask) != 0) passed_by_[other] |= members & path.mask;
+  }
+}
+
+void Errors::TellExit(const Path& path, std::uint32_t lanes) {
+  for (const Path* other : path.warp->paths) {
+    const auto it = passed_by_.find(other);
+    if (it == passed_by_.end() || other->state != Path::State::kWarpSync) continue;
+    const std::uint32_t gone = it->second & lanes;
+    if (gone == 0) continue;
+    Say(Finding::Kind::kWarpMask,
+        fmt::format("lanes 0x{:08x} wait in {} for lanes 0x{:08x}, which have executed others with "
+                    "another mask since and exit without having come",
+                    other->mask, CodeOf(*other).forms[other->pc], gone),
+        "name only the lanes that execute the operation, with the same mask in all of them",
+        {Show(*other, "warp")}, other->pc);
+    passed_by_.erase(it);
+  }
+}
+
 void Errors::OnWarpSync(const Path& path) {
+  passed_by_.erase(&path);
   int what = 0;
   const std::uint32_t members = MembersOf(path, &what);
   if (const std::uint32_t left_out = path.mask & ~members; left_out != 0) {

@@ -5,22 +5,29 @@
 // What counts, and by which document:
 // - A load or atomic of which no byte has been written. A vector load at the end of a buffer may
 //   bring bytes that nobody wrote beside those that it is for, so one written byte is enough.
-//   Copies carry the bytes' state along.
+//   Copies carry the bytes' state along. In shared memory, where lanes may look behind what others
+//   have written and drop it, only if all lanes of the access find nothing, or if a lane's value
+//   goes, by arithmetic alone, into a store to global memory; one to shared memory counts as no
+//   write, so that it is reported when it gets further.
 // - An address that is made from one array in shared memory and lies outside of it, be it in the
 //   next one (decode_arrays.cpp).
 // - Faults: outside of every allocation, freed, not mapped here, misaligned.
 // - Memory that a process leaves behind, if it ended in good order.
 // - bar (which is barrier.aligned) executed by parts of a warp at different places; participants of
 //   one barrier that give different counts, or one that is no multiple of the warp size; a warp
-//   that arrives twice (PTX ISA, bar); warps that wait for threads which can no longer come.
+//   that arrives twice (PTX ISA, bar), or may, because nothing orders its second arrival behind the
+//   end of the phase at which it arrived without waiting; warps that wait for threads which can no
+//   longer come.
 //   Exited threads are not waited for (CUDA programming guide, __syncthreads).
 // - An mbarrier wait that has missed its phase: it failed, the phase ended, the next one did, too,
 //   and it fails again (PTX ISA, mbarrier.test_wait: only the current and the preceding phase).
 // - Masks of warp-wide operations that leave out their own lane, or by which lanes wait for each
 //   other in different operations (PTX ISA, bar.warp.sync), or for lanes that are blocked
-//   elsewhere; a shuffle from a lane that its mask does not name, or that has exited (PTX ISA,
-//   shfl.sync). A shfl.up or shfl.down over the edge of the lanes that take part is not reported:
-//   the last steps of a reduction read there and drop what they get.
+//   elsewhere, or that execute others with another mask meanwhile and exit without having come
+//   (programming guide, __syncwarp: all non-exited threads of the mask execute it); a shuffle from
+//   a lane that its mask does not name, or that has exited (PTX ISA, shfl.sync). A shfl.up or
+//   shfl.down over the edge of the lanes that take part is not reported: the last steps of a
+//   reduction read there and drop what they get.
 // - A loop that waits by weak loads, which need never see another thread's write; nvcc may also
 //   have moved the load out of it, and nothing is left but the loop.
 #pragma once
@@ -29,6 +36,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -63,6 +71,7 @@ class Errors {
     if (access.object == nullptr) return;
     if (access.op->array >= 0) CheckArray(access);
     if (access.object->initialised != nullptr) CheckInitialised(access);
+    if (!taints_.empty()) CheckTaints(access);
     if (!orphans_.empty()) CheckOrphan(access);
   }
   // The same of an asynchronous operation; `array`: as MemoryOp has it.
@@ -110,12 +119,22 @@ class Errors {
   // in the barrier yet.
   void OnBarrier(const Path& path, std::uint32_t id, const NamedBarrier& barrier,
                  std::uint32_t count);
+  // The same, and nothing orders it behind the phase at which its warp only arrived before.
+  void OnUnorderedBarrier(const Path& path, std::uint32_t id);
   // The last lanes of a warp that came in parts have come.
   void OnParts(const Warp& warp, const NamedBarrier& barrier);
   // Something of the CTA has blocked or ended.
   void OnBlocked(const Cta& cta);
   // A path waits in a warp-wide operation.
   void OnWarpSync(const Path& path);
+  // Lanes have executed a warp-wide operation, while other paths of the warp may wait in theirs.
+  void OnWarpOp(const Path& path) {
+    if (path.warp->paths.size() > 1) PassBy(path);
+  }
+  // Lanes are about to exit.
+  void OnExit(const Path& path, std::uint32_t lanes) {
+    if (!passed_by_.empty()) TellExit(path, lanes);
+  }
   // A lane reads from one that does not execute the shuffle with it; `lanes`: those that do.
   void OnShuffle(const Path& path, int lane, int from, std::uint32_t lanes);
   // Lanes have asked an mbarrier, at which `phases` phases have ended since its init, whether that
@@ -141,7 +160,23 @@ class Errors {
     std::uint32_t lanes = 0, parity = 0, phases = 0;
   };
 
+  // Lanes of a warp will store at `pc` what they have loaded from shared memory at `load`, where
+  // nobody has written.
+  struct Taint {
+    std::uint64_t cta = 0;
+    std::uint32_t warp = 0, pc = 0, load = 0, lanes = 0;
+  };
+
   void CheckInitialised(const Access& access);
+  // Lanes of a load from shared memory have found nothing written.
+  void Taints(const Access& access, std::uint32_t unwritten);
+  // Stores of which the value is made from what the load at `pc` brings, whatever that is.
+  const std::vector<std::uint32_t>& StoresOf(const std::shared_ptr<const Code>& of,
+                                             std::uint32_t pc);
+  // A store of such values: to global memory it is reported, to shared memory it writes nothing.
+  void CheckTaints(const Access& access);
+  void PassBy(const Path& path);
+  void TellExit(const Path& path, std::uint32_t lanes);
   void CheckArray(const Access& access);
   void TellArray(const Path& path, int lane, int array, std::uint64_t offset, std::uint64_t size);
   void CheckOrphan(const Access& access);
@@ -166,6 +201,12 @@ class Errors {
   std::set<std::uint32_t> orphans_;  // ids of objects whose owner has freed them
   std::map<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>, Poll> polls_;  // failed ones
   std::set<std::uint64_t> blocked_;  // CTAs that have been reported
+  // By a path that waits in a warp-wide operation: lanes that it waits for and that have executed
+  // another one since.
+  std::map<const Path*, std::uint32_t> passed_by_;
+  std::vector<Taint> taints_;
+  std::map<std::pair<std::shared_ptr<const Code>, std::uint32_t>, std::vector<std::uint32_t>>
+      stores_of_;
 };
 
 }  // namespace allranks::node::check

@@ -4,9 +4,11 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 
 #include "node/async_internal.h"
 #include "node/check/errors.h"
@@ -109,8 +111,9 @@ void Errors::CheckInitialised(const Access& a) {
       unwritten |= 1u << l;
     });
     // CUB's merges look at the element behind the last one in shared memory, and do not use it:
-    // there all lanes of an access must find nothing.
+    // there all lanes of an access must find nothing, or the value must be used.
     const bool shared = a.object->kind == Object::Kind::kShared;
+    if (shared && unwritten != 0 && unwritten != a.lanes) Taints(a, unwritten);
     if (shared ? unwritten == a.lanes : unwritten != 0) {
       const int lane = std::countr_zero(unwritten);
       FindingAccess access = Show(*a.path, lane, a.path->pc, NameOf(*a.op));
@@ -136,6 +139,116 @@ void Errors::CheckInitialised(const Access& a) {
     }
   }
   if (known.complete()) a.object->initialised = nullptr;
+}
+
+// Looks at the instructions that follow without a branch, which the path executes for certain.
+// Arithmetic passes a value on; whatever may drop it (a selection, a comparison, a shuffle, a
+// guard) does not.
+const std::vector<std::uint32_t>& Errors::StoresOf(const std::shared_ptr<const Code>& of,
+                                                   std::uint32_t pc) {
+  const Code& code = *of;
+  constexpr std::uint32_t kMost = 256;  // instructions
+  constexpr std::array kPasses = {"mov", "cvt", "add", "sub", "mul", "mad", "fma", "neg"};
+  const auto [it, fresh] = stores_of_.try_emplace({of, pc});
+  std::vector<std::uint32_t>& stores = it->second;
+  if (!fresh) return stores;
+  std::set<Slot> made;
+  const MemoryOp& load = code.memory[code.ops[pc].aux];
+  for (int e = 0; e < load.count; ++e) made.insert(load.data[e]);
+  made.erase(kNoSlot);
+  const auto has = [&](Slot slot) { return made.contains(slot); };
+  for (std::uint32_t at = pc + 1; at < code.ops.size() && at < pc + kMost && !made.empty(); ++at) {
+    const Op& op = code.ops[at];
+    switch (op.kind) {
+      case OpKind::kAlu:
+      case OpKind::kTracked: {
+        const std::string_view form = code.forms[at];
+        if (form.starts_with("set")) break;  // writes predicates
+        const bool passes = std::any_of(kPasses.begin(), kPasses.end(),
+                                        [&](const char* name) { return form.starts_with(name); });
+        const bool any = std::any_of(std::begin(op.s), std::end(op.s), has);
+        if (passes && any && op.guard == kNoSlot)
+          made.insert(op.d);
+        else
+          made.erase(op.d);
+        break;
+      }
+      case OpKind::kMemory: {
+        const MemoryOp& m = code.memory[op.aux];
+        const bool stores_it = m.what == MemoryOp::What::kStore &&
+                               std::any_of(std::begin(m.data), std::end(m.data), has);
+        if (stores_it && op.guard == kNoSlot) stores.push_back(at);
+        if (m.what != MemoryOp::What::kStore)
+          for (const Slot slot : m.data) made.erase(slot);
+        break;
+      }
+      case OpKind::kSpecial:
+        made.erase(op.d);
+        break;
+      case OpKind::kWarpSync:
+        made.erase(op.d);
+        break;
+      case OpKind::kBarrier:
+      case OpKind::kFence:
+      case OpKind::kNop:
+        break;
+      default:
+        return stores;
+    }
+  }
+  return stores;
+}
+
+void Errors::Taints(const Access& a, std::uint32_t unwritten) {
+  constexpr std::size_t kMostTaints = 4096;
+  if (a.op->what != MemoryOp::What::kLoad || taints_.size() >= kMostTaints) return;
+  const Warp& warp = *a.path->warp;
+  const std::uint32_t pc = a.path->pc;
+  for (const std::uint32_t store : StoresOf(warp.cta->launch->code, pc)) {
+    const auto same = [&](const Taint& t) {
+      return t.cta == warp.cta->number && t.warp == warp.id && t.pc == store && t.load == pc;
+    };
+    const auto it = std::find_if(taints_.begin(), taints_.end(), same);
+    if (it != taints_.end())
+      it->lanes |= unwritten;
+    else
+      taints_.push_back({warp.cta->number, warp.id, store, pc, unwritten});
+  }
+}
+
+void Errors::CheckTaints(const Access& a) {
+  const Warp& warp = *a.path->warp;
+  std::uint32_t lanes = 0, load = 0;
+  for (Taint& t : taints_) {
+    if (t.cta != warp.cta->number || t.warp != warp.id || t.pc != a.path->pc) continue;
+    lanes |= t.lanes & a.lanes;
+    load = t.load;
+    t.lanes &= ~a.lanes;
+  }
+  if (lanes == 0) return;
+  std::erase_if(taints_, [](const Taint& t) { return t.lanes == 0; });
+  Object& object = *a.object;
+  if (object.kind == Object::Kind::kShared) {
+    if (object.initialised == nullptr) {
+      object.initialised = Initialised::Make(object.size);
+      if (object.initialised == nullptr) return;
+      object.initialised->Write(0, object.size);
+    }
+    const InitialisedRange nothing{false, std::vector<std::uint64_t>((a.bytes + 63) / 64)};
+    ForLanes(lanes, [&](int l) { object.initialised->Put(a.offset[l], a.bytes, nothing); });
+    return;
+  }
+  const int lane = std::countr_zero(lanes);
+  FindingAccess from = Show(*a.path, lane, load, "load");
+  FindingAccess to = Show(*a.path, lane, a.path->pc, "store");
+  to.object = object.name;
+  to.offset = a.offset[lane];
+  to.bytes = a.bytes;
+  to.write = true;
+  Say(Finding::Kind::kUninitialised,
+      fmt::format("{} stores to {} what {} has read in shared memory that nobody has written",
+                  to.form, object.name, from.form),
+      "write or clear the shared memory and synchronise before it is read", {from, to}, load);
 }
 
 void Errors::CheckOrphan(const Access& a) {

@@ -149,6 +149,23 @@ void Checker::WarpMeets(Warp& warp, std::uint32_t lanes) {
     trail->WarpMet(number, lanes, ++moment_);
 }
 
+bool Checker::BarrierComes(const Path& path, std::uint32_t barrier, bool arrives) {
+  CtaClocks& cta = *path.warp->cta->clocks;
+  const auto warp = static_cast<std::uint16_t>(path.warp->id);
+  const int lane = std::countr_zero(path.mask);
+  bool known = true;
+  if (const auto it = cta.left.find({barrier, warp}); it != cta.left.end()) {
+    const Group& group = GroupOf(Of(path), lane);
+    for (const CtaClocks::Came& came : *it->second) {
+      known = known && (came.warp == warp || Knows(group, cta, warp, lane,
+                                                   {cta.agent, came.tick, came.warp, came.lane}));
+    }
+    cta.left.erase(it);
+  }
+  cta.came[barrier].push_back({warp, static_cast<std::uint8_t>(lane), arrives, cta.tick});
+  return known;
+}
+
 void Checker::BarrierArrives(const Path& path, std::uint32_t barrier) {
   CtaClocks& cta = *path.warp->cta->clocks;
   Group& arrived = cta.arrived[barrier];
@@ -176,6 +193,12 @@ void Checker::BarrierEnds(Cta& cta, std::uint32_t barrier, const std::vector<Pat
   if (const auto it = clocks.arrived.find(barrier); it != clocks.arrived.end()) {
     met.push_back(it->second);
     clocks.arrived.erase(it);
+  }
+  if (const auto it = clocks.came.find(barrier); it != clocks.came.end()) {
+    const auto phase = std::make_shared<const CtaClocks::Phase>(std::move(it->second));
+    clocks.came.erase(it);
+    for (const CtaClocks::Came& came : *phase)
+      if (came.arrived) clocks.left[{barrier, came.warp}] = phase;
   }
   Group all = United(met);
   if (everybody) {

@@ -254,7 +254,8 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
   // An atomic that only reads reads the write before it, whatever the schedule.
   const bool loads = access.op->what == MemoryOp::What::kLoad;
   const bool stopped = loads && world_.delays.TakeStale(access.path);
-  const bool oldest = stopped || (loads && world_.delays.on() && StaleHere(path));
+  const bool oldest = stopped || (loads && world_.delays.on() &&
+                                  (world_.delays.Standing(sampled) || StaleHere(path)));
   const bool chooses = oldest || (loads && Perturbed(sampled));
   std::uint32_t left = access.lanes;
   while (left != 0) {

@@ -2,7 +2,6 @@
 // the top; take and steal need a fence.sc before they load the other end. The first task is left to a thief.
 // EXPECT 1 value|race: take has no fence.sc between its store of bottom and its load of top: a task may run twice
 // EXPECT 2 value|race: steal has no fence.sc between its loads of top and bottom
-// MISSED 2: needs a certain order of two fences and one old value
 // EXPECT 3 value|race: fence.acq_rel instead of fence.sc in take and steal
 // EXPECT 4 scope|value|race: fence.sc.gpu between devices is not morally strong
 // EXPECT 5 race: push publishes bottom by a relaxed store, the task is not released to a thief

@@ -3,7 +3,6 @@
 // EXPECT 1 race: no warp barrier before the flag; the flag lane releases only its own accesses
 // EXPECT 2 portability|value: LL128 as on NVLink: all words relaxed, the flag is assumed to come last
 // EXPECT 3 warp_mask|hang: lanes of one half name the whole warp in the barrier while the other half has its own
-// MISSED 3: lanes that exit count as having been at the barrier
 // EXPECT 4 race: the flag is passed on by a shuffle, which orders no memory
 // EXPECT 5 none: every lane polls and acquires the flag itself
 #include "common.h"

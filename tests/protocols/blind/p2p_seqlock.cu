@@ -3,7 +3,6 @@
 // EXPECT 1 race: weak accesses to the record; readers overlap with the writer by design
 // EXPECT 2 value: no fence after the odd number; new words may be seen under the old even number
 // EXPECT 3 value: no fence before the second look at the number; the words may be read after it
-// MISSED 3: needs a late reader and one old value, one of three drawn schedules
 // EXPECT 4 scope: the words are stored at gpu scope
 // EXPECT 5 value: the last store of the number is relaxed without a fence; old words may be seen under the new number
 // EXPECT 6 none: the number is compared before it is checked for oddness, and a redundant fence of the reader

@@ -5,7 +5,6 @@
 // EXPECT 3 misaligned: the offset of the 8-byte words is not rounded up to a multiple of 8
 // EXPECT 4 race: the place of the tile is used again while other threads may still read it
 // EXPECT 5 uninitialised: the halo word is never written, its weight happens to be 0
-// MISSED 5: a lane may look behind what others have written in shared memory
 // EXPECT 6 none: the sums are read in place, so that one barrier less is needed
 #include "common.h"
 

@@ -5,7 +5,6 @@
 // EXPECT 3 race: no barrier between the sums and their reads in reverse
 // EXPECT 4 none: no barrier at the end of the loop, the other two order reads and next stores
 // EXPECT 5 uninitialised: the halo word is never written, its weight happens to be 0
-// MISSED 5: a lane may look behind what others have written in shared memory
 // EXPECT 6 race: __syncwarp between the stores to the tile and reads, some of another warp's words
 #include "common.h"
 
