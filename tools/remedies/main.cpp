@@ -172,6 +172,7 @@ class Bench {
                                       "-cudart",
                                       "shared",
                                       "-lineinfo",
+                                      "-g",
                                       "-std=c++20",
                                       "-gencode=arch=compute_90,code=compute_90",
                                       fmt::format("-DBUG={}", variant.bug),
