@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "server/core.h"
-#include "server/host_place.h"
 
 namespace allranks::server {
 namespace {
@@ -212,7 +211,7 @@ void Core::Accept(Link* link, Session& session, wire::Frame& frame) {
 void Core::Ask(Link* link, Session& session, wire::Frame& frame, const wire::RequestHeader* header,
                std::function<void(Thread, Time)> carry_out) {
   if (header == nullptr || header->local_ps < 0 || header->local_ps > kMaxLocal ||
-      header->touches.size() > wire::kMaxTouches)
+      header->touches.size() > wire::kMaxTouches || header->stack.size() > wire::kMaxStack)
     return Violation(link, fmt::format("a malformed '{}'", wire::OpName(frame.op)));
   const Thread thread = session.thread;
   ThreadRecord& record = threads_.at(thread);
@@ -224,14 +223,18 @@ void Core::Ask(Link* link, Session& session, wire::Frame& frame, const wire::Req
                             frame.op == wire::Op::kEventQuery || frame.op == wire::Op::kYield;
   if (!keeps_series) record.series = {};
   const Time cost = CostOf(frame.op);
-  const bool accepted = hosts_.Request(
-      thread, header->local_ps + cost, wire::OpName(frame.op),
-      [this, thread, cost, touches = header->touches, carry_out = std::move(carry_out)](Time at) {
-        if (options_.trace != nullptr) threads_[thread].since = at - cost;
-        Meet(thread);
-        Touched(thread, touches);
-        carry_out(thread, at);
-      });
+  const bool accepted =
+      hosts_.Request(thread, header->local_ps + cost, wire::OpName(frame.op),
+                     [this, thread, cost, touches = header->touches, stack = header->stack,
+                      carry_out = std::move(carry_out)](Time at) {
+                       if (options_.trace != nullptr) threads_[thread].since = at - cost;
+                       Meet(thread);
+                       Touched(thread, touches);
+                       if (stack.empty() || checking_ == nullptr) return carry_out(thread, at);
+                       checking_->SetCaller(SiteOf(thread, stack));
+                       carry_out(thread, at);
+                       checking_->SetCaller(0);
+                     });
   if (!accepted) Violation(link, "a message of a thread that does not run");
 }
 
@@ -319,11 +322,17 @@ void Core::Touched(Thread thread, const std::vector<wire::HostTouch>& touches) {
   const auto process = processes_.find(thread.rank);
   if (process == processes_.end() || !process->second.machine) return;
   for (const wire::HostTouch& touch : touches) {
-    std::string& place = host_places_[{thread.rank, touch.pc, touch.caller}];
-    if (place.empty()) place = HostPlace(process->second.pid, touch.pc, touch.caller);
     checking_->HostTouches(*process->second.machine, touch.address,
-                           std::clamp<std::uint32_t>(touch.size, 1, 16), touch.write, place);
+                           std::clamp<std::uint32_t>(touch.size, 1, 16), touch.write,
+                           sites_.OfAccess(process->second.pid, touch.pc, touch.caller));
   }
+}
+
+node::SiteId Core::SiteOf(Thread thread, const std::vector<std::uint64_t>& stack) {
+  if (stack.empty() || stack.size() > wire::kMaxStack || checking_ == nullptr || judged_ != nullptr)
+    return 0;
+  const auto process = processes_.find(thread.rank);
+  return process == processes_.end() ? 0 : sites_.OfCall(process->second.pid, stack);
 }
 
 void Core::SendReply(Thread thread, node::Status status, const wire::Blob& body, int fd) {
