@@ -52,6 +52,11 @@ void Mix(std::string_view text, std::uint64_t* hash) {
   *hash = (*hash ^ 0xff) * 0x100000001b3u;
 }
 
+// "Exchange(int)" of "Exchange(int)+0x1c".
+std::string_view WithoutAddress(std::string_view function) {
+  return function.substr(0, function.rfind("+0x"));
+}
+
 std::string BaseName(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 }  // namespace
@@ -138,6 +143,9 @@ std::string FindingList::IdOf(const node::Finding& finding) const {
     Mix(access.kernel, &hash);
     Mix(BaseName(access.file), &hash);
     Mix(access.file.empty() ? access.form : Squeezed(SourceLine(access.file, access.line)), &hash);
+    // Without lines a function tells host calls apart, but not its addresses.
+    if (access.kernel.empty() && access.file.empty() && !access.site.frames.empty())
+      Mix(WithoutAddress(access.site.frames[0].function), &hash);
   }
   return fmt::format("{:08x}", static_cast<std::uint32_t>(hash ^ hash >> 32));
 }
@@ -146,7 +154,7 @@ std::string FindingList::Text(std::string_view checked) const {
   std::string text;
   std::vector<node::Finding> shown;
   std::size_t suppressed = 0, left_out = 0, hidden = 0;
-  bool without_lines = false;
+  bool without_lines = false, host_without_lines = false;
   for (const node::Finding& finding : findings_) {
     if (!Chosen(finding)) {
       ++left_out;
@@ -170,13 +178,17 @@ std::string FindingList::Text(std::string_view checked) const {
         first.file.empty() ? first.kernel : fmt::format("{}:{}", BaseName(first.file), first.line);
     text += fmt::format("  suppress: {} {}{}\n", node::NameOf(finding.kind), IdOf(finding),
                         where.empty() ? "" : "  # " + where);
-    for (const node::FindingAccess& access : finding.accesses)
+    for (const node::FindingAccess& access : finding.accesses) {
       without_lines |= !access.kernel.empty() && access.file.empty();
+      host_without_lines |= access.kernel.empty() && access.file.empty() && access.site.known();
+    }
   }
   if (hidden != 0)
     text += fmt::format("and {} more: --max-findings {} prints them\n", hidden, shown.size());
   if (without_lines)
     text += "allranks: some kernels have no source lines: compile them with nvcc -lineinfo\n";
+  if (host_without_lines)
+    text += "allranks: some host code has no source lines: compile it with -g\n";
   std::string summary = node::Summary(shown);
   if (suppressed != 0) summary += fmt::format(", {} suppressed", suppressed);
   if (left_out != 0) summary += fmt::format(", {} of others left out", left_out);

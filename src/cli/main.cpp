@@ -52,8 +52,9 @@ Checking. With --check every access of a kernel, a copy or a memset is held agai
 model: accesses to the same bytes that nothing orders, too narrow scopes, missing fences between
 proxies, reads of memory that nobody has written, accesses out of bounds, misused barriers, memory
 that is left at the end. Each finding is printed once with the source lines of both accesses, what
-order is missing and what would create it (compile with `-lineinfo`). `portability` (relying on more
-than PTX promises) and `leak` are printed, too, but do not count. Schedule 0 shows the newest values;
+order is missing and what would create it (compile with `-lineinfo`, and with `-g` for the lines of
+host calls). `portability` (relying on more than PTX promises) and `leak` are printed, too, but do not
+count. Schedule 0 shows the newest values;
 under another SEED a load may return any value that the model permits, and warps start and wake a
 little late. The same seed gives the same run. From 1000000 on schedules are directed: level * 1000000
 + n delays somebody at the n-th place of the run where threads meet, and nothing else is changed.

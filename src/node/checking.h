@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "node/finding.h"
+#include "node/host_site.h"
 #include "node/ids.h"
 #include "node/time.h"
 
@@ -70,11 +71,18 @@ class Checking {
                           HostOrder order) = 0;
   // An instruction of host code that does not tell of its accesses has touched memory: by which
   // order is not known, so against strong device accesses of system scope it counts as strong, else
-  // as plain. `place`: where it stands, for people to read.
+  // as plain. `site`: where it stands.
   virtual void HostTouches(ProcessId process, Address address, std::uint64_t size, bool write,
-                           const std::string& place) = 0;
+                           SiteId site) = 0;
   // Whether work of the process is over that its host has not waited for.
   virtual bool HostBehind(ProcessId process) const = 0;
+
+  // What resolves sites for findings; must outlive the machine. Null: nothing does.
+  virtual void SetSites(HostSites* sites) = 0;
+  // The host's call that is being carried out: work and memory that it makes have this site.
+  virtual void SetCaller(SiteId site) = 0;
+  // The work of a graph's node was asked for where the node was made.
+  virtual void SetNodeSite(GraphId graph, std::uint32_t place, SiteId site) = 0;
 };
 
 }  // namespace allranks::node

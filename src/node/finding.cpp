@@ -35,6 +35,14 @@ constexpr std::array<Row, 14> kRows = {{
 
 const Row& RowOf(Kind kind) { return kRows[static_cast<std::size_t>(kind)]; }
 
+// "a.cu:12 (called at a.cu:40, main.cu:7)".
+std::string Where(const HostSite& site) {
+  std::string text = site.Place();
+  for (std::size_t i = 1; i < site.frames.size(); ++i)
+    text += (i == 1 ? " (called at " : ", ") + site.frames[i].Place();
+  return site.frames.size() > 1 ? text + ")" : text;
+}
+
 std::string Describe(const FindingAccess& access) {
   std::string line = access.what;
   if (!access.form.empty()) line += fmt::format(" ({})", access.form);
@@ -46,9 +54,25 @@ std::string Describe(const FindingAccess& access) {
     line += fmt::format(", {}, block ({},{},{}), thread {}", access.kernel, access.block.x,
                         access.block.y, access.block.z, access.thread);
   }
-  if (!access.file.empty()) line += fmt::format(", {}:{}", access.file, access.line);
-  if (!access.inlined_at.empty()) line += fmt::format(" (inlined at {})", access.inlined_at);
+  if (!access.kernel.empty() || access.site.frames.empty()) {
+    if (!access.file.empty()) line += fmt::format(", {}:{}", access.file, access.line);
+    if (!access.inlined_at.empty()) line += fmt::format(" (inlined at {})", access.inlined_at);
+  }
+  const bool lines = !access.site.frames.empty() && !access.site.frames[0].file.empty();
+  if (!access.kernel.empty()) {
+    if (lines) line += fmt::format("; launched in {} at {}", access.stream, Where(access.site));
+    return line;
+  }
+  if (!access.site.call.empty()) line += ", " + access.site.call;
+  if (!access.stream.empty()) line += " in " + access.stream;
+  if (!access.site.frames.empty()) line += " at " + Where(access.site);
   return line;
+}
+
+// "cudaMalloc at a.cu:12".
+std::string By(const HostSite& site) {
+  if (site.frames.empty()) return site.call;
+  return fmt::format("{} at {}", site.call.empty() ? "the host" : site.call, Where(site));
 }
 
 }  // namespace
@@ -77,6 +101,13 @@ FindingClass ClassOf(Kind kind) { return RowOf(kind).of; }
 std::string Describe(const Finding& finding) {
   std::string text = fmt::format("{}: {}\n", NameOf(finding.kind), finding.text);
   for (const FindingAccess& access : finding.accesses) text += "  " + Describe(access) + "\n";
+  for (std::size_t i = 0; i < finding.accesses.size(); ++i) {
+    const FindingAccess& access = finding.accesses[i];
+    const bool told = i > 0 && finding.accesses[i - 1].object == access.object;
+    if (access.allocated.known() && !told)
+      text += fmt::format("  {} was allocated by {}\n", access.object, By(access.allocated));
+    if (access.freed.known()) text += fmt::format("  freed by {}\n", By(access.freed));
+  }
   if (!finding.missing.empty()) text += "  missing: " + finding.missing + "\n";
   if (!finding.advice.empty()) text += "  remedy:  " + finding.advice + "\n";
   if (finding.pairs > 1) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "node/host_site.h"
 #include "node/machine.h"
 #include "node/time.h"
 
@@ -25,7 +26,12 @@ struct FindingAccess {
   std::string file;          // empty: not known
   int line = 0;
   std::string inlined_at;  // "a.cu:12, b.cu:40"
-  std::string object;      // "device 1 allocation#7"
+  // The host's call that gave the operation to `stream`, or, without a call, the host's own access,
+  // which `file` and `line` then name, too.
+  HostSite site;
+  std::string stream;         // "stream 12", "the default stream"; empty: of no stream
+  std::string object;         // "device 1 allocation#7"
+  HostSite allocated, freed;  // where the object was, as far as that is known
   std::uint64_t offset = 0;
   std::uint32_t bytes = 0;
   bool write = false;

@@ -22,7 +22,7 @@ bool SamePlace(const FindingAccess& a, const FindingAccess& b) {
   };
   if (key(a) != key(b)) return false;
   // Without a place in the source the object has to tell them apart.
-  return !a.file.empty() || a.object == b.object;
+  return !a.file.empty() || (a.object == b.object && a.site.Place() == b.site.Place());
 }
 
 // "races", but "2 portability": names that are no things have no plural.
@@ -52,6 +52,21 @@ void Replace(std::string_view from, std::string_view to, std::string* text) {
 Json Optional(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 Json Optional(int number) { return number < 0 ? Json(nullptr) : Json(number); }
 
+Json JsonOf(const std::vector<HostFrame>& frames) {
+  Json all = Json::array();
+  for (const HostFrame& frame : frames) {
+    all.push_back({{"file", Optional(frame.file)},
+                   {"line", frame.file.empty() ? Json(nullptr) : Json(frame.line)},
+                   {"function", Optional(frame.function)}});
+  }
+  return all;
+}
+
+Json JsonOf(const HostSite& site) {
+  if (!site.known()) return nullptr;
+  return {{"call", Optional(site.call)}, {"host", JsonOf(site.frames)}};
+}
+
 Json JsonOf(const FindingAccess& access) {
   const bool in_kernel = !access.kernel.empty();
   const Dim3& block = access.block;
@@ -66,7 +81,12 @@ Json JsonOf(const FindingAccess& access) {
           {"file", Optional(access.file)},
           {"line", access.file.empty() ? Json(nullptr) : Json(access.line)},
           {"inlined_at", Optional(access.inlined_at)},
+          {"call", Optional(access.site.call)},
+          {"stream", Optional(access.stream)},
+          {"host", JsonOf(access.site.frames)},
           {"object", Optional(access.object)},
+          {"allocated", JsonOf(access.allocated)},
+          {"freed", JsonOf(access.freed)},
           {"offset", access.offset},
           {"bytes", access.bytes},
           {"time_ns", access.time == 0 ? Json(nullptr) : Json(ToNs(access.time))}};
@@ -81,6 +101,18 @@ template <class T>
 T NumberIn(const Json& json, const char* name, T otherwise) {
   const auto it = json.find(name);
   return it != json.end() && it->is_number() ? it->get<T>() : otherwise;
+}
+
+HostSite SiteOf(const Json& json) {
+  HostSite site;
+  if (!json.is_object()) return site;
+  site.call = TextIn(json, "call");
+  const auto frames = json.find("host");
+  if (frames == json.end() || !frames->is_array()) return site;
+  for (const Json& frame : *frames)
+    site.frames.push_back(
+        {TextIn(frame, "file"), NumberIn(frame, "line", 0), TextIn(frame, "function")});
+  return site;
 }
 
 FindingAccess AccessOf(const Json& json) {
@@ -98,7 +130,11 @@ FindingAccess AccessOf(const Json& json) {
   access.file = TextIn(json, "file");
   access.line = NumberIn(json, "line", 0);
   access.inlined_at = TextIn(json, "inlined_at");
+  access.site = SiteOf(json);
+  access.stream = TextIn(json, "stream");
   access.object = TextIn(json, "object");
+  access.allocated = SiteOf(json.value("allocated", Json()));
+  access.freed = SiteOf(json.value("freed", Json()));
   access.offset = NumberIn<std::uint64_t>(json, "offset", 0);
   access.bytes = NumberIn<std::uint32_t>(json, "bytes", 0);
   access.time = Ns(NumberIn<std::int64_t>(json, "time_ns", 0));
@@ -357,6 +393,8 @@ void ReplacePaths(std::string_view from, std::string_view to, Finding* finding) 
   for (FindingAccess& access : finding->accesses) {
     Replace(from, to, &access.file);
     Replace(from, to, &access.inlined_at);
+    for (HostSite* site : {&access.site, &access.allocated, &access.freed})
+      for (HostFrame& frame : site->frames) Replace(from, to, &frame.file);
   }
   for (Edit& edit : finding->edits) {
     for (Edit::Place& place : edit.at) Replace(from, to, &place.file);

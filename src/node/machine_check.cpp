@@ -80,12 +80,27 @@ void MachineImpl::HostAccess(ProcessId process, Address address, std::uint64_t s
 }
 
 void MachineImpl::HostTouches(ProcessId process, Address address, std::uint64_t size, bool write,
-                              const std::string& text) {
+                              SiteId site) {
   if (world_.checker == nullptr || Find(process) == nullptr) return;
   ForHostBytes(process, address, size, write,
                [&](Object& object, std::uint64_t offset, std::uint64_t part) {
-                 checker_->HostTouches(process, object, offset, part, write, text);
+                 checker_->HostTouches(process, object, offset, part, write, site);
                });
+}
+
+void MachineImpl::SetSites(HostSites* sites) {
+  if (checker_ != nullptr) checker_->SetSites(sites);
+}
+
+void MachineImpl::SetCaller(SiteId site) {
+  if (checker_ != nullptr) checker_->caller = site;
+}
+
+void MachineImpl::SetNodeSite(GraphId graph, std::uint32_t place, SiteId site) {
+  const auto it = graphs_.find(graph);
+  if (it == graphs_.end() || place >= it->second.nodes.size()) return;
+  it->second.sites.resize(it->second.nodes.size());
+  it->second.sites[place] = site;
 }
 
 bool MachineImpl::HostBehind(ProcessId process) const {

@@ -146,7 +146,12 @@ Status MachineImpl::LaunchGraph(ProcessId process, StreamId stream, GraphId grap
     made.priority = s->priority;
     made.also = before;
     made.shown = s->shown;
+    // Its operation was asked for where the node was made, not where the graph is launched.
+    const SiteId site = i < executable.sites.size() ? executable.sites[i] : 0;
+    const SiteId caller = checker_ != nullptr ? checker_->caller : 0;
+    if (site != 0) checker_->caller = site;
     status = EnqueueNode(process, lane, node, at);
+    if (site != 0) checker_->caller = caller;
     const OpId end = streams_.at(lane).tail;
     ends[i] = end != 0 ? std::vector<OpId>{end} : std::move(before);
   }

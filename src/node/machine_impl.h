@@ -239,8 +239,11 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   std::vector<Finding> TakeFindings() override;
   void SetHostsSpeak(bool on) override;
   void HostTouches(ProcessId process, Address address, std::uint64_t size, bool write,
-                   const std::string& place) override;
+                   SiteId site) override;
   bool HostBehind(ProcessId process) const override;
+  void SetSites(HostSites* sites) override;
+  void SetCaller(SiteId site) override;
+  void SetNodeSite(GraphId graph, std::uint32_t place, SiteId site) override;
   void HostAccess(ProcessId process, Address address, std::uint64_t size, bool write,
                   HostOrder order) override;
   void HostMeets(ProcessId process) override;

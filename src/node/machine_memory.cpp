@@ -36,6 +36,7 @@ Status MachineImpl::MapNew(Process& process, int visible_device, Object::Kind ki
   const Address base = arena.Take(size, granule);
   if (base == 0) return Status::kOutOfMemory;
   object->name = name;
+  if (world_.checker != nullptr) world_.checker->Allocated(*object);
   if (world_.errors != nullptr) world_.errors->Watch(object);
   if (!pinned) world_.devices[static_cast<std::size_t>(device)].allocated += size;
   Mapping mapping;
@@ -151,6 +152,7 @@ Status MachineImpl::RegisterHost(ProcessId id, Address address, std::uint64_t si
       world_.backing.Create(Object::Kind::kPinned, -1, process.id, size);
   if (object == nullptr) return Status::kOutOfMemory;
   object->name = fmt::format("rank {} registered #{}", process.rank, ++names_[{id, -1}]);
+  if (world_.checker != nullptr) world_.checker->Allocated(*object);
   *memory = {address, size, object->fd};
   Mapping mapping;
   mapping.base = address;

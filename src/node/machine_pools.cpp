@@ -193,6 +193,7 @@ Status MachineImpl::AllocateAsync(ProcessId process, StreamId stream, PoolId id,
     if (it->second.stream != stream || block == pool_blocks_.end() || block->second != id) continue;
     if (owner.table.Find(it->first.second)->object->size != size) continue;
     *address = it->first.second;
+    if (world_.checker != nullptr) checker_->Allocated(*owner.table.Find(*address)->object);
     freeing_.erase(it);  // the free will find that it is void
     return Status::kSuccess;
   }
@@ -271,7 +272,13 @@ void MachineImpl::FinishFree(const Operation& op) {
   const auto it = freeing_.find({op.process, op.address});
   if (it == freeing_.end() || it->second.op != op.id) return;  // taken over, or gone by a reset
   freeing_.erase(it);
+  if (world_.checker == nullptr)
+    return ReleaseDeviceMemory(world_.ProcessOf(op.process), op.address);
+  const SiteId caller = std::exchange(checker_->caller, op.clocks.site);
+  checker_->freeing = op.stream;
   ReleaseDeviceMemory(world_.ProcessOf(op.process), op.address);
+  checker_->caller = caller;
+  checker_->freeing = 0;
 }
 
 void MachineImpl::DropPools(ProcessId process, int device) {

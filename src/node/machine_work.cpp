@@ -23,6 +23,7 @@ Operation& MachineImpl::NewOperation(Operation::What what, ProcessId process, in
   op.what = what;
   op.process = process;
   op.device = op.clocks.device = device;
+  if (checker_ != nullptr) op.clocks.site = checker_->caller;
   return op;
 }
 
@@ -94,6 +95,7 @@ void MachineImpl::Enqueue(Stream& stream, Operation& op, Time at) {
   }
   stream.tail = op.id;
   op.stream = stream.shown;
+  op.clocks.legacy = stream.legacy;
   if (op.missing == 0) Ready(op);
 }
 

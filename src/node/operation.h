@@ -117,7 +117,8 @@ struct Operation {
 struct ExecutableGraph {
   ProcessId process = 0;
   std::vector<GraphNode> nodes;
-  OpId last = 0;  // the end of its latest launch
+  std::vector<SiteId> sites;  // by node, as far as they are known
+  OpId last = 0;              // the end of its latest launch
 };
 
 }  // namespace allranks::node

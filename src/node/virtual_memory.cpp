@@ -1,5 +1,6 @@
 // Memory by handles: creation, addresses, rights, sharing; see virtual_memory.h.
 #include "node/virtual_memory.h"
+#include "node/check/checker.h"
 #include "node/check/errors.h"
 
 #include <algorithm>
@@ -88,6 +89,7 @@ Status VirtualMemoryImpl::Create(ProcessId id, int device, std::uint64_t size, s
   if (allocation->object == nullptr) return Status::kOutOfMemory;
   allocation->object->name =
       fmt::format("rank {} device {} memory #{}", process->rank, device, ++names_);
+  if (world_.checker != nullptr) world_.checker->Allocated(*allocation->object);
   if (world_.errors != nullptr) world_.errors->Watch(allocation->object);
   home.allocated += size;
   allocation->charged = &home.allocated;

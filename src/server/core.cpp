@@ -37,6 +37,7 @@ Core::Core(std::unique_ptr<node::Machine> machine, CoreOptions options)
   machine_->SetHostCaller([this](const node::HostCall& call, Time at) { HostCallDue(call, at); });
   machine_->SetRankKiller([this](int rank, Time at) { KillRank(rank, at); });
   if (options_.judged) judged_ = std::make_unique<Judged>(*this, *options_.judged);
+  if (checking_ != nullptr && judged_ == nullptr) checking_->SetSites(&sites_);
 }
 
 Core::~Core() = default;

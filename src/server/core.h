@@ -36,6 +36,7 @@
 #include "node/checking.h"
 #include "node/hosts.h"
 #include "node/machine.h"
+#include "server/host_sites.h"
 #include "server/judged.h"
 #include "server/outside.h"
 #include "server/report.h"
@@ -223,6 +224,10 @@ class Core {
   template <class M>
   void Accept(Link* link, Session& session, wire::Frame& frame);
   // Notes a request and has it carried out when it is its turn. No header: it is malformed.
+  // Where a call was made, by the return addresses on its stack; 0: not known.
+  node::SiteId SiteOf(Thread thread, const std::vector<std::uint64_t>& stack);
+  void NoteSite(Thread thread, node::GraphId graph, std::uint32_t place,
+                const wire::GraphNode& message);
   void Touched(Thread thread, const std::vector<wire::HostTouch>& touches);
   void Ask(Link* link, Session& session, wire::Frame& frame, const wire::RequestHeader* header,
            std::function<void(Thread, Time)> carry_out);
@@ -424,6 +429,7 @@ class Core {
   void CountQueued(Thread thread, node::OpId op, std::uint64_t bytes);
 
   CoreOptions options_;
+  HostSites sites_;  // of host code; the machine asks for them
   std::unique_ptr<node::Machine> machine_;
   node::Checking* checking_;  // the machine, if it checks
   std::vector<node::Finding> findings_;
@@ -455,8 +461,6 @@ class Core {
   std::unordered_map<node::ProcessId, std::int32_t> machine_ranks_;
   std::int32_t processes_seen_ = 0;
   std::unique_ptr<Judged> judged_;
-  // Of host code that has touched memory, by process, instruction and caller.
-  std::map<std::tuple<std::int32_t, std::uint64_t, std::uint64_t>, std::string> host_places_;
 };
 
 }  // namespace allranks::server

@@ -47,6 +47,12 @@ bool Core::Translate(Thread thread, wire::GraphNode& message, node::GraphNode* n
   return false;
 }
 
+void Core::NoteSite(Thread thread, node::GraphId graph, std::uint32_t place,
+                    const wire::GraphNode& message) {
+  if (const node::SiteId site = SiteOf(thread, message.stack); site != 0)
+    checking_->SetNodeSite(graph, place, site);
+}
+
 void Core::Handle(Thread thread, wire::PutGraph& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
   std::vector<node::GraphNode> nodes(message.nodes.size());
@@ -57,6 +63,8 @@ void Core::Handle(Thread thread, wire::PutGraph& message, Time) {
   node::GraphId graph = 0;
   const Status status = machine_->PutGraph(MachineOf(thread), std::move(nodes), &graph);
   if (judged_ != nullptr && status == Status::kSuccess) judged_->MadeGraph(thread.rank, graph);
+  for (std::size_t i = 0; status == Status::kSuccess && i < message.nodes.size(); ++i)
+    NoteSite(thread, graph, static_cast<std::uint32_t>(i), message.nodes[i]);
   Reply<wire::PutGraph>(thread, {.graph = graph}, status);
 }
 
@@ -71,6 +79,8 @@ void Core::Handle(Thread thread, wire::UpdateGraph& message, Time) {
       return Fail<wire::UpdateGraph>(thread, Status::kInvalidHandle);
     status =
         machine_->UpdateGraph(MachineOf(thread), message.graph, message.places[i], std::move(node));
+    if (status == Status::kSuccess)
+      NoteSite(thread, message.graph, message.places[i], message.nodes[i]);
   }
   Fail<wire::UpdateGraph>(thread, status);
 }

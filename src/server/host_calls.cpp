@@ -37,6 +37,7 @@ void Core::Handle(Thread thread, const wire::Hello&, Time) {
   reply.hosts = static_cast<std::int32_t>(machine_->profile().machine.hosts);
   reply.realtime_base_ns = kRealtimeBase;
   reply.monotonic_base_ns = kMonotonicBase;
+  reply.stacks = checking_ != nullptr && judged_ == nullptr;
   hosts_.Note(thread, Hosts::Activity::kActs);
   Reply<wire::Hello>(thread, reply);
 }
@@ -133,6 +134,7 @@ void Core::ReplaceImage(Process& process) {
   const Thread thread = process.exec_thread;
   if (!threads_.contains(thread)) return;
   DropMachineProcess(process);
+  sites_.Forget(process.pid);
   ThreadRecord& record = threads_.at(thread);
   Release(record, thread);
   while (!record.keys.empty()) Withdraw(thread, wire::Key(record.keys.back().key));

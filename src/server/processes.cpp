@@ -106,6 +106,7 @@ void Core::ProcessEnded(std::int32_t rank, Time at) {
   if (found == processes_.end()) return;
   if (judged_ != nullptr) found->second.machine.reset();  // what it has made stays
   DropMachineProcess(found->second);
+  sites_.Forget(found->second.pid);
   tokens_.erase(found->second.token);
   tokens_.erase(found->second.exec_token);
   const Process process = std::move(found->second);

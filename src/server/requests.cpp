@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "server/core.h"
-#include "server/host_place.h"
 
 namespace allranks::server {
 namespace {
@@ -212,7 +211,7 @@ void Core::Accept(Link* link, Session& session, wire::Frame& frame) {
 void Core::Ask(Link* link, Session& session, wire::Frame& frame, const wire::RequestHeader* header,
                std::function<void(Thread, Time)> carry_out) {
   if (header == nullptr || header->local_ps < 0 || header->local_ps > kMaxLocal ||
-      header->touches.size() > wire::kMaxTouches)
+      header->touches.size() > wire::kMaxTouches || header->stack.size() > wire::kMaxStack)
     return Violation(link, fmt::format("a malformed '{}'", wire::OpName(frame.op)));
   const Thread thread = session.thread;
   ThreadRecord& record = threads_.at(thread);
@@ -228,12 +227,14 @@ void Core::Ask(Link* link, Session& session, wire::Frame& frame, const wire::Req
   const bool accepted =
       hosts_.Request(thread, header->local_ps + cost, wire::OpName(frame.op),
                      [this, thread, cost, op = frame.op, touches = header->touches,
-                      carry_out = std::move(carry_out)](Time at) {
+                      stack = header->stack, carry_out = std::move(carry_out)](Time at) {
                        doubting_.erase(thread);
                        if (options_.trace != nullptr) threads_[thread].since = at - cost;
                        Meet(thread);
                        Touched(thread, touches);
+                       if (checking_ != nullptr) checking_->SetCaller(SiteOf(thread, stack));
                        carry_out(thread, at);
+                       if (checking_ != nullptr) checking_->SetCaller(0);
                        if (op != wire::Op::kHostPoll)
                          LookAgain(thread, op == wire::Op::kWaitThread, at);
                      });
@@ -324,10 +325,9 @@ void Core::Touched(Thread thread, const std::vector<wire::HostTouch>& touches) {
   const auto process = processes_.find(thread.rank);
   if (process == processes_.end() || !process->second.machine) return;
   for (const wire::HostTouch& touch : touches) {
-    std::string& place = host_places_[{thread.rank, touch.pc, touch.caller}];
-    if (place.empty()) place = HostPlace(process->second.pid, touch.pc, touch.caller);
     checking_->HostTouches(*process->second.machine, touch.address,
-                           std::clamp<std::uint32_t>(touch.size, 1, 16), touch.write, place);
+                           std::clamp<std::uint32_t>(touch.size, 1, 16), touch.write,
+                           sites_.OfAccess(process->second.pid, touch.pc, touch.caller));
   }
 }
 
@@ -338,6 +338,13 @@ bool Core::MayChange(std::int32_t rank) const {
   if (machine_->Busy()) return true;
   const auto process = processes_.find(rank);
   return process != processes_.end() && process->second.pinned && hosts_.ThreadCount(rank) > 1;
+}
+
+node::SiteId Core::SiteOf(Thread thread, const std::vector<std::uint64_t>& stack) {
+  if (stack.empty() || stack.size() > wire::kMaxStack || checking_ == nullptr || judged_ != nullptr)
+    return 0;
+  const auto process = processes_.find(thread.rank);
+  return process == processes_.end() ? 0 : sites_.OfCall(process->second.pid, stack);
 }
 
 void Core::SendReply(Thread thread, node::Status status, const wire::Blob& body, int fd) {

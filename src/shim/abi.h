@@ -30,6 +30,9 @@ struct ArReply {
 ALLRANKS_EXPORT int ar_call(std::uint16_t op, const void* head, std::size_t head_size,
                             const void* tail, std::size_t tail_size, int fd, ArReply* reply);
 
+// Return addresses of the caller, innermost first; 0 unless the node wants to know.
+ALLRANKS_EXPORT std::size_t ar_stack(std::uint64_t* addresses, std::size_t most);
+
 // CUDA was initialised in this process: a child made by fork from now on has no usable CUDA.
 ALLRANKS_EXPORT void ar_cuda_initialised();
 // True in such a child.

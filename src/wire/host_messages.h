@@ -22,8 +22,9 @@ struct HelloReply {
   std::int32_t host = 0, hosts = 1;    // the simulated host it is on, of so many
   std::int64_t realtime_base_ns = 0;   // CLOCK_REALTIME when the thread's clock was 0
   std::int64_t monotonic_base_ns = 0;  // the same for CLOCK_MONOTONIC
+  bool stacks = false;                 // RequestHeader::stack is wanted
   template <class A> void Visit(A& a) {
-    a(token, thread, rank, host, hosts, realtime_base_ns, monotonic_base_ns);
+    a(token, thread, rank, host, hosts, realtime_base_ns, monotonic_base_ns, stacks);
   }
 };
 struct Hello {

@@ -158,13 +158,18 @@ struct HostTouch {
   template <class A> void Visit(A& a) { a(address, size, write, pc, caller); }
 };
 inline constexpr std::size_t kMaxTouches = 48;
+// Frames of a stack that are sent, those of the shim included.
+inline constexpr std::size_t kMaxStack = 24;
 
 struct RequestHeader {
   // What reads of the clock have added to the thread's clock since its last message.
   std::int64_t local_ps = 0;
   // Since its last message, where the node checks: the first of them, at most kMaxTouches.
   std::vector<HostTouch> touches;
-  template <class A> void Visit(A& a) { a(local_ps, touches); }
+  // Where the call was made, if the node has asked for it (HelloReply::stacks): return addresses,
+  // innermost first, at most kMaxStack. Empty for calls that make no work and no memory.
+  std::vector<std::uint64_t> stack;
+  template <class A> void Visit(A& a) { a(local_ps, touches, stack); }
 };
 
 struct ReplyHeader {

@@ -112,8 +112,9 @@ struct GraphNode {
   HostFunction host;
   std::uint64_t event = 0;
   std::vector<ValueOp> values;
+  std::vector<std::uint64_t> stack;  // where the node was made, as RequestHeader has it
   template <class A> void Visit(A& a) {
-    a(kind, device, after, launch, copy, memset, host, event, values);
+    a(kind, device, after, launch, copy, memset, host, event, values, stack);
   }
 };
 struct PutGraphReply {

@@ -58,7 +58,7 @@ done
   -o "$folder/host_waits" tests/programs/memory/host_waits.cu || exit 1
 for mode in read_copy read_kernel late write_source managed; do
   check 87 "$folder/host.txt" -- "$folder/host_waits" $mode
-  says "$folder/host.txt" "(host_waits+0x"
+  says "$folder/host.txt" " at main+0x"
   says "$folder/host.txt" "cudaStreamSynchronize()"
 done
 exit $failed

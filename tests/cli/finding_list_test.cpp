@@ -62,6 +62,23 @@ TEST_F(Findings, IdsFollowTheTextOfTheirLines) {
   EXPECT_NE(IdOf(At(3)), id);
 }
 
+TEST_F(Findings, IdsOfHostCallsDoNotDependOnAddresses) {
+  const auto copy = [](const char* function) {
+    node::Finding finding;
+    finding.text = "something";
+    node::FindingAccess& access = finding.accesses.emplace_back();
+    access.what = "copy";
+    access.site = {"cudaMemcpyAsync", {{"", 0, function}}};
+    return finding;
+  };
+  EXPECT_EQ(IdOf(copy("Send(int*)+0x1c")), IdOf(copy("Send(int*)+0x2b0")));
+  EXPECT_EQ(IdOf(copy("program+0x1234")), IdOf(copy("program+0x4321")));
+  EXPECT_NE(IdOf(copy("Send(int*)+0x1c")), IdOf(copy("Take(int*)+0x1c")));
+  const std::string text = List({}, {copy("Send(int*)+0x1c")}).Text("");
+  EXPECT_NE(text.find("cudaMemcpyAsync at Send(int*)+0x1c"), std::string::npos) << text;
+  EXPECT_NE(text.find("compile it with -g"), std::string::npos) << text;
+}
+
 TEST_F(Findings, TheLineThatIsPrintedSuppresses) {
   const std::string text = List({}, {At(2), At(3)}).Text("1 kernel");
   const auto begin = text.find("suppress: ") + 10;

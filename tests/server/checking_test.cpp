@@ -26,9 +26,11 @@ class CheckedMachine final : public FakeMachine, public node::Checking {
   void HostsMeet() override {}
   void SetHostsSpeak(bool) override {}
   void HostAccess(node::ProcessId, node::Address, std::uint64_t, bool, HostOrder) override {}
-  void HostTouches(node::ProcessId, node::Address, std::uint64_t, bool,
-                   const std::string&) override {}
+  void HostTouches(node::ProcessId, node::Address, std::uint64_t, bool, node::SiteId) override {}
   bool HostBehind(node::ProcessId) const override { return false; }
+  void SetSites(node::HostSites*) override {}
+  void SetCaller(node::SiteId) override {}
+  void SetNodeSite(node::GraphId, std::uint32_t, node::SiteId) override {}
 
   std::vector<node::Finding> found;
   std::vector<node::ProcessId> met;

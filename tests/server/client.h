@@ -26,7 +26,7 @@ class Client final : public Link {
     wire::Frame frame;
     frame.op = M::kOp;
     frame.sequence = ++sequence_;
-    frame.payload = wire::EncodePayload(wire::RequestHeader{local_ps, {}}, message);
+    frame.payload = wire::EncodePayload(wire::RequestHeader{local_ps, {}, {}}, message);
     frame.fds = std::move(fds);
     core_.Received(this, std::move(frame));
   }

@@ -151,5 +151,68 @@ TEST(RemediesTest, AKernelThatOverlapsWaitsAtItsBeginning) {
   EXPECT_TRUE(Line(Applied(edit, kKernel), 2).ends_with("{ cudaGridDependencySynchronize();"));
 }
 
+// --- host code ---
+
+constexpr const char* kHost =
+    "void Send(int* to, int* from, cudaStream_t stream) {\n"
+    "  CK(cudaMemcpyAsync(to, from, 128, cudaMemcpyDefault, stream));\n"
+    "}\n"
+    "int main() {\n"
+    "  Send(b, a, copies);\n"
+    "  for (int i = 0; i < 4; ++i) sum += pinned[i];\n"
+    "  if (more) Use<<<1, 32, 0, work>>>(b);\n"
+    "  auto add = [&](cudaGraphNode_t* node) {\n"
+    "    CK(cudaGraphAddKernelNode(node, graph, nullptr, 0, &params));\n"
+    "  };\n"
+    "  add(&first);\n"
+    "  add(&second);\n"
+    "  CK(cudaMemsetAsync(flag + 1, 1, 4, work));\n"
+    "  for (int r = 0; r < 4; ++r) Fill<<<1, 32, 0, streams[r]>>>(b);\n"
+    "}\n";
+
+Json HostEdit(const char* action, std::vector<Json> at, std::vector<Json> to, const char* text,
+              const char* form, const char* from = "") {
+  Json edit = Edit(action, "host", std::move(at), text, form, from);
+  edit["to"] = to;
+  return edit;
+}
+
+TEST(RemediesTest, StreamsAreReadFromTheCallsAndTheirCallers) {
+  const Json edit = HostEdit("insert_before", {Place(7, "main")},
+                             {Place(2, "Send(int*, int*, CUstream_st*)"), Place(5, "main")},
+                             "wait($at.stream, $to.stream);", "Use(int*)");
+  EXPECT_EQ(Line(Applied(edit, kHost), 7),
+            "  if (more) { wait(work, copies); Use<<<1, 32, 0, work>>>(b); }");
+}
+
+TEST(RemediesTest, TheHostWaitsBeforeTheLoopThatReads) {
+  const Json edit = HostEdit("insert_before", {Place(6, "main")},
+                             {Place(2, "Send(int*, int*, CUstream_st*)"), Place(5, "main")},
+                             "cudaStreamSynchronize($to.stream);", "");
+  EXPECT_TRUE(
+      Line(Applied(edit, kHost), 6).starts_with("  cudaStreamSynchronize(copies); for (int i"));
+}
+
+TEST(RemediesTest, NodesOfALambdaAreThoseOfItsCallers) {
+  const std::vector<Json> at = {Place(9, "main::{lambda(CUgraphNode_st**)#1}::operator()"),
+                                Place(12, "main")};
+  const std::vector<Json> to = {at[0], Place(11, "main")};
+  const Json edit = HostEdit("insert_after", at, to, "edge($to.graph, $to.node, $at.node);",
+                             "cudaGraphAddKernelNode");
+  EXPECT_EQ(Line(Applied(edit, kHost), 12), "  add(&second); edge(graph, &first, &second);");
+}
+
+TEST(RemediesTest, ACallIsReplacedWithItsArguments) {
+  const Json edit = HostEdit("replace", {Place(13, "main")}, {}, "write($at.stream, $at.0, $at.1)",
+                             "", "cudaMemsetAsync");
+  EXPECT_EQ(Line(Applied(edit, kHost), 13), "  CK(write(work, flag + 1, 1));");
+}
+
+TEST(RemediesTest, AStreamOfALoopIsNotReadOutsideOfIt) {
+  const Json edit = HostEdit("insert_before", {Place(13, "main")}, {Place(14, "main")},
+                             "wait($at.stream, $to.stream);", "cudaMemsetAsync");
+  EXPECT_NE(Line(Applied(edit, kHost), 13).find("cudaDeviceSynchronize"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace allranks::remedies

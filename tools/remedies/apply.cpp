@@ -14,6 +14,7 @@
 #include <regex>
 #include <vector>
 
+#include "remedies/host_edit.h"
 #include "remedies/source.h"
 
 namespace allranks::remedies {
@@ -42,7 +43,8 @@ class Editor {
 
   Result<std::string> Run() {
     const std::string action = edit_.value("action", ""), by = edit_.value("by", "");
-    if (by == "host") return Host();
+    if (by == "host" && edit_["at"][0]["line"].is_null()) return Host();
+    if (by == "host" && action != "move_after") return ApplyHostEdit(edit_, file_, text_);
     const std::vector<Frame> at = Frames("at");
     if (at.empty()) {
       const int function = source_.Named(Simple(edit_["at"].back().value("function", "")));
@@ -383,7 +385,8 @@ class Editor {
   // Statements that give this to a stream.
   std::vector<Call> Calls(const std::string& function) const {
     std::vector<Call> calls;
-    const bool copy = function == "copy", memset = function == "memset";
+    const bool copy = function == "copy" || function.starts_with("cudaMemcpy");
+    const bool memset = function == "memset" || function.starts_with("cudaMemset");
     const std::regex pattern(copy     ? R"(\bcudaMemcpy\w*Async\s*\()"
                              : memset ? R"(\bcudaMemset\w*Async\s*\()"
                                       : "\\b" + Simple(function) + R"((<[^<>;]*>)?\s*<<<)");

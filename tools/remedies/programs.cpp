@@ -79,6 +79,7 @@ std::string Build(const Variant& variant, const fs::path& source, const std::str
                                           "-cudart",
                                           "shared",
                                           "-lineinfo",
+                                          "-g",
                                           "-std=c++20",
                                           "-gencode=arch=compute_90,code=compute_90",
                                           fmt::format("-DBUG={}", variant.bug),

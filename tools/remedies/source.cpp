@@ -140,15 +140,23 @@ std::size_t Source::Parse(std::size_t token, int parent) {
   }
   const int made = Add(Statement::Kind::kSimple, token, parent);
   std::size_t i = token;
+  int depth = 0;
   for (; i < tokens_.size(); ++i) {
     const std::string_view at = Word(i);
-    if (at == ";") break;
+    if (at == ";" && depth == 0) break;
     if (at == ":" && (Word(token) == "case" || Word(token) == "default")) break;
-    if (at == "}") {
+    if (at == "}" && depth == 0) {
       --i;
       break;
     }
-    if (at == "(" || at == "{" || at == "[") i = Closing(i);
+    // The statements of a lambda are statements, too.
+    const std::string_view last = i > token ? Word(i - 1) : std::string_view();
+    if (at == "{" && (last == ")" || last == "]")) {
+      i = Parse(i, made) - 1;
+      continue;
+    }
+    if (at == "(" || at == "{" || at == "[") ++depth;
+    if (at == ")" || at == "}" || at == "]") --depth;
   }
   return ends(made, std::max(i + 1, token + 1));
 }

@@ -95,6 +95,8 @@ void Checker::Begin(OpClocks& op, const char* what, int device, std::uint64_t st
   info->op = id;
   info->process = op.process;
   info->device = device;
+  info->legacy = op.legacy;
+  info->site = op.site;
   if (op.process != 0) info->rank = world_.ProcessOf(op.process).rank;
   Position position;
   position.device = device;
@@ -116,6 +118,8 @@ void Checker::BeginLaunch(Launch& launch, OpClocks& op, std::uint64_t stream, Op
   info->stream = stream;
   info->op = id;
   info->process = op.process;
+  info->legacy = op.legacy;
+  info->site = op.site;
   info->cooperative = launch.request.cooperative;
   clocks->info = std::move(info);
   op.launch = clocks;

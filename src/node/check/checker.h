@@ -32,6 +32,7 @@
 #include "node/check/trail.h"
 #include "node/checking.h"
 #include "node/finding.h"
+#include "node/host_site.h"
 #include "node/world.h"
 
 namespace allranks::node::check {
@@ -126,7 +127,8 @@ struct LaunchInfo {
   std::uint64_t stream = 0;  // of its process
   OpId op = 0;               // in the order in which operations were given to streams; 0: a host
   bool cooperative = false;
-  std::string place;  // where the host gave it to its stream, "a.cu:12"; empty: not known
+  bool legacy = false;  // the stream is the default one
+  SiteId site = 0;      // of the host's call that gave it to its stream
 };
 
 struct CtaClocks {
@@ -172,6 +174,8 @@ struct OpClocks {
   Agent agent = 0;
   ProcessId process = 0;
   int device = -1;
+  bool legacy = false;          // of the default stream
+  SiteId site = 0;              // of the host's call that made it
   std::vector<ProcessId> told;  // other processes that wait for it
   std::shared_ptr<struct LaunchClocks> launch;
 };
@@ -190,9 +194,22 @@ struct LaunchClocks {
 FindingAccess ShowThread(World& world, const Path& path, int lane, std::uint32_t pc,
                          const char* what);
 
+// The object that an access is about, and where it was allocated.
+void ShowObject(World& world, const Object& object, FindingAccess* access);
+
 class Checker {
  public:
   explicit Checker(World& world);
+  // --- where the host asked for what findings name (host_site.h) ---
+  void SetSites(HostSites* sites) { sites_ = sites; }
+  SiteId caller = 0;          // of the call that is being carried out
+  std::uint64_t freeing = 0;  // the stream that is freeing memory; 0: a host is
+  const HostSite& SiteOf(SiteId id) const;
+  void Allocated(const Object& object) {
+    if (caller != 0) allocated_[object.id] = caller;
+  }
+  const HostSite& AllocatedAt(const Object& object) const;
+
   void SetSchedule(std::uint64_t seed);
   std::vector<Finding> TakeFindings();
   // Under a schedule, now and then.
@@ -299,7 +316,7 @@ class Checker {
                   bool write, Checking::HostOrder order);
   void HostFence(ProcessId process, Checking::HostOrder order);
   void HostTouches(ProcessId process, Object& object, std::uint64_t offset, std::uint64_t size,
-                   bool write, const std::string& place);
+                   bool write, SiteId site);
   bool HostBehind(ProcessId process) const;
   // Everything so far is known to all hosts. `idle`: nothing is unfinished, and nothing of it need
   // be remembered.
@@ -376,7 +393,7 @@ class Checker {
                const StrongWrite& write, const Object& object, std::uint64_t offset);
   bool StaleHere(const Path& path);
   void ObserveHost(CtaClocks& cta, const Path& path, std::uint32_t lanes, const MemoryOp& op,
-                   const Object& object);
+                   const Object& object, std::uint64_t offset);
   std::uint64_t Random();
   bool Perturbed(Time at) const { return seed_ != 0 && at >= world_.perturbed_from; }
 
@@ -410,6 +427,7 @@ class Checker {
     Dim3 block;
     ClockRef start;                // of a CTA: what its launch knew when it began
     std::unique_ptr<Trail> trail;  // made on first use
+    SiteId told = 0;  // of the host's store, or the stream's write, of the flag that it read last
   };
   // The flag, read before `later` by somebody whom it is ordered after, that would order it after
   // `earlier` if the start of the flag's kernel said what it knows; null: none.
@@ -420,6 +438,8 @@ class Checker {
   std::uint64_t moment_ = 0;
 
   World& world_;
+  HostSites* sites_ = nullptr;
+  std::unordered_map<std::uint32_t, SiteId> allocated_;  // by object
   std::uint64_t seed_ = 0, draws_ = 0, chosen_ = 0, writes_ = 0;
   Places places_;                    // by agent
   std::vector<Position> positions_;  // by agent
@@ -441,7 +461,6 @@ class Checker {
     ClockRef fenced;   // what it knew at its last release fence
   };
   bool hosts_speak_ = false;
-  std::vector<std::string> host_places_;  // by the pc of entries
   std::map<ProcessId, Speaker> speakers_;
   Speaker& SpeakerOf(ProcessId process);
   ClockRef Heard(const Line& line, std::uint32_t begin, std::uint32_t end) const;

@@ -388,7 +388,7 @@ void Errors::OnPark(const Path& path, const SpinState& spin, bool for_ever) {
     if (weak == nullptr) weak = &read;
   }
   FindingAccess access = Show(path, std::countr_zero(path.mask), weak->pc, "load");
-  access.object = weak->object->name;
+  ShowObject(world_, *weak->object, &access);
   access.offset = weak->offset;
   access.bytes = weak->size;
   Edit strong = EditAt(code, weak->pc, Edit::Action::kReplace, Edit::By::kThread, "relaxed.sys");

@@ -155,6 +155,8 @@ class Errors {
     std::string name;
     enum class How : std::uint8_t { kFreed, kClosed, kUnmapped } how = How::kFreed;
     Time time = 0;
+    SiteId site = 0;           // of the call that did it
+    std::uint64_t stream = 0;  // in which it was freed; 0: by the host
   };
   struct Poll {
     std::uint32_t lanes = 0, parity = 0, phases = 0;
@@ -189,7 +191,8 @@ class Errors {
   FindingAccess Show(const Path& path, int lane, std::uint32_t pc, const char* what) const;
   FindingAccess Show(const Path& path, const char* what) const;
   // What an address that is not mapped was, or is near.
-  Finding::Kind Classify(ProcessId process, Address address, std::string* text) const;
+  Finding::Kind Classify(ProcessId process, Address address, std::string* text, HostSite* freed,
+                         std::uint64_t* stream) const;
   // `pc` is that of the first access: findings of one kind and place are the same.
   void Say(Finding::Kind kind, std::string text, std::string advice,
            std::vector<FindingAccess> accesses, std::uint32_t pc, std::vector<Edit> edits = {});

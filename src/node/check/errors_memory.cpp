@@ -11,7 +11,9 @@
 #include <string_view>
 
 #include "node/async_internal.h"
+#include "node/check/checker.h"
 #include "node/check/errors.h"
+#include "node/check/host_remedy.h"
 #include "node/lanes.h"
 
 namespace allranks::node::check {
@@ -90,7 +92,7 @@ void Errors::Forget() {
 void Errors::TellCopy(const Path& path, int lane, const Object& object, std::uint64_t offset,
                       std::uint64_t size) {
   FindingAccess access = Show(path, lane, path.pc, "copy");
-  access.object = object.name;
+  ShowObject(world_, object, &access);
   access.offset = offset;
   access.bytes = static_cast<std::uint32_t>(size);
   Say(Finding::Kind::kUninitialised,
@@ -117,7 +119,7 @@ void Errors::CheckInitialised(const Access& a) {
     if (shared ? unwritten == a.lanes : unwritten != 0) {
       const int lane = std::countr_zero(unwritten);
       FindingAccess access = Show(*a.path, lane, a.path->pc, NameOf(*a.op));
-      access.object = a.object->name;
+      ShowObject(world_, *a.object, &access);
       access.offset = a.offset[lane];
       access.bytes = a.bytes;
       access.write = Writes(*a.op);
@@ -255,7 +257,7 @@ void Errors::CheckOrphan(const Access& a) {
   if (a.object->id == 0 || !orphans_.contains(a.object->id)) return;
   const int lane = std::countr_zero(a.lanes);
   FindingAccess access = Show(*a.path, lane, a.path->pc, NameOf(*a.op));
-  access.object = a.object->name;
+  ShowObject(world_, *a.object, &access);
   access.offset = a.offset[lane];
   access.bytes = a.bytes;
   access.write = Writes(*a.op);
@@ -277,6 +279,10 @@ void Errors::OnUnmap(const Process& process, const Mapping& mapping) {
              : mapping.handle != 0 ? Gone::How::kUnmapped
                                    : Gone::How::kFreed;
   gone.time = world_.now;
+  if (world_.checker != nullptr) {
+    gone.site = world_.checker->caller;
+    gone.stream = world_.checker->freeing;
+  }
   if (gone_.size() == kMaxGone) gone_.pop_front();
   gone_.push_back(std::move(gone));
   // mappings counts this one, too.
@@ -284,11 +290,14 @@ void Errors::OnUnmap(const Process& process, const Mapping& mapping) {
   if (orphans_.size() < kMaxOrphans) orphans_.insert(object.id);
 }
 
-Finding::Kind Errors::Classify(ProcessId process, Address address, std::string* text) const {
+Finding::Kind Errors::Classify(ProcessId process, Address address, std::string* text,
+                               HostSite* freed, std::uint64_t* stream) const {
   for (auto gone = gone_.rbegin(); gone != gone_.rend(); ++gone) {
     if (gone->process != process || address - gone->base >= gone->size) continue;
     const std::string where = Place(address, gone->base, gone->size, gone->name);
     const double us = static_cast<double>(gone->time) / 1e6;
+    if (world_.checker != nullptr) *freed = world_.checker->SiteOf(gone->site);
+    *stream = gone->stream;
     if (gone->how == Gone::How::kFreed) {
       *text = fmt::format("{}, which was freed at {:.3f} us", where, us);
       return Finding::Kind::kUseAfterFree;
@@ -322,11 +331,12 @@ void Errors::OnFault(const Path& path, Status status, const std::string& what, c
     if (access.bytes == 0) access.bytes = std::uint32_t{m.bytes} * m.count;
   }
   if (at.object != nullptr) {
-    access.object = at.object->name;
+    ShowObject(world_, *at.object, &access);
     access.offset = at.offset;
   }
   Finding::Kind kind = Finding::Kind::kOutOfBounds;
   std::string text = what, advice;
+  std::vector<Edit> edits;
   if (status == Status::kMisalignedAddress) {
     kind = Finding::Kind::kMisaligned;
     advice =
@@ -335,11 +345,20 @@ void Errors::OnFault(const Path& path, Status status, const std::string& what, c
     switch (at.what) {
       case FaultAt::What::kUnmapped: {
         std::string near;
-        kind = Classify(path.warp->cta->launch->process, at.address, &near);
+        std::uint64_t stream = 0;
+        const Launch& launch = *path.warp->cta->launch;
+        kind = Classify(launch.process, at.address, &near, &access.freed, &stream);
         text = fmt::format("{} accesses address 0x{:x}", access.form, at.address);
         if (!near.empty()) text += ": " + near;
         if (kind == Finding::Kind::kUseAfterFree) {
           advice = "free the memory after the last kernel that uses it is over";
+          Finding remedy;
+          OrderFree(
+              access,
+              stream != 0 && launch.clocks != nullptr && stream == launch.clocks->info->stream,
+              &remedy);
+          if (!remedy.advice.empty()) advice = remedy.advice;
+          edits = std::move(remedy.edits);
         } else if (kind == Finding::Kind::kNotMapped) {
           advice = "keep the mapping open as long as kernels use it";
         }
@@ -376,7 +395,7 @@ void Errors::OnFault(const Path& path, Status status, const std::string& what, c
   } else {
     return;  // a trap, an assertion, a dead link: no error of memory
   }
-  Say(kind, std::move(text), std::move(advice), {access}, path.pc);
+  Say(kind, std::move(text), std::move(advice), {access}, path.pc, std::move(edits));
 }
 
 void Errors::CheckArray(const Access& access) {
@@ -426,7 +445,7 @@ void Errors::TellArray(const Path& path, int lane, int array, std::uint64_t offs
 void Errors::OnMulticast(const Path& path, std::uint32_t lanes, const Object& object,
                          std::uint64_t offset) {
   FindingAccess access = Show(path, std::countr_zero(lanes), path.pc, "store");
-  access.object = object.name;
+  ShowObject(world_, object, &access);
   access.offset = offset;
   access.write = true;
   Say(Finding::Kind::kNotMapped,

@@ -35,6 +35,7 @@ Checker::Speaker& Checker::SpeakerOf(ProcessId process) {
     if (same == nullptr) {
       auto info = std::make_shared<LaunchInfo>();
       info->what = "host";
+      info->process = process;
       info->rank = world_.ProcessOf(process).rank;
       same = std::make_shared<LaunchClocks>();
       same->info = std::move(info);
@@ -115,12 +116,10 @@ void Checker::HostAccess(ProcessId process, Object& object, std::uint64_t offset
 }
 
 void Checker::HostTouches(ProcessId process, Object& object, std::uint64_t offset,
-                          std::uint64_t size, bool write, const std::string& place) {
+                          std::uint64_t size, bool write, SiteId site) {
   if (hosts_speak_ || !object.HostVisible()) return;
-  auto known = std::find(host_places_.begin(), host_places_.end(), place);
-  if (known == host_places_.end()) known = host_places_.insert(known, place);
-  Direct(&SpeakerOf(process).op, object, offset, size, write, false,
-         static_cast<std::uint32_t>(known - host_places_.begin()));
+  // The entry's pc is where the host stands.
+  Direct(&SpeakerOf(process).op, object, offset, size, write, false, site);
 }
 
 bool Checker::HostBehind(ProcessId process) const {

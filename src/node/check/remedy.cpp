@@ -127,7 +127,11 @@ Event Checker::EventOf(Event::What what, const CtaClocks& cta, const Path& path,
 void Checker::RecordRead(const CtaClocks& cta, const Path& path, std::uint32_t lanes,
                          const MemoryOp& op, const StrongWrite& write, std::uint32_t object,
                          std::uint64_t offset) {
-  if (write.by.agent == 0 || agents_[write.by.agent].info->code == nullptr) return;
+  if (write.by.agent == 0) return;
+  if (const LaunchInfo& by = *agents_[write.by.agent].info; by.code == nullptr) {
+    agents_[cta.agent].told = by.site;
+    return;
+  }
   const auto warp = static_cast<std::uint16_t>(path.warp->id);
   if (write.by.agent == cta.agent && write.by.warp == warp && lanes == 1u << write.by.lane) return;
   Trail& trail = *TrailOf(cta);

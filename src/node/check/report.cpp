@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "node/check/checker.h"
+#include "node/check/host_remedy.h"
 #include "node/check/remedy.h"
 #include "node/findings.h"
 #include "node/special.h"
@@ -41,6 +42,11 @@ bool TellsByFlags(const Code& code) {
   return std::any_of(code.memory.begin(), code.memory.end(), [](const MemoryOp& op) {
     return op.what == MemoryOp::What::kStore && op.Strong();
   });
+}
+
+std::string StreamName(const LaunchInfo& info) {
+  if (info.op == 0) return "";
+  return info.legacy ? "the default stream" : fmt::format("stream {}", info.stream);
 }
 
 std::string Who(const FindingAccess& access) {
@@ -109,8 +115,27 @@ FindingAccess ShowThread(World& world, const Path& path, int lane, std::uint32_t
   access.block = cta.index;
   access.thread = path.warp->id * kLanes + static_cast<std::uint32_t>(lane);
   access.time = path.clock;
+  if (launch.clocks != nullptr && world.checker != nullptr) {
+    access.site = world.checker->SiteOf(launch.clocks->info->site);
+    access.stream = StreamName(*launch.clocks->info);
+  }
   Locate(*launch.code, pc, &access);
   return access;
+}
+
+const HostSite& Checker::SiteOf(SiteId id) const {
+  static const HostSite kUnknown;
+  return sites_ != nullptr && id != 0 ? sites_->Of(id) : kUnknown;
+}
+
+const HostSite& Checker::AllocatedAt(const Object& object) const {
+  const auto known = allocated_.find(object.id);
+  return SiteOf(known != allocated_.end() ? known->second : 0);
+}
+
+void ShowObject(World& world, const Object& object, FindingAccess* access) {
+  access->object = object.name;
+  if (world.checker != nullptr) access->allocated = world.checker->AllocatedAt(object);
 }
 
 FindingAccess Checker::Show(const Entry& entry, std::uint32_t lane, const Object& object,
@@ -118,17 +143,21 @@ FindingAccess Checker::Show(const Entry& entry, std::uint32_t lane, const Object
   const AgentInfo& agent = agents_[entry.agent];
   FindingAccess access;
   access.write = entry.write();
-  access.object = object.name;
+  ShowObject(world_, object, &access);
   access.bytes = entry.width;
   const std::uint32_t within = lane >= entry.lane ? (lane - entry.lane) * entry.stride : 0;
   access.offset = line * kLineBytes + entry.first + within;
   access.rank = agent.info->rank;
   access.device = agent.info->device;
+  const bool native = positions_[entry.agent].native;
+  access.site = SiteOf(native ? entry.pc : agent.info->site);
+  access.stream = StreamName(*agent.info);
   if (agent.info->code == nullptr) {
     access.what = agent.info->what;
-    if (positions_[entry.agent].native && entry.pc < host_places_.size()) {
-      access.what += entry.write() ? " store" : " load";
-      access.form = host_places_[entry.pc];
+    if (native) access.what += entry.write() ? " store" : " load";
+    if (!access.site.frames.empty()) {
+      access.file = access.site.frames[0].file;
+      access.line = access.site.frames[0].line;
     }
     return access;
   }
@@ -181,7 +210,7 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
   const auto place = [&](const Entry& e) {
     const LaunchInfo& info = *agents_[e.agent].info;
     return info.code != nullptr ? reinterpret_cast<std::uintptr_t>(info.code.get())
-                                : std::hash<std::string>{}(info.what);
+                                : std::hash<std::string>{}(info.what) + info.site;
   };
   const SeenKey key = {place(earlier), earlier.pc, place(later), later.pc,
                        proxy                 ? 1u
@@ -314,29 +343,16 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
     finding.advice = fmt::format(
         "before {}, call cudaStreamSynchronize() for the stream of the {}, or wait for an event "
         "recorded behind it{}",
-        host.form.empty() ? "the host's access" : host.form,
+        host.site.frames.empty() ? "the host's access" : host.site.Place(),
         other.kernel.empty() ? other.what : "kernel",
         other.kernel.empty() ? ""
                              : "; or let the kernel release a flag (st.release.sys) behind the "
                                "access and poll that");
+    OrderHost(host, other, &finding);
     return;
   }
   // What a host or a node between streams would have to order: the one given first comes first.
-  const auto event = [&] {
-    if (before.process != after.process) return;  // no stream of the one is known to the other
-    const bool turned = before.op != 0 && after.op != 0 && before.op > after.op;
-    const LaunchInfo& one = turned ? after : before;
-    const LaunchInfo& two = turned ? before : after;
-    Edit made;
-    made.by = Edit::By::kHost;
-    made.text = "cudaStreamWaitEvent";
-    const auto name = [](const LaunchInfo& info) {
-      return info.code != nullptr ? info.kernel : info.what;
-    };
-    made.at.push_back({"", 0, 0, name(two)});
-    made.to.push_back({"", 0, 0, name(one)});
-    finding.edits.push_back(std::move(made));
-  };
+  const auto event = [&] { OrderOperations(before, after, &finding); };
   const bool kernels = before.code != nullptr && after.code != nullptr;
   if (!kernels) {
     const bool judge = first.what == "judge" || second.what == "judge";
@@ -356,6 +372,7 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
       finding.advice =
           "write the flag by cuStreamWriteValue32 or by a kernel; or let the kernels that use it "
           "begin after an event that is recorded behind it";
+      WriteFlagByStream(before.code != nullptr ? second : first, &finding);
     } else if (kernel.code != nullptr && !host && WaitsForFlags(*kernel.code)) {
       finding.missing = "the kernel waits for a flag, which does not tell of the copy";
       finding.advice =
@@ -364,6 +381,9 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
           "it has waited for the copy (cudaStreamSynchronize); where the copy follows the kernel, "
           "let "
           "its stream wait for an event";
+      // No event: where the kernel waits for the copy, the copy must not wait for the kernel.
+      OrderFlag(before.code != nullptr ? second : first, SiteOf(agents_[access.agent].told),
+                &finding);
     } else if (host) {
       finding.missing = "order between the host's access and the other one";
       finding.advice =
@@ -530,6 +550,7 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
       (before.code == after.code ? was.number != is.number : !WaitsForFlags(*after.code))) {
     finding.advice +=
         "; or let the host wait for the earlier launch before it begins the later one";
+    if (before.process != after.process) return;
     event();
     if (!finding.edits.empty()) finding.edits.back().text = "cudaDeviceSynchronize";
   }

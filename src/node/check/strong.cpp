@@ -268,7 +268,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
     if (line.history == nullptr) {
       // A host may have written what nobody else has.
       if (object.HostVisible()) {
-        ObserveHost(cta, path, here, *access.op, object);
+        ObserveHost(cta, path, here, *access.op, object, access.offset[std::countr_zero(here)]);
       }
       RecordPoll(cta, path, here, access);
       continue;
@@ -363,7 +363,8 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
       ReportVector(*vector, apart != writes.end() ? &*apart : nullptr, path, vector_lane, object,
                    access.offset[vector_lane], access.bytes);
     }
-    if (of_host != 0) ObserveHost(cta, path, of_host, *access.op, object);
+    if (of_host != 0)
+      ObserveHost(cta, path, of_host, *access.op, object, access.offset[std::countr_zero(of_host)]);
     if (unwritten != 0) RecordPoll(cta, path, unwritten, access);
     while (observe != 0) {
       const int first = std::countr_zero(observe);
@@ -389,12 +390,17 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
 
 // What stands in memory that hosts see was written by one: it has said what it knows.
 void Checker::ObserveHost(CtaClocks& cta, const Path& path, std::uint32_t lanes, const MemoryOp& op,
-                          const Object& object) {
+                          const Object& object, std::uint64_t offset) {
   if (hosts_speak_ || op.scope != Scope::kSys || object.owner == 0) return;
   // What it has touched since its last call is told later, with the next one: it counts as said,
   // too.
   SpeakerOf(object.owner);
   const auto host = hosts_.find(object.owner);
+  if (const Line* line =
+          object.shadow != nullptr ? object.shadow->Find(offset / kLineBytes) : nullptr)
+    line->ForWrites([&](const Entry& entry) {
+      if (positions_[entry.agent].native) agents_[cta.agent].told = entry.pc;
+    });
   if (host == hosts_.end() || host->second == nullptr) return;
   StrongWrite write;
   write.scope = Scope::kSys;
@@ -454,7 +460,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
       if (op.what == MemoryOp::What::kAtomic)
         Observe(cta, path, 1u << l, op, last, object, access.offset[l]);
     } else if (atomic && object.HostVisible()) {
-      ObserveHost(cta, path, 1u << l, op, object);
+      ObserveHost(cta, path, 1u << l, op, object, access.offset[l]);
     }
     Message own = Say(cta, path, l, GroupOf(warp, l), says, op.scope, before_it);
     if (said != nullptr)

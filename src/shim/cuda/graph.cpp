@@ -38,6 +38,8 @@ CUresult NewNode(Graph* graph, CUgraphNodeType type, const CUgraphNode* before,
   for (std::size_t i = 0; i < count; ++i) {
     AddEdge(FindNode(before[i]), node, data != nullptr ? data[i] : CUgraphEdgeData{});
   }
+  std::uint64_t stack[wire::kMaxStack];
+  node->stack.assign(stack, stack + ar_stack(stack, wire::kMaxStack));
   graph->nodes.push_back(node);
   *out = TheGraphs().nodes.Add(node);
   return CUDA_SUCCESS;
@@ -81,6 +83,7 @@ Graph* CloneGraph(const Graph& graph, std::unordered_map<std::uint64_t, GraphNod
     NewNode(copy, node->type, nullptr, nullptr, 0, &clone);
     clone->origin = node->number;
     clone->device = node->device;
+    clone->stack = node->stack;
     if (node->child != nullptr) {
       clone->child = CloneGraph(*node->child, nodes);
       clone->child->child = true;

@@ -39,7 +39,8 @@ struct GraphNode {
   CUDA_HOST_NODE_PARAMS host{};
   CUevent event = nullptr;
   std::vector<CUstreamBatchMemOpParams> steps;
-  Graph* child = nullptr;  // owned
+  Graph* child = nullptr;            // owned
+  std::vector<std::uint64_t> stack;  // where it was made (ar_stack)
 };
 
 struct UserObject {

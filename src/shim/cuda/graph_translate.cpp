@@ -89,6 +89,7 @@ CUresult TranslateKernel(const GraphNode& node, wire::GraphNode* out) {
 
 CUresult Translate(const GraphNode& node, wire::GraphNode* out) {
   out->device = node.device;
+  out->stack = node.stack;
   switch (node.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
       return TranslateKernel(node, out);

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include "shim/abi.h"
 #include "shim/host/clock.h"
@@ -42,6 +43,7 @@ constinit std::atomic<bool> g_active{false};
 constinit std::atomic<bool> g_dead{false};
 constinit std::atomic<bool> g_busy{false};
 constinit std::atomic<bool> g_watches{false};
+constinit std::atomic<bool> g_stacks{false};
 constinit std::atomic<bool> g_cuda{false};
 constinit std::atomic<bool> g_cuda_lost{false};
 std::uint64_t g_token = 0;
@@ -121,6 +123,7 @@ void Join(wire::Hello::Kind kind, std::uint64_t token, std::uint64_t number,
   thread->open_pages = 0;
   thread->touches = 0;
   thread->bulks = 0;
+  thread->frames = 0;
   // Small requests must not allocate: they may be made from within an allocator's locks.
   thread->send.reserve(8192);
   thread->receive.reserve(1024);
@@ -142,6 +145,7 @@ void Join(wire::Hello::Kind kind, std::uint64_t token, std::uint64_t number,
   g_token = reply.token;
   g_host = reply.host;
   g_hosts = reply.hosts;
+  g_stacks.store(reply.stacks, std::memory_order_relaxed);
   g_realtime_base = reply.realtime_base_ns;
   g_monotonic_base = reply.monotonic_base_ns;
   t_self = thread;
@@ -161,6 +165,46 @@ void AtThreadExit(void* value) {
 
 void AtForkChild() {
   if (g_active.load() && !t_forking) RejoinAfterFork(0);
+}
+
+struct Frames {
+  std::uint64_t* addresses;
+  std::size_t most, count = 0;
+};
+
+_Unwind_Reason_Code NextFrame(_Unwind_Context* context, void* argument) {
+  auto* frames = static_cast<Frames*>(argument);
+  const _Unwind_Ptr at = _Unwind_GetIP(context);
+  if (at == 0 || frames->count == frames->most) return _URC_END_OF_STACK;
+  frames->addresses[frames->count++] = at;
+  return _URC_NO_REASON;
+}
+
+// Calls that make work or memory: what findings name.
+bool WantsStack(wire::Op op) {
+  switch (op) {
+    case wire::Op::kAlloc:
+    case wire::Op::kFree:
+    case wire::Op::kAllocPinned:
+    case wire::Op::kFreePinned:
+    case wire::Op::kAllocAsync:
+    case wire::Op::kFreeAsync:
+    case wire::Op::kRegisterHost:
+    case wire::Op::kCreateMemory:
+    case wire::Op::kUnmapMemory:
+    case wire::Op::kIpcClose:
+    case wire::Op::kPrefetch:
+    case wire::Op::kLaunch:
+    case wire::Op::kCopy:
+    case wire::Op::kMemset:
+    case wire::Op::kRecordEvent:
+    case wire::Op::kWaitEvent:
+    case wire::Op::kStreamValues:
+    case wire::Op::kLaunchGraph:
+      return true;
+    default:
+      return false;
+  }
 }
 
 // "child:<hex>" or "exec:<hex>", set by whoever started this image.
@@ -242,6 +286,17 @@ void BeginRequest(Thread* thread) {
   writer(thread->local, count);
   for (std::size_t i = 0; i < thread->touches; ++i) thread->touch[i].Visit(writer);
   thread->touches = 0;
+  auto frames = static_cast<std::uint32_t>(thread->frames);
+  writer(frames);
+  for (std::size_t i = 0; i < thread->frames; ++i) writer(thread->stack[i]);
+  thread->frames = 0;
+}
+
+std::size_t Stack(std::uint64_t* addresses, std::size_t most) {
+  if (!g_stacks.load(std::memory_order_relaxed)) return 0;
+  Frames frames{addresses, most};
+  _Unwind_Backtrace(&NextFrame, &frames);
+  return frames.count;
 }
 
 int Exchange(Thread* thread, wire::Op op, std::span<const std::byte> tail, std::span<const int> fds,
@@ -345,6 +400,8 @@ int ar_call(std::uint16_t op, const void* head, std::size_t head_size, const voi
     if (thread == nullptr) return kArNoNode;
   }
   Inside inside;
+  if (shim::WantsStack(static_cast<allranks::wire::Op>(op)))
+    thread->frames = shim::Stack(thread->stack, allranks::wire::kMaxStack);
   shim::BeginRequest(thread);
   const auto* bytes = static_cast<const std::byte*>(head);
   thread->send.insert(thread->send.end(), bytes, bytes + head_size);
@@ -357,6 +414,10 @@ int ar_call(std::uint16_t op, const void* head, std::size_t head_size, const voi
   reply->body = body.data();
   reply->size = body.size();
   return kArOk;
+}
+
+std::size_t ar_stack(std::uint64_t* addresses, std::size_t most) {
+  return allranks::shim::Stack(addresses, most);
 }
 
 void ar_cuda_initialised() { allranks::shim::g_cuda.store(true); }

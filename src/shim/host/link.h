@@ -60,6 +60,9 @@ struct Thread {
   // What it has touched in this segment, and mappings of which it touches too much to tell.
   std::size_t touches = 0;
   wire::HostTouch touch[wire::kMaxTouches];
+  // Of the call that is being made.
+  std::size_t frames = 0;
+  std::uint64_t stack[wire::kMaxStack];
   int bulks = 0;
   std::uint64_t bulk[8];
 };
@@ -80,6 +83,8 @@ std::int64_t MonotonicBaseNs();
 bool NodeBusy();
 // Whether it wants to know what host code touches (RequestHeader::touches).
 bool NodeWatches();
+// Return addresses of the caller, innermost first; none unless the node has asked for stacks.
+std::size_t Stack(std::uint64_t* addresses, std::size_t most);
 Thread* ThreadSlots();
 
 // While one lives, this thread's libc calls are native.

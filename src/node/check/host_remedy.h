@@ -1,0 +1,34 @@
+// Remedies that the host has to carry out: the two accesses belong to operations of streams, to
+// processes or to host code, and what is missing is an event, a wait of the host, or an edge of a
+// graph.
+//
+// An edit names the call before or behind which `text` belongs (`at`, innermost frame first) and
+// the call whose operation it waits for (`to`). In `text` stand for what only the source can tell:
+//   $at.stream, $to.stream   the stream that is given to that call
+//   $at.node, $to.node       the graph node that it makes, $to.graph the graph
+//   $at.0, $at.1, ...        its arguments
+// tools/remedies puts these in; a person reads them from the call.
+#pragma once
+
+#include "node/finding.h"
+
+namespace allranks::node::check {
+
+struct LaunchInfo;
+
+// Two operations of streams, or of graphs: `before` was made first, or has accessed first.
+void OrderOperations(const LaunchInfo& before, const LaunchInfo& after, Finding* finding);
+
+// Host code and an operation that is still under way.
+void OrderHost(const FindingAccess& host, const FindingAccess& operation, Finding* finding);
+
+// A flag tells of the operation too early: `flag` is the host's store or the stream's write of it.
+void OrderFlag(const FindingAccess& operation, const HostSite& flag, Finding* finding);
+
+// A memset of the stream writes a word that kernels use as a flag meanwhile.
+void WriteFlagByStream(const FindingAccess& memset, Finding* finding);
+
+// Memory is freed while a kernel may still use it. `kernel` has the launch's site.
+void OrderFree(const FindingAccess& kernel, bool same_stream, Finding* finding);
+
+}  // namespace allranks::node::check

@@ -1,0 +1,70 @@
+// Where host code stands: from return addresses of a process to an API call, files and lines.
+//
+// A stack is made relative to the files that the process has mapped as soon as it comes, while the
+// process waits for its answer and its mappings cannot change; so the same call has the same site
+// in all ranks. DWARF is read only when a finding asks for a site (Of), by libdw.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "node/host_site.h"
+
+namespace allranks::server {
+
+class HostSites : public node::HostSites {
+ public:
+  HostSites();
+  ~HostSites() override;
+
+  // Of return addresses, innermost first, those of the shim included. 0: no code of the process.
+  node::SiteId OfCall(pid_t pid, std::span<const std::uint64_t> stack);
+  // Of an instruction. If it is one of the C or C++ library, of `caller`, if that is code.
+  node::SiteId OfAccess(pid_t pid, std::uint64_t pc, std::uint64_t caller);
+  // The process has another program from now on, or none.
+  void Forget(pid_t pid);
+
+  // Function names and lines; without -g functions and offsets.
+  const node::HostSite& Of(node::SiteId id) override;
+
+ private:
+  struct Mapping {
+    std::uint64_t begin = 0, end = 0, offset = 0;
+    std::uint32_t module = 0;
+  };
+  struct Process {
+    std::vector<Mapping> code;
+    std::map<std::vector<std::uint64_t>, node::SiteId> calls;
+    std::map<std::pair<std::uint64_t, std::uint64_t>, node::SiteId> accesses;
+  };
+  using Frame = std::pair<std::uint32_t, std::uint64_t>;  // module, offset in its file
+  struct Raw {
+    std::vector<Frame> frames;
+    bool access = false;
+    auto operator<=>(const Raw&) const = default;
+  };
+  class Module;
+
+  const Mapping* Find(pid_t pid, Process& process, std::uint64_t address);
+  std::uint32_t ModuleOf(const std::string& path);
+  node::SiteId Intern(Raw raw);
+  node::HostSite Resolve(const Raw& raw);
+
+  std::map<pid_t, Process> processes_;
+  std::vector<std::unique_ptr<Module>> modules_;
+  std::map<std::string, std::uint32_t> module_ids_;
+  std::map<Raw, node::SiteId> ids_;
+  std::vector<const Raw*> raw_;  // by id; keys of ids_
+  std::map<node::SiteId, node::HostSite> resolved_;
+};
+
+}  // namespace allranks::server

@@ -1,0 +1,324 @@
+#include "remedies/host_edit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <regex>
+#include <vector>
+
+#include "remedies/source.h"
+
+namespace allranks::remedies {
+namespace {
+
+using Json = nlohmann::json;
+using Kind = Statement::Kind;
+
+// Where a stream can be read neither here nor there: all devices.
+constexpr const char* kAllDevices =
+    "{ int home_, count_; cudaGetDevice(&home_); cudaGetDeviceCount(&count_); for (int i_ = 0; i_ "
+    "< count_; ++i_) { cudaSetDevice(i_); cudaDeviceSynchronize(); } cudaSetDevice(home_); }";
+
+std::string Trimmed(const std::string& text) {
+  const std::size_t begin = text.find_first_not_of(" \t\n");
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \t\n") + 1 - begin);
+}
+
+// "Send" of "void Send<int>(int*)", "operator()" of a lambda's.
+std::string Simple(const std::string& function) {
+  if (function.find("lambda") != std::string::npos) return "";
+  std::string name = function.substr(0, function.find('('));
+  name = name.substr(0, name.find('<'));
+  if (const std::size_t at = name.find_last_of(" :"); at != std::string::npos)
+    name = name.substr(at + 1);
+  return name;
+}
+
+struct Call {
+  std::string name;  // empty: a kernel's launch
+  std::size_t begin = 0, end = 0;
+  std::vector<std::string> arguments;
+};
+
+// A frame of a stack.
+struct Point {
+  int statement = -1;
+  std::optional<Call> call;
+};
+
+class HostEditor {
+ public:
+  HostEditor(const Json& edit, const std::string& file, const std::string& text)
+      : edit_(edit), file_(std::filesystem::path(file).filename()), source_(text), text_(text) {}
+
+  Result<std::string> Run() {
+    const std::string form = edit_["form"].is_string() ? edit_.value("form", "") : "";
+    at_ = Points("at", form);
+    to_ = Points("to", "");
+    if (at_.empty()) return Fail("no statement at {}", edit_["at"].dump());
+    if (edit_.value("text", "") == "cudaDeviceSynchronize") {
+      // Between rounds: in front of the loop that gives every device its launch.
+      int statement = at_[0].statement;
+      for (int up = statement; up >= 0; up = source_.at(up).parent) {
+        if (source_.at(up).kind != Kind::kLoop) continue;
+        statement = up;
+        break;
+      }
+      return Insert(statement, false, kAllDevices);
+    }
+    // The innermost frames of both that stand in one function, or at least in one around a lambda.
+    const auto apart = [&] { return at_[i_].statement != to_[j_].statement; };
+    const bool found = edit_["to"].empty() ||
+                       Meet([&] { return apart() && Callable(at_[i_]) == Callable(to_[j_]); }) ||
+                       Meet([&] {
+                         return apart() && source_.Function(at_[i_].statement) ==
+                                               source_.Function(to_[j_].statement);
+                       }) ||
+                       Meet([&] { return Callable(at_[i_]) == Callable(to_[j_]); });
+    if (!found) return Fail("the two calls stand in no common function");
+    const Result<std::string> text = Filled(edit_.value("text", ""));
+    if (!text) return text;
+    const std::string action = edit_.value("action", "");
+    if (action == "replace") return ReplaceCall(*text);
+    if (action == "insert_after") return Insert(at_[i_].statement, true, *text);
+    return Insert(OutOfLoops(at_[i_].statement), false, *text);
+  }
+
+ private:
+  template <class F>
+  bool Meet(F f) {
+    for (std::size_t sum = 0; sum < at_.size() + to_.size(); ++sum) {
+      for (i_ = 0; i_ < at_.size() && i_ <= sum; ++i_) {
+        j_ = sum - i_;
+        if (j_ < to_.size() && f()) return true;
+      }
+    }
+    i_ = j_ = 0;
+    return false;
+  }
+
+  // The lambda or function that it stands in.
+  int Callable(const Point& point) const {
+    int up = point.statement;
+    while (up >= 0 && source_.at(up).kind != Kind::kFunction &&
+           (source_.at(up).kind != Kind::kBlock || ParametersOf(up).empty()))
+      up = source_.at(up).parent;
+    return up;
+  }
+
+  std::vector<Point> Points(const char* key, std::string called) const {
+    std::vector<Point> points;
+    for (const Json& place : edit_[key]) {
+      const std::string name = std::exchange(
+          called, place["function"].is_string() ? Simple(place.value("function", "")) : "");
+      if (place["file"].is_null() || place["line"].is_null() ||
+          std::filesystem::path(place.value("file", "")).filename() != file_)
+        continue;
+      Point point;
+      const std::size_t line = source_.Offset(place["line"].get<int>(), 0);
+      point.call = CallAt(line, Simple(name), !points.empty());
+      point.statement = source_.Find(point.call ? point.call->begin : line);
+      while (point.statement >= 0 && source_.at(point.statement).kind == Kind::kBlock)
+        point.statement = source_.at(point.statement).parent;
+      if (point.statement >= 0 && source_.at(point.statement).kind != Kind::kFunction)
+        points.push_back(std::move(point));
+    }
+    return points;
+  }
+
+  std::vector<std::string> Arguments(std::size_t begin, std::size_t* end) const {
+    std::vector<std::string> words(1);
+    int depth = 0;
+    std::size_t i = begin;
+    for (; i < text_.size(); ++i) {
+      const char c = text_[i];
+      if (depth == 0 && (text_.compare(i, 3, ">>>") == 0 || c == ')')) break;
+      if (c == '(' || c == '[' || c == '{') ++depth;
+      if (c == ')' || c == ']' || c == '}') --depth;
+      if (c == ',' && depth == 0) {
+        words.emplace_back();
+      } else {
+        words.back() += c;
+      }
+    }
+    *end = text_[i] == ')' ? i + 1 : i + 3;
+    for (std::string& word : words) word = Trimmed(word);
+    return words;
+  }
+
+  // The call of that name on a line; without a name the first of CUDA's that has a
+  // stream or makes a node, or a launch.
+  std::optional<Call> CallAt(std::size_t line, const std::string& name, bool outer) const {
+    const std::size_t end = std::min(text_.find('\n', line), text_.size());
+    const std::string rest = text_.substr(line, end - line);
+    static const std::regex kAny(
+        R"(\b(cuda\w+(?:Async|Peer|Record|Launch|Memcpy\w*|Memset\w*|HostFunc|Kernel\w*|Node\w*|Free\w*)|cuStream\w+|cuda(?:Memcpy|Memset|Free|EventRecord|GraphLaunch)\w*|cuMem\w+)\s*\(|(<<<))");
+    const std::regex named("\\b(" + name + R"()\s*(?:<[^<>;]*>)?\s*(?:\(|(<<<)))");
+    static const std::regex kOuter(R"(\b([A-Za-z_]\w*)\s*(?:\(|(<<<)))");  // a lambda's name
+    std::smatch match;
+    if (name.empty() || !std::regex_search(rest, match, named)) {
+      if (!std::regex_search(rest, match, outer ? kOuter : kAny)) return std::nullopt;
+    }
+    Call call;
+    const bool launch = match[2].matched;
+    if (!launch) call.name = match[1];
+    call.begin = line + static_cast<std::size_t>(match.position());
+    call.arguments = Arguments(call.begin + match.str().size(), &call.end);
+    return call;
+  }
+
+  static std::string StreamOf(const Call& call) {
+    const std::vector<std::string>& arguments = call.arguments;
+    if (call.name.empty()) return arguments.size() > 3 ? arguments[3] : "0";
+    if (call.name.starts_with("cuStream") || call.name == "cudaLaunchHostFunc") return arguments[0];
+    if (call.name.starts_with("cudaLaunchKernelEx"))
+      return arguments[0].starts_with("&") ? arguments[0].substr(1) + ".stream"
+                                           : "(" + arguments[0] + ")->stream";
+    static const std::map<std::string, std::size_t> kCounts = {
+        {"cudaMemcpyAsync", 5},          {"cudaMemsetAsync", 4},   {"cudaMemcpyPeerAsync", 6},
+        {"cudaMemcpy2DAsync", 8},        {"cudaMemset2DAsync", 6}, {"cudaMemcpy3DAsync", 2},
+        {"cudaMallocAsync", 3},          {"cudaFreeAsync", 2},     {"cudaGraphLaunch", 2},
+        {"cudaEventRecord", 2},          {"cudaLaunchKernel", 6},  {"cudaMemcpyToSymbolAsync", 6},
+        {"cudaMemcpyFromSymbolAsync", 6}};
+    const auto count = kCounts.find(call.name);
+    return count != kCounts.end() && arguments.size() == count->second ? arguments.back() : "0";
+  }
+
+  // Names of the parameters of a function, or of the lambda whose body a block is.
+  std::vector<std::string> ParametersOf(int statement) const {
+    const Statement& one = source_.at(statement);
+    const std::size_t brace = one.kind == Kind::kFunction ? one.body - 1 : one.begin;
+    const std::size_t close = text_.find_last_not_of(" \t\n", brace - 1);
+    if (close == std::string::npos) return {};
+    if (text_[close] == ']') return {""};  // a lambda without parameters
+    if (text_[close] != ')') return {};
+    int depth = 0;
+    std::size_t open = close;
+    for (; open > 0; --open) {
+      if (text_[open] == ')') ++depth;
+      if (text_[open] == '(' && --depth == 0) break;
+    }
+    if (open == 0) return {};
+    if (one.kind == Kind::kBlock && text_[text_.find_last_not_of(" \t\n", open - 1)] != ']')
+      return {};
+    std::size_t end = 0;
+    std::vector<std::string> names = Arguments(open + 1, &end);
+    for (std::string& name : names) {
+      name = Trimmed(name.substr(0, name.find('=')));
+      name = name.substr(name.find_last_of(" \t*&>") + 1);
+    }
+    return names;
+  }
+
+  // An expression of the innermost call, as it reads `depth` frames further out.
+  static constexpr const char* kNone = "";
+  std::string Value(const std::vector<Point>& points, std::size_t depth,
+                    const std::string& key) const {
+    if (points.empty() || !points[0].call) return kNone;
+    const Call& call = *points[0].call;
+    std::string value;
+    if (key == "stream") {
+      value = StreamOf(call);
+    } else {
+      const std::size_t index = key == "node" ? 0 : key == "graph" ? 1 : std::stoul(key);
+      if (index >= call.arguments.size()) return kNone;
+      value = call.arguments[index];
+    }
+    for (std::size_t f = 0; f < depth; ++f) {
+      const int callable = Callable(points[f]);
+      const std::vector<std::string> names =
+          callable >= 0 ? ParametersOf(callable) : std::vector<std::string>();
+      const auto known = std::find(names.begin(), names.end(), value);
+      if (known == names.end()) continue;  // global, or what a lambda has captured
+      const auto index = static_cast<std::size_t>(known - names.begin());
+      const std::optional<Call>& caller = points[f + 1].call;
+      if (!caller || index >= caller->arguments.size()) return kNone;
+      value = caller->arguments[index];
+    }
+    return value;
+  }
+
+  // A variable of a loop around `of` that means another one, or none, at the other place.
+  bool VariesBetween(const std::string& value, int of, int other) const {
+    static const std::regex kNames(R"([A-Za-z_]\w*)");
+    for (int up = of; up >= 0; up = source_.at(up).parent) {
+      const Statement& one = source_.at(up);
+      if (one.kind != Kind::kLoop || Encloses(up, other)) continue;
+      const std::string head = text_.substr(one.head_begin, one.head_end - one.head_begin);
+      for (std::sregex_iterator it(value.begin(), value.end(), kNames), end; it != end; ++it)
+        if (std::regex_search(head, std::regex("\\b" + it->str() + "\\s*[=:]"))) return true;
+    }
+    return false;
+  }
+
+  bool Encloses(int outer, int inner) const {
+    for (int up = inner; up >= 0; up = source_.at(up).parent)
+      if (up == outer) return true;
+    return false;
+  }
+
+  Result<std::string> Filled(const std::string& pattern) const {
+    static const std::regex kNames(R"(\$(at|to)\.(stream|node|graph|\d+))");
+    std::string text = pattern, out;
+    for (std::smatch match; std::regex_search(text, match, kNames);) {
+      const bool at = match[1] == "at";
+      const std::string value = at ? Value(at_, i_, match[2]) : Value(to_, j_, match[2]);
+      if (value.empty()) return Fail("nothing stands for {} there", match.str());
+      const bool devices = pattern.find("cudaStreamGetDevice") != std::string::npos;
+      if (!at && match[2] == "stream" &&
+          (VariesBetween(value, to_[j_].statement, at_[i_].statement) ||
+           (devices && (value == "0" || value == Value(at_, i_, "stream")))))
+        return std::string(kAllDevices);
+      out += match.prefix().str() + value;
+      text = match.suffix();
+    }
+    return out + text;
+  }
+
+  // Once, in front of loops that only wait for what was given before them.
+  int OutOfLoops(int statement) const {
+    if (to_.empty()) return statement;
+    int found = statement;
+    for (int up = statement; up >= 0; up = source_.at(up).parent)
+      if (source_.at(up).kind == Kind::kLoop && !Encloses(up, to_[j_].statement)) found = up;
+    return source_.at(found).begin > source_.at(to_[j_].statement).begin ? found : statement;
+  }
+
+  Result<std::string> Insert(int statement, bool after, const std::string& what) {
+    const Statement& one = source_.at(statement);
+    const std::string old(source_.Text(one));
+    std::string made = after ? old + " " + what : what + " " + old;
+    const int parent = one.parent;
+    const Kind above = parent >= 0 ? source_.at(parent).kind : Kind::kFunction;
+    if (above != Kind::kBlock && above != Kind::kFunction) made = "{ " + made + " }";
+    text_.replace(one.begin, one.end - one.begin, made);
+    return text_;
+  }
+
+  Result<std::string> ReplaceCall(const std::string& what) {
+    if (!at_[0].call || at_[0].call->name != edit_.value("from", ""))
+      return Fail("no call of {} at {}", edit_.value("from", ""), edit_["at"].dump());
+    text_.replace(at_[0].call->begin, at_[0].call->end - at_[0].call->begin, what);
+    return text_;
+  }
+
+  const Json& edit_;
+  std::string file_;
+  Source source_;
+  std::string text_;
+  std::vector<Point> at_, to_;
+  std::size_t i_ = 0, j_ = 0;
+};
+
+}  // namespace
+
+Result<std::string> ApplyHostEdit(const Json& edit, const std::string& file,
+                                  const std::string& text) {
+  return HostEditor(edit, file, text).Run();
+}
+
+}  // namespace allranks::remedies
