@@ -1,5 +1,6 @@
 // Deadlocks: threads wait for one another in a std::barrier and a std::latch; the last of them
-// waits for the device first. nvcc: -std=c++20
+// waits for the device first.
+// nvcc: -std=c++20
 #include <barrier>
 #include <latch>
 #include <thread>

@@ -1,5 +1,6 @@
 // Deadlocks: a thread waits on a condition variable until it may send the request, and the main
-// thread notifies it after the device is done. nvcc: -std=c++20
+// thread notifies it after the device is done.
+// nvcc: -std=c++20
 #include <condition_variable>
 #include <mutex>
 #include <thread>

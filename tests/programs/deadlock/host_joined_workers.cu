@@ -1,5 +1,6 @@
 // Deadlocks: the main thread joins its workers; one of them polls for the device's answer, another
-// takes a lock that this one holds. nvcc: -std=c++20
+// takes a lock that this one holds.
+// nvcc: -std=c++20
 #include <mutex>
 #include <thread>
 

@@ -1,6 +1,6 @@
 // Deadlocks: one thread of an OpenMP team polls pinned memory for an answer that never comes, the
-// others wait for it in an ordered region and at the end of a loop. nvcc: -std=c++20 -Xcompiler
-// -fopenmp
+// others wait for it in an ordered region and at the end of a loop.
+// nvcc: -std=c++20 -Xcompiler -fopenmp
 
 #include "host_echo.h"
 

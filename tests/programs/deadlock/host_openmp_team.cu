@@ -1,6 +1,6 @@
 // Deadlocks: one thread of an OpenMP team waits for a device that never answers, the others for
-// that thread at the team's barrier, which libgomp does by a futex of its own. nvcc: -std=c++20
-// -Xcompiler -fopenmp
+// that thread at the team's barrier, which libgomp does by a futex of its own.
+// nvcc: -std=c++20 -Xcompiler -fopenmp
 #include <omp.h>
 
 #include "host_echo.h"

@@ -1,5 +1,6 @@
 // Deadlocks: a host thread polls for the device's answer until it is told to stop, and the main
-// thread tells it only after the device is done. Nobody has sent the request. nvcc: -std=c++20
+// thread tells it only after the device is done. Nobody has sent the request.
+// nvcc: -std=c++20
 #include <thread>
 
 #include "host_echo.h"
