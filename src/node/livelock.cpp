@@ -73,6 +73,8 @@ void Livelock::Begin() {
   auditing_ = true;
   found_ = false;
   warps_.clear();
+  unit_states_.clear();
+  ++period_;
   edges_ = last_new_ = 0;
   began_ = world_.stats.warp_instructions;
   quiet_since_ = world_.now;
@@ -85,6 +87,7 @@ void Livelock::End() {
     rest = std::max(rest, kShare * (now - began_));
     auditing_ = found_ = false;
     warps_.clear();
+    unit_states_.clear();
   }
   world_.audit_at = now + rest;
 }
@@ -110,22 +113,65 @@ void Livelock::OnBackEdge(const Path& path) {
     limit_ = std::min(limit_ * 8, kMostStates);
     return End();
   }
+  NewState();
+}
+
+void Livelock::NewState() {
   found_ = round_ = false;
   last_new_ = edges_;
   ++period_;
   quiet_since_ = world_.now;
 }
 
+void Livelock::NewUnitState(std::uint64_t state) {
+  if (!unit_states_.insert(state).second) return;
+  if (unit_states_.size() > kMostStates) return End();
+  NewState();
+}
+
+void Livelock::OnUnit(const Path& path) {
+  NewUnitState(Mix(Mix(1, reinterpret_cast<std::uintptr_t>(path.warp)),
+                   std::uint64_t{path.pc} << 32 | path.mask));
+}
+
+void Livelock::OnUnitWrite(const std::byte* place, std::size_t size) {
+  std::uint64_t hash = Mix(Mix(2, reinterpret_cast<std::uintptr_t>(place)), size);
+  for (std::size_t at = 0; at < size; at += 8) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, place + at, std::min<std::size_t>(8, size - at));
+    hash = Mix(hash, value);
+  }
+  NewUnitState(hash);
+}
+
+std::uint64_t Livelock::UnitScheduled() {
+  if (std::exchange(recent_period_, period_) != period_) recent_units_ = 0;
+  ++recent_units_;
+  ++units_;
+  return period_;
+}
+
+void Livelock::UnitDone(std::uint64_t scheduled) {
+  --units_;
+  if (scheduled == recent_period_) --recent_units_;
+}
+
+bool Livelock::UnitsRepeat() const {
+  return units_ == (recent_period_ == period_ ? recent_units_ : 0);
+}
+
 void Livelock::OnRead(const Path& path, const Object& object, std::uint64_t offset,
                       const std::byte* value, std::uint32_t size) {
   Look& look = warps_[path.warp].look;
-  // A loop that takes a lock to look at something waits for that, not for the lock.
+  // A loop that takes a lock to look at something waits for that, not for the lock; one that looks
+  // at its copy of something waits for the original.
   const Code& code = *path.warp->cta->launch->code;
-  const auto is_load = [&](std::uint32_t pc) {
+  const auto weight = [&](const Object& what, std::uint32_t pc) {
     const Op& op = code.ops[pc];
-    return op.kind == OpKind::kMemory && code.memory[op.aux].what == MemoryOp::What::kLoad;
+    if (op.kind == OpKind::kMemory && code.memory[op.aux].what != MemoryOp::What::kLoad) return 0;
+    return what.kind == Object::Kind::kShared ? 1 : 2;
   };
-  if (look.object != nullptr && is_load(look.pc) && !is_load(path.pc)) return;
+  if (look.object != nullptr && weight(*look.object, look.pc) > weight(object, path.pc)) return;
   look = {&object, offset, 0, path.pc};
   std::memcpy(&look.value, value, std::min<std::size_t>(size, sizeof look.value));
 }
@@ -147,7 +193,7 @@ const Livelock::Look* Livelock::LookOf(const Warp& warp) const {
 bool Livelock::Confirmed() const {
   const std::uint64_t quiet = edges_ - last_new_;
   if (quiet < kConfirmEdges || quiet < 2 * last_new_) return false;
-  return world_.now - quiet_since_ >= kConfirmSpan && AllGoRound(false);
+  return world_.now - quiet_since_ >= kConfirmSpan && UnitsRepeat() && AllGoRound(false);
 }
 
 // Whether every path has shown that it only goes round, or cannot move by itself.

@@ -10,10 +10,14 @@
 // proof, since states of several warps could still combine anew; hence the long confirmation, in
 // which a count of any kind, kept in whatever register or word, shows as a new state.
 //
+// Asynchronous units (copies to shared memory, arrivals at mbarriers) have no registers: what they
+// write, and who starts them where, are states as well. One that was started before the last new
+// state is no repetition of anything, so nothing is confirmed before it is done.
+//
 // An audit ends at the first sign of progress: a milestone, a clock that is read (its value ends
-// the loop some day), work of asynchronous or matrix units, or more states than a wait has. It is
-// counted in instructions and virtual time, so that verdicts are the same in every run. While no
-// audit is on, its cost is one comparison per turn of a path.
+// the loop some day), bulk copies to global memory, work of matrix units, or more states than a
+// wait has. It is counted in instructions and virtual time, so that verdicts are the same in every
+// run. While no audit is on, its cost is one comparison per turn of a path.
 #pragma once
 
 #include <cstddef>
@@ -55,6 +59,14 @@ class Livelock {
   void OnRead(const Path& path, const Object& object, std::uint64_t offset, const std::byte* value,
               std::uint32_t size);
   void OnWrite(const Path& path, const std::byte* place, const std::byte* old, std::uint32_t size);
+  // A copy or an mbarrier instruction of the path; bytes that such a unit has just written.
+  void OnUnit(const Path& path);
+  void OnUnitWrite(const std::byte* place, std::size_t size);
+  // A unit's work is scheduled, and done: the answer of the one is for the other.
+  std::uint64_t UnitScheduled();
+  void UnitDone(std::uint64_t scheduled);
+  // Whether all work of units that is under way repeats earlier one.
+  bool UnitsRepeat() const;
   const Look* LookOf(const Warp& warp) const;
 
  private:
@@ -67,6 +79,8 @@ class Livelock {
     std::uint64_t entry = 0;
     Look look;
   };
+  void NewState();
+  void NewUnitState(std::uint64_t state);
   bool AllGoRound(bool since_entry) const;
   bool Confirmed() const;
 
@@ -77,6 +91,10 @@ class Livelock {
   std::uint64_t edges_ = 0, last_new_ = 0;  // back edges, and those before the last new state
   std::uint64_t began_ = 0;                 // warp instructions
   std::uint64_t period_ = 0, entry_ = 0;
+  std::unordered_set<std::uint64_t> unit_states_;
+  std::uint64_t units_ = 0;         // under way
+  std::uint64_t recent_units_ = 0;  // of these, since `recent_period_` began
+  std::uint64_t recent_period_ = 0;
   Time quiet_since_ = 0;
 };
 
