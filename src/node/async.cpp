@@ -46,6 +46,8 @@ void Land(World& world, const Landing& landing) {
   Cta& cta = *landing.cta;
   for (const Landing::Piece& piece : landing.pieces) {
     std::memcpy(cta.shared.data() + piece.offset, piece.bytes, landing.size);
+    if (world.livelock.auditing())
+      world.livelock.OnUnitWrite(cta.shared.data() + piece.offset, landing.size);
     if (world.errors != nullptr)
       check::Errors::OnWrite(cta.shared_object, piece.offset, landing.size);
     if (!cta.shared_object.watches.empty())
@@ -107,6 +109,9 @@ Next Copy(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
       if (world.checker != nullptr)
         world.checker->CopyReads(path, l, {}, *from.object, from.offset, size);
       std::memcpy(piece.bytes, from.data(), size);
+      if (world.livelock.auditing())
+        world.livelock.OnRead(path, *from.object, from.offset, from.data(),
+                              static_cast<std::uint32_t>(size));
       if (world.errors != nullptr)
         world.errors->OnCopyRead(path, l, *from.object, from.offset, size);
       world.stats.kernels[cta.launch->record].bytes_read += size;

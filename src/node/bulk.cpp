@@ -25,6 +25,7 @@ void Deliver(Transfer& transfer) {
   if (transfer.lost) return;
   if (transfer.write) {
     transfer.write(transfer.buffer.data());
+    if (world.livelock.auditing()) world.livelock.End();
     return;
   }
   for (Transfer::Target& target : transfer.targets) {
@@ -35,6 +36,8 @@ void Deliver(Transfer& transfer) {
         ReduceBytes(transfer.number, transfer.reduce, target.to.data(), transfer.buffer.data(),
                     transfer.buffer.size(), false);
       }
+      if (world.livelock.auditing())
+        world.livelock.OnUnitWrite(target.to.data(), transfer.buffer.size());
       TellWritten(world, target.to.cta->shared_object, target.to.offset, transfer.buffer.size());
     }
     if (!StillThere(target.bar.cta, target.bar_number)) continue;
@@ -96,6 +99,8 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
       return Next::kGone;
     }
     transfer->buffer.resize(size);
+    if (world.livelock.auditing() && size != 0)
+      world.livelock.OnRead(path, *from.object, from.offset, from.data(), std::min(size, 8u));
     if (world.errors != nullptr) {
       from.ForParts(
           size, [&](const Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {

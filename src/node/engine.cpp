@@ -341,7 +341,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Branch(const Op& op, std::ui
     path.pc = branch.target;
   }
   if (!branch.back_edge) return Next::kGo;
-  if (world_.livelock.auditing()) world_.livelock.OnBackEdge(path);
+  if (world_.livelock.auditing()) path.clock += world_.livelock.OnBackEdge(path);
   if (++path.back_edges >= kPatience) {
     path.back_edges = 0;
     if (!warp_->joins.empty()) {
@@ -402,7 +402,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::BranchIndexed(const Op& op,
   }
   const bool backwards = own <= pc;
   path.pc = own;
-  if (backwards && world_.livelock.auditing()) world_.livelock.OnBackEdge(path);
+  if (backwards && world_.livelock.auditing()) path.clock += world_.livelock.OnBackEdge(path);
   if (backwards && path.clock >= path.quantum_end) return Yield();
   return Next::kGo;
 }

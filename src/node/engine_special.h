@@ -170,7 +170,14 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Async(const Op& op, std::uin
   path.release_goal = 0;
   const bool waits = a.what == AsyncOp::What::kTestWait || a.what == AsyncOp::What::kTryWait;
   if (!waits && !path.spins.empty()) world_.RecordChange(path);
-  if (!waits && world_.livelock.auditing()) world_.livelock.End();
+  if (!waits && world_.livelock.auditing()) {
+    if (a.what == AsyncOp::What::kInit || a.what == AsyncOp::What::kInval ||
+        a.what == AsyncOp::What::kArriveDrop) {
+      world_.livelock.End();
+    } else {
+      world_.livelock.OnUnit(path);
+    }
+  }
   if (a.blocks) Settle();
   switch (world_.Async(path, op, mask)) {
     case World::AsyncNext::kBlocked:

@@ -20,6 +20,9 @@ constexpr std::uint64_t kShare = 20;
 // Back edges and virtual time without a new state that confirm a livelock.
 constexpr std::uint64_t kConfirmEdges = 4096;
 constexpr Time kConfirmSpan = Ms(1);
+// Back edges for which paths are late now and then before it counts, how seldom, and for how long.
+constexpr std::uint64_t kShakenEdges = 4096, kShakes = 4;
+constexpr Time kMostShake = Us(2);
 constexpr std::size_t kMostStates = std::size_t{1} << 17;
 // A path that sleeps for longer than this is no reason to hope.
 constexpr Time kFarAway = Ms(1000);
@@ -62,6 +65,11 @@ std::uint64_t StateOf(const Path& path, std::uint64_t changes) {
   return hash;
 }
 
+Time ShakeOf(std::uint64_t edge) {
+  const std::uint64_t drawn = Mix(Mix(3, edge), edge);
+  return drawn % kShakes != 0 ? 0 : static_cast<Time>(drawn / kShakes) % kMostShake;
+}
+
 std::uint64_t HashOf(const std::byte* place, std::byte value) {
   return Mix(Mix(0, reinterpret_cast<std::uintptr_t>(place)),
              static_cast<std::uint64_t>(value) + 1);
@@ -71,8 +79,10 @@ std::uint64_t HashOf(const std::byte* place, std::byte value) {
 
 void Livelock::Begin() {
   auditing_ = true;
-  found_ = false;
+  found_ = shaking_ = false;
   warps_.clear();
+  unit_states_.clear();
+  ++period_;
   edges_ = last_new_ = 0;
   began_ = world_.stats.warp_instructions;
   quiet_since_ = world_.now;
@@ -83,8 +93,9 @@ void Livelock::End() {
   std::uint64_t rest = kInterval;
   if (auditing_) {
     rest = std::max(rest, kShare * (now - began_));
-    auditing_ = found_ = false;
+    auditing_ = found_ = shaking_ = false;
     warps_.clear();
+    unit_states_.clear();
   }
   world_.audit_at = now + rest;
 }
@@ -94,7 +105,7 @@ void Livelock::Enter() {
   round_ = false;
 }
 
-void Livelock::OnBackEdge(const Path& path) {
+Time Livelock::OnBackEdge(const Path& path) {
   Seen& seen = warps_[path.warp];
   ++edges_;
   if (std::exchange(seen.period, period_) != period_) seen.visits = 0;
@@ -102,30 +113,81 @@ void Livelock::OnBackEdge(const Path& path) {
   ++seen.visits;
   ++seen.entered;
   if (!seen.states.insert(StateOf(path, seen.changes)).second) {
-    if (!found_ && edges_ % 1024 == 0) found_ = Confirmed();
+    if (!found_ && edges_ % 1024 == 0) Conclude();
     if (found_ && !round_ && edges_ % 64 == 0) round_ = AllGoRound(true);
-    return;
+    return shaking_ ? ShakeOf(edges_) : 0;
   }
   if (seen.states.size() > limit_) {
     limit_ = std::min(limit_ * 8, kMostStates);
-    return End();
+    End();
+    return 0;
   }
+  NewState();
+  return 0;
+}
+
+void Livelock::Conclude() {
+  if (!Confirmed()) return;
+  if (!std::exchange(shaking_, true)) shaken_from_ = edges_;
+  found_ = edges_ - shaken_from_ >= kShakenEdges;
+}
+
+void Livelock::NewState() {
   found_ = round_ = false;
   last_new_ = edges_;
   ++period_;
   quiet_since_ = world_.now;
 }
 
+void Livelock::NewUnitState(std::uint64_t state) {
+  if (!unit_states_.insert(state).second) return;
+  if (unit_states_.size() > kMostStates) return End();
+  NewState();
+}
+
+void Livelock::OnUnit(const Path& path) {
+  NewUnitState(Mix(Mix(1, reinterpret_cast<std::uintptr_t>(path.warp)),
+                   std::uint64_t{path.pc} << 32 | path.mask));
+}
+
+void Livelock::OnUnitWrite(const std::byte* place, std::size_t size) {
+  std::uint64_t hash = Mix(Mix(2, reinterpret_cast<std::uintptr_t>(place)), size);
+  for (std::size_t at = 0; at < size; at += 8) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, place + at, std::min<std::size_t>(8, size - at));
+    hash = Mix(hash, value);
+  }
+  NewUnitState(hash);
+}
+
+std::uint64_t Livelock::UnitScheduled() {
+  if (std::exchange(recent_period_, period_) != period_) recent_units_ = 0;
+  ++recent_units_;
+  ++units_;
+  return period_;
+}
+
+void Livelock::UnitDone(std::uint64_t scheduled) {
+  --units_;
+  if (scheduled == recent_period_) --recent_units_;
+}
+
+bool Livelock::UnitsRepeat() const {
+  return units_ == (recent_period_ == period_ ? recent_units_ : 0);
+}
+
 void Livelock::OnRead(const Path& path, const Object& object, std::uint64_t offset,
                       const std::byte* value, std::uint32_t size) {
   Look& look = warps_[path.warp].look;
-  // A loop that takes a lock to look at something waits for that, not for the lock.
+  // A loop that takes a lock to look at something waits for that, not for the lock; one that looks
+  // at its copy of something waits for the original.
   const Code& code = *path.warp->cta->launch->code;
-  const auto is_load = [&](std::uint32_t pc) {
+  const auto weight = [&](const Object& what, std::uint32_t pc) {
     const Op& op = code.ops[pc];
-    return op.kind == OpKind::kMemory && code.memory[op.aux].what == MemoryOp::What::kLoad;
+    if (op.kind == OpKind::kMemory && code.memory[op.aux].what != MemoryOp::What::kLoad) return 0;
+    return what.kind == Object::Kind::kShared ? 1 : 2;
   };
-  if (look.object != nullptr && is_load(look.pc) && !is_load(path.pc)) return;
+  if (look.object != nullptr && weight(*look.object, look.pc) > weight(object, path.pc)) return;
   look = {&object, offset, 0, path.pc};
   std::memcpy(&look.value, value, std::min<std::size_t>(size, sizeof look.value));
 }
@@ -147,7 +209,7 @@ const Livelock::Look* Livelock::LookOf(const Warp& warp) const {
 bool Livelock::Confirmed() const {
   const std::uint64_t quiet = edges_ - last_new_;
   if (quiet < kConfirmEdges || quiet < 2 * last_new_) return false;
-  return world_.now - quiet_since_ >= kConfirmSpan && AllGoRound(false);
+  return world_.now - quiet_since_ >= kConfirmSpan && UnitsRepeat() && AllGoRound(false);
 }
 
 // Whether every path has shown that it only goes round, or cannot move by itself.

@@ -71,7 +71,11 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
   world_.fuel = options.fuel;
   world_.listener = options.listener;
   world_.fabric.SetListener(options.listener);
-  world_.schedule = [this](Time time, std::function<void()> run) { At(time, std::move(run)); };
+  world_.schedule = [this](Time time, std::function<void()> run) {
+    time = std::max(time, world_.now);
+    timed_.push({time, ++order_, std::move(run), world_.livelock.UnitScheduled()});
+    world_.Expect(nullptr, time);
+  };
   world_.on_text = [this](const struct Launch& launch, bool error, std::string text) {
     OnText(launch, error, std::move(text));
   };
@@ -123,7 +127,8 @@ MachineImpl::~MachineImpl() {
 
 void MachineImpl::At(Time time, std::function<void()> run) {
   time = std::max(time, world_.now);
-  timed_.push({time, ++order_, std::move(run)});
+  timed_.push({time, ++order_, std::move(run), std::nullopt});
+  ++milestones_;
   world_.Expect(nullptr, time);
 }
 
@@ -166,15 +171,23 @@ bool MachineImpl::RunUntil(Time limit) {
     }
     if (earliest > limit) return finish(limit), true;
     if (Quiet()) return finish(world_.now), false;
-    if (timed_.empty() && world_.livelock.stands()) {
+    if (milestones_ == 0 && world_.livelock.stands() && world_.livelock.UnitsRepeat()) {
       if (limit == kTimeNever) return finish(world_.now), false;
-      // All that the devices will do until then is known.
-      if (PutOff(limit)) return finish(limit), false;
-      continue;
+      // All that the devices will do until then is known. With copies under way it is executed all
+      // the same.
+      if (timed_.empty()) {
+        if (PutOff(limit)) return finish(limit), false;
+        continue;
+      }
     }
     if (next == nullptr) {
       world_.now = std::max(world_.now, earliest);
-      world_.livelock.End();
+      if (const auto unit = timed_.top().unit) {
+        world_.livelock.UnitDone(*unit);
+      } else {
+        --milestones_;
+        world_.livelock.End();
+      }
       world_.order_limit = 0;
       auto run = std::move(const_cast<Timed&>(timed_.top()).run);
       timed_.pop();
@@ -311,7 +324,8 @@ bool MachineImpl::PutOff(Time limit) {
 }
 
 bool MachineImpl::Stuck() const {
-  return Quiet() || (!operations_.empty() && timed_.empty() && world_.livelock.found());
+  return Quiet() || (!operations_.empty() && milestones_ == 0 && world_.livelock.found() &&
+                     world_.livelock.UnitsRepeat());
 }
 
 bool MachineImpl::Quiet() const {

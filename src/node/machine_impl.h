@@ -266,6 +266,7 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
     Time time;
     std::uint64_t order;
     std::function<void()> run;
+    std::optional<std::uint64_t> unit;  // Livelock::UnitScheduled(); none: a milestone
     bool operator<(const Timed& other) const {
       return time != other.time ? time > other.time : order > other.order;
     }
@@ -377,6 +378,7 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   std::unique_ptr<Engine> engine_, other_engine_;  // the one in use; the other, if both were used
   MachineOptions options_;
   std::priority_queue<Timed> timed_;
+  std::size_t milestones_ = 0;  // of those that are no work of asynchronous units
   std::uint64_t order_ = 0;
   std::uint64_t next_id_ = 1;
   bool stop_ = false;

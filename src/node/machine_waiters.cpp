@@ -127,7 +127,8 @@ std::vector<Waiter> MachineImpl::Waiters() const {
             } else if (path->parked != nullptr) {
               pc = path->parked->loop->branch;
             } else if (const Livelock::Look* look = world_.livelock.LookOf(warp);
-                       look != nullptr && path->state == Path::State::kQueued) {
+                       look != nullptr &&
+                       (path->state == Path::State::kQueued || MbarrierWaitedFor(*path) >= 0)) {
               pc = look->pc;
               waiter.has_object = true;
               waiter.object = look->object->name;

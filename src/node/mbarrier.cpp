@@ -30,6 +30,7 @@ void Store(World& world, Cta& cta, std::uint32_t offset, std::uint64_t word, Tim
   std::memcpy(cta.shared.data() + offset, &word, 8);
   world.last_change = std::max(world.last_change, at);
   world.timer_wakes = 0;
+  if (world.livelock.auditing()) world.livelock.OnUnitWrite(cta.shared.data() + offset, 8);
   Object& object = cta.shared_object;
   if (world.errors != nullptr) check::Errors::OnWrite(object, offset, 8);
   if (old == word || object.watches.empty()) return;
