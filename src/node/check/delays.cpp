@@ -17,6 +17,7 @@ constexpr Time kStep = Ns(300);         // between two looks of a compare-and-sw
 constexpr Time kWatched = Us(60);       // for which it looks
 constexpr std::uint32_t kTimes = 8;     // of one place of a device, at level 4
 constexpr Time kBrief = Us(4);          // of a late load, and up to 32 us at later times
+constexpr int kMostLates = 512;         // times of what is late every time
 constexpr int kMostStops = 16;          // after the first one
 constexpr std::uint64_t kOneIn = 8;     // of the times that somebody comes to a place then
 constexpr std::uint64_t kLengths = 10;  // of those stops: kLeast halved up to so many times
@@ -49,7 +50,9 @@ Time Delays::At(const Place& place, Time now, Time began) {
   const std::uint32_t whose = level_ == 4 ? 1 : level_;  // for all from the time on
   if (over_ && every_time) {
     const bool late = key_of(whose) == always_ && warp != spared_;
-    return late ? LengthOf(place.kind, now - began) : 0;
+    // Whoever waits for luck must have some in the end: old values are limited by themselves.
+    if (!late || (place.kind != Kind::kStale && ++lates_ > kMostLates)) return 0;
+    return LengthOf(place.kind, now - began);
   }
   if (over_ && always_kind_ == Kind::kLater) {
     // It has just stopped, or this is another load.

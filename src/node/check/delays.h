@@ -114,6 +114,7 @@ class Delays {
   std::uint32_t level_ = 0;
   std::uint64_t index_ = 0;
   bool brief_ = false;
+  int lates_ = 0;
   std::array<std::unordered_set<std::uint64_t>, kPlaceLevels> seen_;
   std::unordered_map<std::uint64_t, std::uint32_t> times_;
   std::unordered_map<const Code*, std::vector<std::uint64_t>> sites_;

@@ -15,9 +15,9 @@ __global__ void Wait(const uint32_t* flags) {
   while (seen == 0) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 16;" ::"r"(at) : "memory");
     asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 16, [%2];"  // expect: waits here
-        ::"r"(to),
-        "l"(flags), "r"(at)
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 16, [%2];" ::
+            "r"(to),
+        "l"(flags), "r"(at)  // expect: waits here
         : "memory");
     uint32_t done = 0;
     while (done == 0) {

@@ -8,8 +8,8 @@ __global__ void Wait(const uint32_t* flags) {
   __shared__ uint32_t copy[4];
   const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(copy));
   do {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(flags)
-                 : "memory");  // expect: waits here
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(flags)  // expect: waits here
+                 : "memory");
     asm volatile("cp.async.commit_group;\n\tcp.async.wait_group 0;" ::: "memory");
   } while (*static_cast<volatile uint32_t*>(copy + 3) == 0);
 }
