@@ -166,8 +166,10 @@ void World::CheckWarpSync(Warp& warp) {
       }
       if ((members & ~here) != 0) continue;
       ExecuteWarpOp(warp, group);
+      // All still stand at the operation.
+      if (errors != nullptr)
+        for (const Path* path : group) errors->OnWarpOp(*path);
       for (Path* path : group) {
-        if (errors != nullptr) errors->OnWarpOp(*path);
         path->clock = latest + costs.step;
         ++path->pc;
       }
