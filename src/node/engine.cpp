@@ -449,17 +449,20 @@ template <bool kChecked>
 typename EngineT<kChecked>::Next EngineT<kChecked>::Fence(const Op& op, std::uint32_t mask) {
   const MemoryOp& m = code_->memory[op.aux];
   if constexpr (kChecked) {
-    if (world_.delays.on() && m.order == Order::kSc && m.scope >= Scope::kGpu) {
+    const bool place = world_.delays.on() && m.order == Order::kSc && m.scope >= Scope::kGpu;
+    const Time began = place ? world_.stats.kernels[launch_->record].start : 0;
+    const auto delay = [&] {
+      return world_.delays.At(PlaceHere(check::Delays::Kind::kFence), path_->clock, began);
+    };
+    if (place && !world_.delays.directed()) delay();  // counts it, and takes no time
+    if (place && world_.delays.directed()) {
       // Here most loads get what has arrived, and few what the order of fences permits: the two
       // agree if a fence takes its place in that order when the stores before it have arrived and
       // the loads before it have their values.
       AwaitStores(0);
       path_->clock = std::max(path_->clock, warp_->pending_until);
       if (!Turn()) return Again(op);
-      const Time began = world_.stats.kernels[launch_->record].start;
-      const Time late =
-          world_.delays.At(PlaceHere(check::Delays::Kind::kFence), path_->clock, began);
-      if (late != 0) {
+      if (const Time late = delay(); late != 0) {
         world_.RecordChange(*path_);
         path_->clock += late;
         world_.delays.SetStanding(path_->clock);

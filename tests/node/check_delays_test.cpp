@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "ptx_machine.h"
+
 namespace allranks::node::check {
 namespace {
 
@@ -53,6 +55,42 @@ TEST(Delays, LevelOneStopsNobody) {
   EXPECT_GT(delays.At(At(Kind::kStale, 7, 0), 0, 0), 0);
   for (std::uint32_t i = 0; i < 1000; ++i)
     EXPECT_EQ(delays.At(At(Kind::kStore, i % 10, 1), Us(i + 1), 0), 0);
+}
+
+class Counting : public PtxMachineTest {
+ protected:
+  void SetUp() override {}
+  // When the kernel has ended.
+  Time End(const Schedule& schedule) {
+    MachineOptions options;
+    options.check = true;
+    Start(options);
+    Checking& checking = dynamic_cast<Checking&>(*machine_);
+    checking.SetChecking(true);
+    checking.SetSchedule(schedule);
+    Options one;
+    one.block = {1, 1, 1};
+    Run<std::uint32_t>(
+        "st.relaxed.sys.global.u32 [%out], %t;\nfence.sc.sys;\n"
+        "ld.relaxed.sys.global.u32 %r1, [%in];\nfence.sc.gpu;\n"
+        "st.relaxed.sys.global.u32 [%out+4], %r1;",
+        256, std::vector<std::uint32_t>(256, 7), one);
+    places_ = checking.Places();
+    return machine_->now();
+  }
+  PlaceCounts places_{};
+};
+
+TEST_F(Counting, TakesNoTime) {
+  const Time plain = End({});
+  EXPECT_EQ(places_[1], 0u);
+  EXPECT_EQ(End({.places = true}), plain);
+  const std::uint64_t stops = places_[1];
+  EXPECT_GE(stops, 6u) << "two stores, two fences, a load, the block";
+  int late = 0;
+  for (std::uint64_t place = 1; place <= stops; ++place)
+    late += End({.level = 2, .place = place}) > plain;
+  EXPECT_GE(late, 5);
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ class Delays {
   // instead of 2 ms, or for four times its launch's age.
   void Set(std::uint32_t level, std::uint64_t index, bool brief = false);
   bool on() const { return on_; }
+  bool directed() const { return on_ && level_ != 0; }
   // How many places of each level, from 1 on, the run has come to.
   const PlaceCounts& counts() const { return counts_; }
 
