@@ -51,7 +51,8 @@ class Checking {
   // Only while no work is unfinished.
   virtual void SetSchedule(const Schedule& schedule) = 0;
   virtual PlaceCounts Places() const = 0;
-  // What has been found since the last call, in the order of first occurrence.
+  // What has been found since the last call, in the order of first occurrence but for what explains
+  // others (FoldConsequences).
   virtual std::vector<Finding> TakeFindings() = 0;
 
   // Order between hosts. A process's host code is one thread to the checker: it knows of the work

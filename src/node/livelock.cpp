@@ -133,7 +133,7 @@ void Livelock::Conclude() {
 }
 
 void Livelock::NewState() {
-  found_ = round_ = false;
+  found_ = round_ = shaking_ = false;
   last_new_ = edges_;
   ++period_;
   quiet_since_ = world_.now;

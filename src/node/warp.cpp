@@ -40,6 +40,7 @@ Path* World::NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time cloc
 
 void World::RemovePath(Path& path) {
   Unpark(path);
+  if (delays.on()) delays.Gone(&path);
   path.state = Path::State::kGone;
   path.ticket = 0;  // whatever the queues still hold of it is void
   path.spins.clear();

@@ -122,8 +122,17 @@ TEST_F(CheckErrorsTest, SharedMemoryBeginsUnwritten) {
                              "ld.shared.u32 %r4, [%r3+4];\n";
   EXPECT_SILENT(Check(behind + "setp.ne.u32 %p1, %t, 31;\nselp.u32 %r4, %r4, 0, %p1;\n"
                                "st.global.u32 [%out], %r4;\n"));
-  ExpectOne(Check(behind + "st.global.u32 [%out], %r4;\n"), Kind::kUninitialised, 2,
-            "nobody has written");
+  EXPECT_SILENT(Check(behind + "st.global.u32 [%out], %r4;\n"));  // may be padding
+  const std::string use = "add.u32 %r4, %r4, 1;\n", store = "st.global.u32 [%out], %r4;\n";
+  ExpectOne(Check(behind + use + store), Kind::kUninitialised, 2, "nobody has written");
+  // A result that goes through shared memory is followed; good elements beside it are good.
+  const std::string through = "st.shared.u32 [%r3+256], %r4;\nld.shared.u32 %r4, [%r3+256];\n";
+  ExpectOne(Check(behind + use + through + store), Kind::kUninitialised, 2, "nobody has written");
+  EXPECT_SILENT(Check(behind + through + store));
+  EXPECT_SILENT(Check(behind + use +
+                      "add.u32 %r6, %r3, %r1;\nst.shared.v2.u32 [%r6+512], {%t, %r4};\n"
+                      "ld.shared.u32 %r5, [%r6+512];\n"
+                      "add.u32 %r5, %r5, 1;\nst.global.u32 [%out], %r5;\n"));
 }
 
 TEST_F(CheckErrorsTest, AsynchronousCopies) {

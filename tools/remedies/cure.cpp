@@ -126,7 +126,8 @@ double Tally::Print() const {
     fmt::print("findings of a bug: median {}, worst {}\n", counts[counts.size() / 2],
                counts.back());
   }
-  return percent(all);
+  // What could not be tried is not cured.
+  return percent(all + of(words_, "not_found") + of(words_, "not_built"));
 }
 
 }  // namespace allranks::remedies

@@ -157,7 +157,9 @@ class HostEditor {
     const std::string rest = text_.substr(line, end - line);
     static const std::regex kAny(
         R"(\b(cuda\w+(?:Async|Peer|Record|Launch|Memcpy\w*|Memset\w*|HostFunc|Kernel\w*|Node\w*|Free\w*)|cuStream\w+|cuda(?:Memcpy|Memset|Free|EventRecord|GraphLaunch)\w*|cuMem\w+)\s*\(|(<<<))");
-    const std::regex named("\\b(" + name + R"()\s*(?:<[^<>;]*>)?\s*(?:\(|(<<<)))");
+    static const std::regex kSpecial(R"([^\w])");  // operator[]
+    const std::regex named("\\b(" + std::regex_replace(name, kSpecial, R"(\$&)") +
+                           R"()\s*(?:<[^<>;]*>)?\s*(?:\(|(<<<)))");
     static const std::regex kOuter(R"(\b([A-Za-z_]\w*)\s*(?:\(|(<<<)))");  // a lambda's name
     std::smatch match;
     if (name.empty() || !std::regex_search(rest, match, named)) {

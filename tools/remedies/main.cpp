@@ -57,6 +57,12 @@ Result<std::vector<Item>> ItemsOf(const Choice& choice) {
            }});
     }
   }
+  for (const std::string& name : choice.only) {
+    const std::string stem = name.substr(0, name.find(':'));
+    if (std::none_of(items.begin(), items.end(),
+                     [&](const Item& item) { return item.name.starts_with(stem); }))
+      return Fail("{} is the name of nothing", name);
+  }
   std::vector<Item> some;
   for (std::size_t i = choice.first; i < items.size(); i += choice.every)
     some.push_back(std::move(items[i]));

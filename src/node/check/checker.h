@@ -206,7 +206,7 @@ class Checker {
   std::uint64_t freeing = 0;  // the stream that is freeing memory; 0: a host is
   const HostSite& SiteOf(SiteId id) const;
   void Allocated(const Object& object) {
-    if (caller != 0) allocated_[object.id] = caller;
+    if (caller != 0 && allocated_.size() < kMostAllocated) allocated_[object.id] = caller;
   }
   const HostSite& AllocatedAt(const Object& object) const;
 
@@ -439,6 +439,7 @@ class Checker {
 
   World& world_;
   HostSites* sites_ = nullptr;
+  static constexpr std::size_t kMostAllocated = std::size_t{1} << 20;
   std::unordered_map<std::uint32_t, SiteId> allocated_;  // by object
   std::uint64_t seed_ = 0, draws_ = 0, chosen_ = 0, writes_ = 0;
   Places places_;                    // by agent

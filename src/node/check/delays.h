@@ -87,6 +87,12 @@ class Delays {
   bool Watches(const void* path) const { return watches_.contains(path); }
   // How much longer it is late; 0: it goes on. `same`: its word is as it expects.
   Time Again(const void* path, bool same);
+  // The path is no more.
+  void Gone(const void* path) {
+    if (stale_ == path) stale_ = nullptr;
+    if (later_ == path) later_ = nullptr;
+    watches_.erase(path);
+  }
   // The load that was late gets old values.
   void SetStale(const void* path) { stale_ = path; }
   // Its next loads do; with `newest` all but the first.

@@ -212,12 +212,21 @@ void Errors::PassBy(const Path& path) {
     if (other == &path || other->state != Path::State::kWarpSync) continue;
     int what = 0;
     const std::uint32_t members = MembersOf(*other, &what);
+    // Only bar.warp.sync waits for all threads of its mask, the others for those that have not
+    // exited (PTX ISA).
+    if (what != static_cast<int>(WarpOp::What::kSync)) continue;
     if (members == own && what == own_what) continue;  // together with it
     if ((members & path.mask) != 0) passed_by_[other] |= members & path.mask;
   }
 }
 
 void Errors::TellExit(const Path& path, std::uint32_t lanes) {
+  const Cta& cta = *path.warp->cta;
+  for (Taint& taint : taints_)
+    if (taint.cta == cta.number && taint.warp == path.warp->id) taint.lanes &= ~lanes;
+  std::erase_if(taints_, [](const Taint& taint) { return taint.lanes == 0; });
+  if (cta.live_threads == static_cast<std::uint32_t>(std::popcount(lanes)))
+    used_.erase(used_.lower_bound({cta.number, 0}), used_.lower_bound({cta.number + 1, 0}));
   for (const Path* other : path.warp->paths) {
     const auto it = passed_by_.find(other);
     if (it == passed_by_.end() || other->state != Path::State::kWarpSync) continue;

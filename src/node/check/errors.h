@@ -6,9 +6,10 @@
 // - A load or atomic of which no byte has been written. A vector load at the end of a buffer may
 //   bring bytes that nobody wrote beside those that it is for, so one written byte is enough.
 //   Copies carry the bytes' state along. In shared memory, where lanes may look behind what others
-//   have written and drop it, only if all lanes of the access find nothing, or if a lane's value
-//   goes, by arithmetic alone, into a store to global memory; one to shared memory counts as no
-//   write, so that it is reported when it gets further.
+//   have written and drop it, only if all lanes of the access find nothing, or if a lane computes
+//   with the value and the result goes, by arithmetic alone, into a store to global memory; one to
+//   shared memory counts as no write, so that it is reported when it gets further. A mere copy is
+//   no use: it may be padding.
 // - An address that is made from one array in shared memory and lies outside of it, be it in the
 //   next one (decode_arrays.cpp).
 // - Faults: outside of every allocation, freed, not mapped here, misaligned.
@@ -133,7 +134,7 @@ class Errors {
   }
   // Lanes are about to exit.
   void OnExit(const Path& path, std::uint32_t lanes) {
-    if (!passed_by_.empty()) TellExit(path, lanes);
+    if (!passed_by_.empty() || !taints_.empty() || !used_.empty()) TellExit(path, lanes);
   }
   // A lane reads from one that does not execute the shuffle with it; `lanes`: those that do.
   void OnShuffle(const Path& path, int lane, int from, std::uint32_t lanes);
@@ -167,15 +168,21 @@ class Errors {
   struct Taint {
     std::uint64_t cta = 0;
     std::uint32_t warp = 0, pc = 0, load = 0, lanes = 0;
+    std::uint32_t used = 0;  // lanes that have computed something with it
+  };
+  // A store of what a load brings; `used`: something was computed with it.
+  struct StoreOf {
+    std::uint32_t pc = 0;
+    bool used = false;
   };
 
   void CheckInitialised(const Access& access);
   // Lanes of a load from shared memory have found nothing written.
   void Taints(const Access& access, std::uint32_t unwritten);
   // Stores of which the value is made from what the load at `pc` brings, whatever that is.
-  const std::vector<std::uint32_t>& StoresOf(const std::shared_ptr<const Code>& of,
-                                             std::uint32_t pc);
-  // A store of such values: to global memory it is reported, to shared memory it writes nothing.
+  const std::vector<StoreOf>& StoresOf(const std::shared_ptr<const Code>& of, std::uint32_t pc);
+  // A store of such values: to global memory it is reported if they were used, to shared memory it
+  // writes nothing.
   void CheckTaints(const Access& access);
   void PassBy(const Path& path);
   void TellExit(const Path& path, std::uint32_t lanes);
@@ -208,8 +215,9 @@ class Errors {
   // another one since.
   std::map<const Path*, std::uint32_t> passed_by_;
   std::vector<Taint> taints_;
-  std::map<std::pair<std::shared_ptr<const Code>, std::uint32_t>, std::vector<std::uint32_t>>
-      stores_of_;
+  // Words of shared memory, by block and offset, with results of such values.
+  std::set<std::pair<std::uint64_t, std::uint64_t>> used_;
+  std::map<std::pair<std::shared_ptr<const Code>, std::uint32_t>, std::vector<StoreOf>> stores_of_;
 };
 
 }  // namespace allranks::node::check

@@ -155,10 +155,14 @@ bool Checker::BarrierComes(const Path& path, std::uint32_t barrier, bool arrives
   const int lane = std::countr_zero(path.mask);
   bool known = true;
   if (const auto it = cta.left.find({barrier, warp}); it != cta.left.end()) {
-    const Group& group = GroupOf(Of(path), lane);
+    // A warp comes as a whole: one of its lanes has to know.
     for (const CtaClocks::Came& came : *it->second) {
-      known = known && (came.warp == warp || Knows(group, cta, warp, lane,
-                                                   {cta.agent, came.tick, came.warp, came.lane}));
+      bool one = came.warp == warp;
+      ForLanes(path.mask, [&](int l) {
+        one = one || Knows(GroupOf(Of(path), l), cta, warp, l,
+                           {cta.agent, came.tick, came.warp, came.lane});
+      });
+      known = known && one;
     }
     cta.left.erase(it);
   }
