@@ -342,15 +342,20 @@ bool Hosts::Tick(std::int64_t wall_ms,
   return changed;
 }
 
-bool Hosts::Block(const std::function<bool(HostThread)>& asleep) {
+bool Hosts::Block(const Asleep& asleep) {
   // Only if nobody runs any more is it certain that nobody is about to wake one of them.
-  std::vector<Thread*> found;
+  std::vector<std::pair<HostThread, std::uint64_t>> found;
   for (auto& [id, thread] : threads_) {
     if (!Holds(thread.state)) continue;
-    if (thread.gone || thread.state == State::kAnnounced || !asleep(id)) return false;
-    found.push_back(&thread);
+    if (thread.gone || thread.state == State::kAnnounced) return false;
+    const std::optional<std::uint64_t> count = asleep(id);
+    if (!count) return false;
+    found.emplace_back(id, *count);
   }
-  for (Thread* thread : found) {
+  for (const auto& [id, count] : found)
+    if (asleep(id) != count) return false;
+  for (const auto& [id, count] : found) {
+    Thread* thread = Find(id);
     thread->what = "another thread";
     thread->outside = false;
     SetState(*thread, State::kBlocked);
@@ -358,10 +363,14 @@ bool Hosts::Block(const std::function<bool(HostThread)>& asleep) {
   return !found.empty();
 }
 
-bool Hosts::Recheck(const std::function<bool(HostThread)>& asleep) {
+bool Hosts::Recheck(const Asleep& asleep) {
+  std::vector<std::pair<HostThread, std::optional<std::uint64_t>>> blocked;
+  for (auto& [id, thread] : threads_)
+    if (thread.state == State::kBlocked) blocked.emplace_back(id, asleep(id));
   bool any = false;
-  for (auto& [id, thread] : threads_) {
-    if (thread.state != State::kBlocked || asleep(id)) continue;
+  for (const auto& [id, count] : blocked) {
+    if (count && asleep(id) == count) continue;
+    Thread& thread = *Find(id);
     thread.clock = now_;
     SetState(thread, State::kRunning);
     any = true;

@@ -163,11 +163,14 @@ class Hosts {
   bool Tick(std::int64_t wall_ms,
             const std::function<bool(std::int32_t rank)>& may_wait_for_devices = {});
   bool AnyDetached() const { return detached_ != 0; }
-  // Running threads, if there are others that could go on without them, become blocked if `asleep`
-  // says so; true if any did.
-  bool Block(const std::function<bool(HostThread)>& asleep);
-  // Blocked threads that `asleep` no longer confirms run again; true if any does.
-  bool Recheck(const std::function<bool(HostThread)>& asleep);
+  // How often a thread that is asleep has gone to sleep so far; nullopt: it is awake.
+  using Asleep = std::function<std::optional<std::uint64_t>(HostThread)>;
+  // All threads that hold time become blocked if all of them are asleep at one moment; true if they
+  // did. Each is asked twice, all once before any is asked again: with the same count both times it
+  // has slept throughout, so in between all did.
+  bool Block(const Asleep& asleep);
+  // Blocked threads that were awake at any moment of two such looks run again; true if any does.
+  bool Recheck(const Asleep& asleep);
   bool AnyBlocked() const { return blocked_ != 0; }
 
   bool deterministic() const { return reasons_.empty(); }

@@ -100,15 +100,25 @@ bool Core::RunMachine(std::optional<Time> due) {
 }
 
 bool Core::FindBlocked() {
-  return judged_ == nullptr && hosts_.Held() &&
-         hosts_.Block([this](Thread thread) { return Asleep(thread); });
+  if (judged_ != nullptr || !hosts_.Held() ||
+      !hosts_.Block([this](Thread thread) { return Asleep(thread); }))
+    return false;
+  DropSilentDoubts();
+  return true;
 }
 
-bool Core::Asleep(Thread thread) const {
+std::optional<std::uint64_t> Core::Asleep(Thread thread) const {
   const auto process = processes_.find(thread.rank);
   const auto record = threads_.find(thread);
-  return process != processes_.end() && record != threads_.end() &&
-         WaitsForThread(process->second.pid, record->second.tid);
+  if (process == processes_.end() || record == threads_.end()) return std::nullopt;
+  return WaitsForThread(process->second.pid, record->second.tid);
+}
+
+void Core::DropSilentDoubts() {
+  for (const node::Hosts::ThreadInfo& thread : hosts_.Threads())
+    if (thread.state == node::Hosts::State::kBlocked ||
+        thread.state == node::Hosts::State::kDetached)
+      doubting_.erase(thread.id);
 }
 
 bool Core::Tick(std::int64_t wall_ms) {
@@ -130,10 +140,12 @@ bool Core::Tick(std::int64_t wall_ms) {
   // A thread that spins on pinned memory in a way that the shim does not recognise waits for
   // devices that stand still because it runs.
   const bool busy = machine_->Busy();
-  return hosts_.Tick(wall_ms, [&](std::int32_t rank) {
+  const bool changed = hosts_.Tick(wall_ms, [&](std::int32_t rank) {
     auto process = processes_.find(rank);
     return busy && process != processes_.end() && process->second.pinned;
   });
+  if (changed) DropSilentDoubts();
+  return changed;
 }
 
 bool Core::DevicesStuck() const {

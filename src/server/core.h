@@ -223,12 +223,12 @@ class Core {
   // --- requests.cpp: messages and replies
   template <class M>
   void Accept(Link* link, Session& session, wire::Frame& frame);
-  // Notes a request and has it carried out when it is its turn. No header: it is malformed.
   // Where a call was made, by the return addresses on its stack; 0: not known.
   node::SiteId SiteOf(Thread thread, const std::vector<std::uint64_t>& stack);
   void NoteSite(Thread thread, node::GraphId graph, std::uint32_t place,
                 const wire::GraphNode& message);
   void Touched(Thread thread, const std::vector<wire::HostTouch>& touches);
+  // Notes a request and has it carried out when it is its turn. No header: it is malformed.
   void Ask(Link* link, Session& session, wire::Frame& frame, const wire::RequestHeader* header,
            std::function<void(Thread, Time)> carry_out);
   // With what a request is answered instead of being carried out: `why`, if the judge refuses it,
@@ -261,10 +261,13 @@ class Core {
   // whose input helps nobody who waits for a device.
   Reach Outside(bool device_users) const;
   bool DevicesStuck() const;
-  bool Asleep(Thread thread) const;
+  std::optional<std::uint64_t> Asleep(Thread thread) const;
   // Has the loops that count as stuck only because they look so run for a while; false if there is
   // no such loop, or all have done that since anybody acted.
   bool Doubt();
+  // A doubted thread that sleeps in a futex now, or is detached, may never ask again: nobody waits
+  // for that.
+  void DropSilentDoubts();
 
   // --- processes.cpp: processes and threads as they come and go
   void PlaceImage(Process& process, const wire::Hello& hello);

@@ -19,7 +19,8 @@ namespace allranks::server {
 namespace {
 
 constexpr std::size_t kMostFrames = 4;     // of the program, in a site
-constexpr std::size_t kMostSites = 65536;  // what is beyond has none
+constexpr std::size_t kMostSites = 65536;  // what is beyond has none; also of what is remembered
+constexpr std::uint64_t kPage = 4096;
 
 std::string NameOf(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
@@ -211,14 +212,17 @@ std::uint32_t HostSites::ModuleOf(const std::string& path) {
   return known->second;
 }
 
-const HostSites::Mapping* HostSites::Find(pid_t pid, Process& process, std::uint64_t address) {
-  const auto find = [&]() -> const Mapping* {
+std::optional<HostSites::Mapping> HostSites::Find(pid_t pid, Process& process,
+                                                  std::uint64_t address) {
+  const auto find = [&]() -> std::optional<Mapping> {
     for (const Mapping& mapping : process.code)
-      if (address - mapping.begin < mapping.end - mapping.begin) return &mapping;
-    return nullptr;
+      if (address - mapping.begin < mapping.end - mapping.begin) return mapping;
+    return std::nullopt;
   };
-  if (const Mapping* known = find()) return known;
-  // A library that came later.
+  if (const std::optional<Mapping> known = find()) return known;
+  // Perhaps a library that came later.
+  if (process.misses.size() >= kMostSites || process.misses.contains(address / kPage))
+    return std::nullopt;
   process.code.clear();
   std::ifstream maps(fmt::format("/proc/{}/maps", pid));
   for (std::string line; std::getline(maps, line);) {
@@ -232,47 +236,57 @@ const HostSites::Mapping* HostSites::Find(pid_t pid, Process& process, std::uint
     mapping.module = ModuleOf(line.substr(static_cast<std::size_t>(at)));
     process.code.push_back(mapping);
   }
-  return find();
+  const std::optional<Mapping> found = find();
+  if (!found) process.misses.insert(address / kPage);
+  return found;
 }
 
 node::SiteId HostSites::Intern(Raw raw) {
-  if (raw.frames.empty() || raw_.size() >= kMostSites) return 0;
-  const auto [known, made] =
-      ids_.try_emplace(std::move(raw), static_cast<node::SiteId>(raw_.size()));
-  if (made) raw_.push_back(&known->first);
-  return known->second;
+  if (raw.frames.empty()) return 0;
+  if (const auto known = ids_.find(raw); known != ids_.end()) return known->second;
+  if (raw_.size() >= kMostSites) return 0;
+  const auto made = ids_.emplace(std::move(raw), static_cast<node::SiteId>(raw_.size())).first;
+  raw_.push_back(&made->first);
+  return made->second;
 }
 
 node::SiteId HostSites::OfCall(pid_t pid, std::span<const std::uint64_t> stack) {
   Process& process = processes_[pid];
-  const auto [known, made] = process.calls.try_emplace({stack.begin(), stack.end()}, 0);
-  if (!made) return known->second;
+  std::vector<std::uint64_t> key(stack.begin(), stack.end());
+  if (const auto known = process.calls.find(key); known != process.calls.end())
+    return known->second;
   Raw raw;
   for (const std::uint64_t address : stack) {
     // The call stands before the address that it returns to.
-    const Mapping* mapping = Find(pid, process, address - 1);
-    if (mapping == nullptr) break;
+    const std::optional<Mapping> mapping = Find(pid, process, address - 1);
+    if (!mapping) break;
     raw.frames.emplace_back(mapping->module, address - 1 - mapping->begin + mapping->offset);
   }
-  return known->second = Intern(std::move(raw));
+  const node::SiteId site = Intern(std::move(raw));
+  if (process.calls.size() < kMostSites) process.calls.emplace(std::move(key), site);
+  return site;
 }
 
 node::SiteId HostSites::OfAccess(pid_t pid, std::uint64_t pc, std::uint64_t caller) {
   Process& process = processes_[pid];
-  const auto [known, made] = process.accesses.try_emplace({pc, caller}, 0);
-  if (!made) return known->second;
+  std::pair<std::uint64_t, std::uint64_t> key{pc, 0};
+  for (const std::uint64_t above : {std::uint64_t{0}, caller})
+    if (const auto known = process.accesses.find({pc, above}); known != process.accesses.end())
+      return known->second;
   Raw raw;
   raw.access = true;
-  const Mapping* mapping = Find(pid, process, pc);
-  if (mapping == nullptr || OfSystem(modules_[mapping->module]->path())) {
-    if (const Mapping* above = Find(pid, process, caller - 1)) {
+  std::optional<Mapping> mapping = Find(pid, process, pc);
+  if (!mapping || OfSystem(modules_[mapping->module]->path())) {
+    key.second = caller;
+    if (const std::optional<Mapping> above = Find(pid, process, caller - 1)) {
       mapping = above;
       pc = caller - 1;
     }
   }
-  if (mapping != nullptr)
-    raw.frames.emplace_back(mapping->module, pc - mapping->begin + mapping->offset);
-  return known->second = Intern(std::move(raw));
+  if (mapping) raw.frames.emplace_back(mapping->module, pc - mapping->begin + mapping->offset);
+  const node::SiteId site = Intern(std::move(raw));
+  if (process.accesses.size() < kMostSites) process.accesses.emplace(key, site);
+  return site;
 }
 
 void HostSites::Forget(pid_t pid) { processes_.erase(pid); }

@@ -1,8 +1,10 @@
 // Where host code stands: from return addresses of a process to an API call, files and lines.
 //
-// A stack is made relative to the files that the process has mapped as soon as it comes, while the
-// process waits for its answer and its mappings cannot change; so the same call has the same site
-// in all ranks. DWARF is read only when a finding asks for a site (Of), by libdw.
+// A stack is made relative to the files that the process has mapped as soon as it comes, so the
+// same call has the same site in all ranks. The thread that it belongs to waits for its answer, so
+// code on its stack stays mapped; other threads may load libraries, so unknown code is looked for
+// again. A page that held no file's code counts as such until the mappings are read for another.
+// DWARF is read only when a finding asks for a site (Of), by libdw.
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +13,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -43,7 +47,9 @@ class HostSites : public node::HostSites {
   };
   struct Process {
     std::vector<Mapping> code;
+    std::set<std::uint64_t> misses;  // pages that were not in the mappings when they were read
     std::map<std::vector<std::uint64_t>, node::SiteId> calls;
+    // By instruction and, where the instruction alone does not say it, caller; otherwise 0.
     std::map<std::pair<std::uint64_t, std::uint64_t>, node::SiteId> accesses;
   };
   using Frame = std::pair<std::uint32_t, std::uint64_t>;  // module, offset in its file
@@ -54,7 +60,7 @@ class HostSites : public node::HostSites {
   };
   class Module;
 
-  const Mapping* Find(pid_t pid, Process& process, std::uint64_t address);
+  std::optional<Mapping> Find(pid_t pid, Process& process, std::uint64_t address);
   std::uint32_t ModuleOf(const std::string& path);
   node::SiteId Intern(Raw raw);
   node::HostSite Resolve(const Raw& raw);

@@ -208,8 +208,8 @@ class Judged {
   void FinishByFault();
   void FinishByFailure(std::int32_t rank, const wire::JudgeNext& message);
   void Finish(End end, std::int32_t rank, std::string text);
-  // What is looked for from here on. Only while nothing is under way.
   static node::Schedule ScheduleOf(const Window& run);
+  // What is looked for from here on. Only while nothing is under way.
   void Check(bool on, const node::Schedule& schedule);
   node::StreamId StreamOf(std::int32_t rank, std::uint64_t stream);
 

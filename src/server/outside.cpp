@@ -78,15 +78,28 @@ Reach WhoElseHolds(std::span<const Held> fds, std::span<const pid_t> ours) {
   return reach;
 }
 
-bool WaitsForThread(pid_t pid, pid_t tid) {
+std::optional<std::uint64_t> WaitsForThread(pid_t pid, pid_t tid) {
+  const std::string folder = "/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid);
   // Number and arguments of the system call that the thread sleeps in, or "running".
-  std::ifstream file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/syscall");
+  std::ifstream file(folder + "/syscall");
   long number = -1;
   std::uint64_t address = 0, operation = 0, value = 0, timeout = 0;
-  if (!(file >> number >> std::hex >> address >> operation >> value >> timeout)) return false;
+  if (!(file >> number >> std::hex >> address >> operation >> value >> timeout))
+    return std::nullopt;
   const auto command = static_cast<int>(operation) & FUTEX_CMD_MASK;
-  return number == SYS_futex && (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET) &&
-         (operation & FUTEX_PRIVATE_FLAG) != 0 && timeout == 0;
+  if (number != SYS_futex || (command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET) ||
+      (operation & FUTEX_PRIVATE_FLAG) == 0 || timeout != 0)
+    return std::nullopt;
+  std::ifstream status(folder + "/status");
+  std::uint64_t switches = 0;
+  int found = 0;
+  for (std::string line; std::getline(status, line);) {
+    const std::size_t colon = line.find("ctxt_switches:");  // voluntary_ and nonvoluntary_
+    if (colon == std::string::npos) continue;
+    switches += std::strtoull(line.c_str() + colon + 14, nullptr, 10);
+    ++found;
+  }
+  return found == 2 ? std::optional(switches) : std::nullopt;
 }
 
 }  // namespace allranks::server

@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <optional>
 #include <span>
 
 namespace allranks::server {
@@ -24,8 +26,9 @@ struct Held {
 // set counts for what is in it.
 Reach WhoElseHolds(std::span<const Held> fds, std::span<const pid_t> ours);
 
-// Whether a thread is asleep until another thread of its process wakes it: in a private futex, with
-// no timeout. False if /proc does not tell. While no other thread of the process runs it stays so.
-bool WaitsForThread(pid_t pid, pid_t tid);
+// For a thread that is asleep until another thread of its process wakes it (in a private futex,
+// with no timeout): its context switches so far, which change if it wakes and sleeps again. nullopt
+// if it is not, or /proc does not tell. While no other thread of the process runs it stays asleep.
+std::optional<std::uint64_t> WaitsForThread(pid_t pid, pid_t tid);
 
 }  // namespace allranks::server

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -231,6 +232,8 @@ TEST_F(HostsTest, AnAnnouncedThreadDiesWithItsProcess) {
   EXPECT_EQ(processes_ended.size(), 1u);
 }
 
+constexpr std::optional<std::uint64_t> kAwake, kSlept = 1;
+
 TEST_F(HostsTest, BlockedThreadsHoldNobodyUpUntilTheyAreWoken) {
   const std::int32_t rank = hosts.AddProcess();
   const HostThread worker = Start(rank);
@@ -238,12 +241,12 @@ TEST_F(HostsTest, BlockedThreadsHoldNobodyUpUntilTheyAreWoken) {
   AskAndWait(worker, Ns(1));
   const HostThread sleeper = Start(rank), other = Start(rank);
   hosts.Process();
-  EXPECT_FALSE(hosts.Block([](HostThread) { return false; }));
+  EXPECT_FALSE(hosts.Block([](HostThread) { return kAwake; }));
   EXPECT_TRUE(hosts.Held());
-  EXPECT_TRUE(hosts.Block([&](HostThread thread) { return thread == sleeper; }));
+  EXPECT_TRUE(hosts.Block([&](HostThread thread) { return thread == sleeper ? kSlept : kAwake; }));
   EXPECT_FALSE(hosts.Held());
   hosts.Process();
-  EXPECT_TRUE(hosts.Block([](HostThread) { return true; }));
+  EXPECT_TRUE(hosts.Block([](HostThread) { return kSlept; }));
   hosts.Process();
   EXPECT_TRUE(hosts.AllWaitForNode());
   EXPECT_TRUE(hosts.NobodyActs());
@@ -251,15 +254,37 @@ TEST_F(HostsTest, BlockedThreadsHoldNobodyUpUntilTheyAreWoken) {
   ASSERT_TRUE(hosts.WakeAt(worker, Ns(50), [&](Time) { hosts.Resume(worker); }));
   hosts.Process();
   AskAndWait(worker, Ns(10));
-  EXPECT_TRUE(hosts.Recheck([&](HostThread thread) { return thread == other; }));
+  EXPECT_TRUE(hosts.Recheck([&](HostThread thread) { return thread == other ? kSlept : kAwake; }));
   EXPECT_TRUE(hosts.Held());
-  EXPECT_FALSE(hosts.Recheck([&](HostThread thread) { return thread == other; }));
+  EXPECT_FALSE(hosts.Recheck([&](HostThread thread) { return thread == other ? kSlept : kAwake; }));
   Ask(sleeper, Ns(5));
   hosts.Process();
   EXPECT_EQ(log, (std::vector<Entry>{{Ns(55), sleeper, 0}}));
   EXPECT_TRUE(hosts.deterministic());
   hosts.Gone(other);
   EXPECT_FALSE(hosts.Has(other));
+}
+
+TEST_F(HostsTest, ThreadsThatWakeEachOtherWhileLookedAtAreNotBlocked) {
+  const std::int32_t rank = hosts.AddProcess();
+  const HostThread first = Start(rank);
+  hosts.Process();
+  AskAndWait(first, Ns(1));
+  hosts.Process();
+  const HostThread second = Start(rank);
+  hosts.Process();
+  hosts.Resume(first);
+  // Both are seen asleep each time, but `second` wakes `first` before it is itself looked at.
+  std::uint64_t woken = 0;
+  const auto asleep = [&](HostThread thread) -> std::optional<std::uint64_t> {
+    if (thread == second) ++woken;
+    return thread == first ? woken : 0;
+  };
+  EXPECT_FALSE(hosts.Block(asleep));
+  EXPECT_TRUE(hosts.Held());
+  ASSERT_TRUE(hosts.Block([](HostThread) { return kSlept; }));
+  EXPECT_TRUE(hosts.Recheck(asleep));
+  EXPECT_TRUE(hosts.Held());
 }
 
 TEST_F(HostsTest, SilenceDetachesAndIsRecorded) {

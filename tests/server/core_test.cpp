@@ -2,9 +2,14 @@
 // and that a process that misbehaves or dies harms nobody else. core_hosts_test.cpp has the waits
 // of hosts for each other.
 #include <gtest/gtest.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tests/server/core_fixture.h"
 
@@ -137,6 +142,38 @@ TEST_F(CoreTest, APollIsDoubtedBeforeADeadlockIsReported) {
   std::swap(poll.watches[0], poll.watches[1]);
   rank->Ask(poll);
   EXPECT_EQ(core->Run(), Core::Standing::kDeadlock) << "it is in the same loop again";
+}
+
+TEST_F(CoreTest, ADoubtedPollThatSleepsInAFutexIsADeadlock) {
+  // A real thread, so that /proc shows it asleep.
+  std::atomic<int> tid{0}, word{0};
+  std::thread sleeper([&] {
+    tid = static_cast<int>(syscall(SYS_gettid));
+    while (word == 0) syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
+  });
+  while (tid == 0) std::this_thread::yield();
+  Client rank(*core, getpid());
+  wire::Hello hello;
+  hello.tid = tid;
+  rank.Call(hello);
+  wire::AllocPinned pinned;
+  pinned.size = 4096;
+  wire::HostPoll poll;
+  poll.watches.push_back({rank.Call(pinned).address, 4, 0});
+  EXPECT_TRUE(rank.Call(poll).doubt);
+  EXPECT_EQ(core->Run(), Core::Standing::kHeld);
+  bool blocked = false;
+  for (int i = 0; i < 1'000 && !blocked; ++i) {
+    blocked = core->FindBlocked();
+    if (!blocked) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (blocked) {
+    EXPECT_EQ(core->Run(), Core::Standing::kDeadlock);
+  }
+  word = 1;
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  sleeper.join();
+  if (!blocked) GTEST_SKIP() << "/proc does not show system calls here";
 }
 
 TEST_F(CoreTest, APollLooksAgainWhenOtherThreadsHaveRun) {

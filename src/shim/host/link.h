@@ -50,6 +50,7 @@ struct Thread {
   int insist = 0;                   // how many more fixed points are no reason to wait
   // CPU time of the thread until which its loop runs without faults (ns; 0: it does not).
   std::atomic<std::int64_t> native_until{0};
+  std::atomic<std::int64_t> native_wall_until{0};  // CLOCK_MONOTONIC: it is over then in any case
   std::atomic<int> tid{0};
   PollRecord records[kPollRecords];
   PollRecord pending;

@@ -9,14 +9,15 @@
 // again in a segment, with the same accesses and no store in between, the thread is most probably
 // in a loop which can only be left when the bytes that it read in the loop change. The thread then
 // sends HostPoll from within the handler and goes on when the node says that a byte has changed. A
-// loop that counts its rounds has no two states
-// alike: after kPollRecords reads that gave nothing new it waits too, but only for a while.
+// loop that counts its rounds has no two states alike: after kPollRecords reads that gave nothing
+// new it waits too, but only for a while.
 //
 // It is no proof: the loop may count in memory that is not looked at, or read an ordinary variable
 // that another host thread changes. So the node also wakes the loop when other threads of the
 // process have run, and before it reports a deadlock: then the loop runs without faults for
-// kDoubtNs of CPU time, and only if it is in the same poll after that is it stuck. A thread
-// that polls while the devices are idle would hold up the others; so pages are closed without
+// kDoubtNs of CPU time, and only if it is in the same poll after that is it stuck. (At most
+// kDoubtWallNs of wall time: it may have gone to sleep, and pages are open for all.) A thread that
+// polls while the devices are idle would hold up the others; so pages are closed without
 // device work, too, while the process has several threads.
 //
 // A fault takes microseconds, so a thread that touches many places, or a few very often, has the

@@ -21,7 +21,8 @@ constexpr std::uint64_t kPlaceBytes = 16;
 constexpr std::int64_t kReadPs = 100'000;  // a read of host memory in a loop
 constexpr std::int64_t kMaxStepPs = 10'000'000'000;
 constexpr int kInsist = 16;  // fixed points before a loop that was told to look again waits again
-constexpr std::int64_t kDoubtNs = 50'000'000;  // CPU time: millions of rounds
+constexpr std::int64_t kDoubtNs = 50'000'000;         // CPU time: millions of rounds
+constexpr std::int64_t kDoubtWallNs = 5'000'000'000;  // even if a hundred threads share a CPU
 
 void Mix(std::uint64_t hash[2], std::uint64_t word) {
   hash[0] = (hash[0] ^ word) * 0x9e3779b97f4a7c15ull;
@@ -30,12 +31,16 @@ void Mix(std::uint64_t hash[2], std::uint64_t word) {
   hash[1] ^= hash[1] >> 31;
 }
 
-std::int64_t CpuNs(int tid) {
+// -1: there is no such clock (any more).
+std::int64_t ClockNs(int clock) {
   timespec time{};
-  // The kernel's number for the CPU clock of a thread of this process.
-  RawSyscall(SYS_clock_gettime, static_cast<int>((~static_cast<unsigned>(tid) << 3) | 6u),
-             reinterpret_cast<long>(&time));
+  if (RawSyscall(SYS_clock_gettime, clock, reinterpret_cast<long>(&time)) != 0) return -1;
   return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
+std::int64_t CpuNs(int tid) {
+  // The kernel's number for the CPU clock of a thread of this process.
+  return ClockNs(static_cast<int>((~static_cast<unsigned>(tid) << 3) | 6u));
 }
 
 bool IsSame(const PollRecord& a, const PollRecord& b) {
@@ -85,8 +90,11 @@ wire::HostPollReply SendHostPoll(Thread* thread, const PollRecord* first, const 
 
 // The node would report a deadlock otherwise.
 void RunFreely(Thread* thread) {
-  thread->native_until.store(CpuNs(thread->tid.load(std::memory_order_relaxed)) + kDoubtNs,
-                             std::memory_order_relaxed);
+  const std::int64_t cpu = CpuNs(thread->tid.load(std::memory_order_relaxed));
+  if (cpu < 0) return;
+  thread->native_wall_until.store(ClockNs(CLOCK_MONOTONIC) + kDoubtWallNs,
+                                  std::memory_order_relaxed);
+  thread->native_until.store(cpu + kDoubtNs, std::memory_order_release);
   OpenPinnedPages();
 }
 
@@ -208,8 +216,12 @@ void FinishStep(Thread* thread) {
 }
 
 bool RunsNatively(const Thread* thread) {
-  const std::int64_t until = thread->native_until.load(std::memory_order_relaxed);
-  return until != 0 && CpuNs(thread->tid.load(std::memory_order_relaxed)) < until;
+  const std::int64_t until = thread->native_until.load(std::memory_order_acquire);
+  if (until == 0) return false;
+  const std::int64_t wall = ClockNs(CLOCK_MONOTONIC);
+  if (wall < 0 || wall >= thread->native_wall_until.load(std::memory_order_relaxed)) return false;
+  const std::int64_t cpu = CpuNs(thread->tid.load(std::memory_order_relaxed));
+  return cpu >= 0 && cpu < until;
 }
 
 bool IsManyPlaces(Thread* thread, std::uint64_t address) {
