@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
@@ -302,9 +303,14 @@ void FoldConsequences(std::vector<Finding>* findings) {
     Merge(std::move(one), &*flag);
     findings->erase(findings->begin() + static_cast<std::ptrdiff_t>(i));
   }
-  std::stable_partition(findings->begin(), findings->end(), [](const Finding& one) {
-    return one.kind == Finding::Kind::kBarrier || one.kind == Finding::Kind::kWarpMask;
-  });
+  std::vector<Finding> first, others;
+  for (Finding& one : *findings) {
+    const bool explains =
+        one.kind == Finding::Kind::kBarrier || one.kind == Finding::Kind::kWarpMask;
+    (explains ? first : others).push_back(std::move(one));
+  }
+  std::move(others.begin(), others.end(), std::back_inserter(first));
+  *findings = std::move(first);
 }
 
 std::vector<Finding> FindingsFromJson(std::string_view text) {
