@@ -244,10 +244,10 @@ int Descriptors() {
 }
 
 int Exec() {
-  char* const arguments[] = {const_cast<char*>("/probe"), const_cast<char*>("hello"), nullptr};
-  execv("/probe", arguments);
+  char* const arguments[] = {program_invocation_name, const_cast<char*>("hello"), nullptr};
+  execv(program_invocation_name, arguments);
   printf("execve: %s\n", strerror(errno));
-  syscall(SYS_execveat, AT_FDCWD, "/probe", arguments, environ, 0);
+  syscall(SYS_execveat, AT_FDCWD, program_invocation_name, arguments, environ, 0);
   printf("execveat: %s\n", strerror(errno));
   return 0;
 }

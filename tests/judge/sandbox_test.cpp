@@ -27,12 +27,16 @@ using Filter = SandboxSpec::Filter;
 using std::chrono::milliseconds;
 namespace fs = std::filesystem;
 
+// Where a sandbox has the probe. The name is this process's own: other tests run beside this one,
+// and ProcessesOfProbe() does not count theirs.
+const std::string kProbe = "/probe." + std::to_string(getpid());
+
 SandboxSpec Probe(std::vector<std::string> what, Filter filter = Filter::kRank) {
   SandboxSpec spec;
   spec.name = what[0];
-  spec.command = {"/probe"};
+  spec.command = {kProbe};
   spec.command.insert(spec.command.end(), what.begin(), what.end());
-  spec.binds = {{ALLRANKS_PROBE, "/probe"}};
+  spec.binds = {{ALLRANKS_PROBE, kProbe}};
   spec.filter = filter;
   spec.limits.memory_bytes = 96 << 20;
   spec.limits.file_bytes = filter == Filter::kCompiler ? 8 << 20 : 0;
@@ -71,9 +75,15 @@ int ProcessesOfProbe() {
     std::ifstream in(entry.path() / "cmdline");
     std::string command;
     std::getline(in, command, '\0');
-    count += command == "/probe" ? 1 : 0;
+    count += command == kProbe ? 1 : 0;
   }
   return count;
+}
+
+// Tries until `done`, for ten seconds: processes that were killed end in their own time.
+template <typename Condition>
+void Await(Condition done) {
+  for (int i = 0; i < 2'000 && !done(); ++i) poll(nullptr, 0, 5);
 }
 
 testing::AssertionResult Ended(const SandboxEnd& end, int code) {
@@ -281,7 +291,7 @@ TEST(SandboxTest, KillEndsItAtOnce) {
     ASSERT_TRUE(early);
     if (i % 2 == 0) (*early)->Kill();
   }
-  for (int i = 0; i < 100 && ProcessesOfProbe() != 0; ++i) poll(nullptr, 0, 10);
+  Await([] { return ProcessesOfProbe() == 0; });
   EXPECT_EQ(ProcessesOfProbe(), 0);
   EXPECT_EQ(Groups(), 0);
 }
@@ -309,7 +319,7 @@ TEST(SandboxTest, AJudgeThatIsKilledLeavesWhatTheNextOneSweeps) {
   const pid_t judge = fork();
   if (judge == 0) {
     auto sandbox = Sandbox::Start(Probe({"sleep"}));
-    for (int i = 0; i < 200 && ProcessesOfProbe() == 0; ++i) (*sandbox)->Poll(), usleep(5'000);
+    Await([&] { return (*sandbox)->Poll() || ProcessesOfProbe() != 0; });
     const std::string name = MakerName();
     if (write(pipe_ends[1], name.data(), name.size()) < 0) _exit(1);
     pause();
@@ -318,10 +328,6 @@ TEST(SandboxTest, AJudgeThatIsKilledLeavesWhatTheNextOneSweeps) {
   char name[256] = "";
   ASSERT_GT(read(pipe_ends[0], name, sizeof name - 1), 0);
   EXPECT_EQ(ProcessesOfProbe(), 1);
-  kill(judge, SIGKILL);
-  waitpid(judge, nullptr, 0);
-  for (int i = 0; i < 200 && ProcessesOfProbe() != 0; ++i) usleep(5'000);
-  EXPECT_EQ(ProcessesOfProbe(), 0) << "it dies with the judge";
   const auto left = [&] {
     int count = 0;
     const CgroupPlaces& places = OurCgroupPlaces();
@@ -334,7 +340,13 @@ TEST(SandboxTest, AJudgeThatIsKilledLeavesWhatTheNextOneSweeps) {
     return count;
   };
   EXPECT_EQ(left() > 0, Means().cgroup != "none");
-  SweepLeftovers();
+  kill(judge, SIGKILL);
+  waitpid(judge, nullptr, 0);
+  Await([] { return ProcessesOfProbe() == 0; });
+  EXPECT_EQ(ProcessesOfProbe(), 0) << "it dies with the judge";
+  // A group cannot be removed before the last process in it has ended, which has no command line
+  // any more by then.
+  Await([&] { return SweepLeftovers(), left() == 0; });
   EXPECT_EQ(left(), 0);
   close(pipe_ends[0]);
   close(pipe_ends[1]);
