@@ -76,7 +76,8 @@ class Trial {
   bool RunSchedules(Session& session, std::uint32_t place, CaseResult& result);
   // The repetitions of a timed case's bursts.
   std::vector<WindowSpec> Replays(const CaseResult& result) const;
-  // The schedules that a case is run under, by their numbers.
+  // How many schedules a case is run under beside 0, and their numbers.
+  std::size_t ScheduleCount(const CaseResult& result) const;
   std::vector<std::uint64_t> Schedules(const CaseResult& result) const;
   bool IsLarge(const CaseResult& result) const;
   // Ranks live while inputs exist: they remember what has happened, so that no window can be the

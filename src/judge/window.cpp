@@ -109,14 +109,16 @@ bool Trial::IsLarge(const CaseResult& result) const {
 }
 
 // By the reference's size, and never by the candidate's, which could make itself too large.
-std::vector<std::uint64_t> Trial::Schedules(const CaseResult& result) const {
+std::size_t Trial::ScheduleCount(const CaseResult& result) const {
+  if (request_.schedules != 0) return request_.schedules;
   const std::optional<std::uint64_t> size = SizeOf(result);
-  if (!request_.schedule && request_.schedules == 0 && (!size || *size > kCheapInstructions))
-    return {};
-  const bool tiny = size && *size <= kTinyInstructions;
-  const std::uint64_t most = request_.schedules != 0 ? request_.schedules
-                             : tiny                  ? kMoreSchedules
-                                                     : kSchedules;
+  if (!request_.schedule && (!size || *size > kCheapInstructions)) return 0;
+  return size && *size <= kTinyInstructions ? kMoreSchedules : kSchedules;
+}
+
+std::vector<std::uint64_t> Trial::Schedules(const CaseResult& result) const {
+  const std::size_t most = ScheduleCount(result);
+  if (most == 0) return {};
   // At which places directed ones begin nobody can foresee.
   std::vector<std::uint64_t> schedules = node::ChooseSchedules(
       result.places, most, drawers_[0].ScheduleSeed(result.what.name, kDirectedCall));
@@ -237,7 +239,7 @@ Status Trial::Draw(Session& session, const CaseResult& result, const WindowSpec&
   const bool looked_at = spec.seed == 0 && !(spec.what == What::kAlone && IsLarge(result));
   run->check = checks() && (live() || spec.schedule != 0 || looked_at);
   run->places = run->check && spec.schedule == 0 && spec.seed == 0 && spec.what != What::kAlone &&
-                !Schedules(result).empty();
+                ScheduleCount(result) != 0;
   if (spec.directed()) {
     run->directed = spec.schedule;
   } else if (spec.schedule != 0) {

@@ -8,11 +8,18 @@ export LC_ALL=C
 allranks=$1 program=$2 source=$3
 launcher=("${@:4}")
 
-marked=$(grep -n '// expect: waits here' "$source" | cut -d: -f1)
-case $marked in
-  '' | *[!0-9]*) echo "FAIL $source: needs exactly one marked line, has: $marked"; exit 1 ;;
-esac
-place=$(basename "$source"):$marked
+# The mark stands in the program or, if there is none, in a header of its own.
+marks() { grep -Hn '// expect: waits here' "$@" 2>/dev/null; }
+marked=$(marks "$source")
+if [ -z "$marked" ]; then
+  mapfile -t headers < <(sed -n 's/^#include "\(.*\)"/\1/p' "$source")
+  marked=$(marks "${headers[@]/#/"$(dirname "$0")/"}")
+fi
+if [ -z "$marked" ] || [ "$(wc -l <<<"$marked")" -ne 1 ]; then
+  echo "FAIL $source: needs exactly one marked line, has: $marked"
+  exit 1
+fi
+place=$(basename "${marked%%:*}"):$(cut -d: -f2 <<<"$marked")
 
 start=${EPOCHREALTIME/./}
 report=$(timeout 60 "$allranks" exec -- "${launcher[@]}" "$program" 2>&1)

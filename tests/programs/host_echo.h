@@ -18,6 +18,21 @@ inline Mailbox* NewMailbox() {
   return mailbox;
 }
 
+__global__ void Echo(Mailbox* mailbox) {
+  while (LoadAcquireSys(&mailbox->request) == 0) {  // expect: waits here
+  }
+  StoreReleaseSys(&mailbox->answer, 1);
+}
+
+// A mailbox of which device 0 answers the first request.
+inline Mailbox* StartEcho() {
+  RequireDevices(1);
+  Mailbox* mailbox = NewMailbox();
+  Echo<<<1, 1>>>(mailbox);
+  CUDA_CHECK_LAUNCH();
+  return mailbox;
+}
+
 inline void Send(Mailbox* mailbox, uint32_t value) {
   std::atomic_ref<uint32_t>(mailbox->request).store(value, std::memory_order_release);
 }

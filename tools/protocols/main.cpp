@@ -8,11 +8,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -23,6 +21,7 @@
 #include "common/build.h"
 #include "common/document.h"
 #include "common/run.h"
+#include "common/spread.h"
 #include "protocols/corpus.h"
 
 namespace allranks::protocols {
@@ -60,16 +59,6 @@ struct Options {
   bool write = false, list = false;
   fs::path folder;
 };
-
-void Parallel(std::size_t count, int jobs, const std::function<void(std::size_t)>& work) {
-  std::atomic<std::size_t> next{0};
-  std::vector<std::thread> threads;
-  for (int i = 0; i < jobs; ++i)
-    threads.emplace_back([&] {
-      for (std::size_t at = next++; at < count; at = next++) work(at);
-    });
-  for (std::thread& thread : threads) thread.join();
-}
 
 // The binary of a group; empty: it did not compile.
 fs::path Build(const std::vector<const Protocol*>& group, const fs::path& folder) {
@@ -200,8 +189,8 @@ int Run(const Options& options) {
       options.jobs > 0 ? options.jobs : static_cast<int>(std::thread::hardware_concurrency());
   fs::create_directories(options.folder);
   std::vector<fs::path> binaries(groups.size());
-  Parallel(groups.size(), jobs,
-           [&](std::size_t i) { binaries[i] = Build(groups[i], options.folder); });
+  tools::Spread(jobs, groups.size(),
+                [&](std::size_t i) { binaries[i] = Build(groups[i], options.folder); });
   // One that does not compile must not take the others with it.
   std::map<const Protocol*, fs::path> binary_of;
   for (std::size_t i = 0; i < groups.size(); ++i)
@@ -216,7 +205,7 @@ int Run(const Options& options) {
     }
   const tools::Scratch scratch("protocols");
   std::mutex mutex;
-  Parallel(results.size(), jobs, [&](std::size_t i) {
+  tools::Spread(jobs, results.size(), [&](std::size_t i) {
     Result& result = results[i];
     Check(binary_of[result.protocol], options, scratch.path() / std::to_string(i), result);
     const std::scoped_lock lock(mutex);

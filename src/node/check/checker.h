@@ -194,6 +194,8 @@ struct LaunchClocks {
 FindingAccess ShowThread(World& world, const Path& path, int lane, std::uint32_t pc,
                          const char* what);
 
+// "rank 0's load".
+std::string Who(const FindingAccess& access);
 // The object that an access is about, and where it was allocated.
 void ShowObject(World& world, const Object& object, FindingAccess* access);
 
@@ -404,6 +406,7 @@ class Checker {
                   bool proxy = false, const Hint* boundary = nullptr);
   void Explain(Finding& finding, const Entry& earlier, std::uint32_t lane, const Entry& later,
                std::uint32_t later_lane, const CtaClocks* cta, bool narrow, bool proxy) const;
+  friend class Explanation;
   friend class RemedySearch;
   Trail* TrailOf(const CtaClocks& cta);
   Event EventOf(Event::What what, const CtaClocks& cta, const Path& path, std::uint32_t lanes);

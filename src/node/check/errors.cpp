@@ -221,12 +221,6 @@ void Errors::PassBy(const Path& path) {
 }
 
 void Errors::TellExit(const Path& path, std::uint32_t lanes) {
-  const Cta& cta = *path.warp->cta;
-  for (Taint& taint : taints_)
-    if (taint.cta == cta.number && taint.warp == path.warp->id) taint.lanes &= ~lanes;
-  std::erase_if(taints_, [](const Taint& taint) { return taint.lanes == 0; });
-  if (cta.live_threads == static_cast<std::uint32_t>(std::popcount(lanes)))
-    used_.erase(used_.lower_bound({cta.number, 0}), used_.lower_bound({cta.number + 1, 0}));
   for (const Path* other : path.warp->paths) {
     const auto it = passed_by_.find(other);
     if (it == passed_by_.end() || other->state != Path::State::kWarpSync) continue;

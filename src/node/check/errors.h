@@ -24,8 +24,8 @@
 //   and it fails again (PTX ISA, mbarrier.test_wait: only the current and the preceding phase).
 // - Masks of warp-wide operations that leave out their own lane, or by which lanes wait for each
 //   other in different operations (PTX ISA, bar.warp.sync), or for lanes that are blocked
-//   elsewhere, or that execute others with another mask meanwhile and exit without having come
-//   (programming guide, __syncwarp: all non-exited threads of the mask execute it); a shuffle from
+//   elsewhere, or, in bar.warp.sync, that execute others with another mask meanwhile and exit
+//   without having come (PTX ISA, bar.warp.sync: all threads of the mask); a shuffle from
 //   a lane that its mask does not name, or that has exited (PTX ISA, shfl.sync). A shfl.up or
 //   shfl.down over the edge of the lanes that take part is not reported: the last steps of a
 //   reduction read there and drop what they get.
@@ -134,7 +134,8 @@ class Errors {
   }
   // Lanes are about to exit.
   void OnExit(const Path& path, std::uint32_t lanes) {
-    if (!passed_by_.empty() || !taints_.empty() || !used_.empty()) TellExit(path, lanes);
+    if (!passed_by_.empty()) TellExit(path, lanes);
+    if (!taints_.empty() || !used_.empty()) DropTaints(path, lanes);
   }
   // A lane reads from one that does not execute the shuffle with it; `lanes`: those that do.
   void OnShuffle(const Path& path, int lane, int from, std::uint32_t lanes);
@@ -184,6 +185,8 @@ class Errors {
   // A store of such values: to global memory it is reported if they were used, to shared memory it
   // writes nothing.
   void CheckTaints(const Access& access);
+  // Lanes exit.
+  void DropTaints(const Path& path, std::uint32_t lanes);
   void PassBy(const Path& path);
   void TellExit(const Path& path, std::uint32_t lanes);
   void CheckArray(const Access& access);

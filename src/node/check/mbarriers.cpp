@@ -119,7 +119,7 @@ void Checker::MbarrierBegins(const Path& path, int lane, Cta& target, std::uint3
           "let one thread initialise it once; to use the bytes anew, let all threads that use the "
           "mbarrier meet (__syncthreads()) and execute mbarrier.inval before the init at {}",
           PlaceOf(finding.accesses[0]));
-      if (!guard.at.empty()) finding.edits.push_back(std::move(guard));
+      AddEdit(std::move(guard), &finding);
       Push(std::move(finding));
     }
   } else {
@@ -170,8 +170,7 @@ void Checker::MbarrierUsed(const Path& path, std::uint32_t lanes, Cta& target, s
         finding.accesses[0].form, offset);
     const std::string place = PlaceOf(finding.accesses[1]);
     const auto add = [&](Edit::By by, const char* text) {
-      Edit edit = EditAt(code, mbarrier.init_pc, Edit::Action::kInsertAfter, by, text);
-      if (!edit.at.empty()) finding.edits.push_back(std::move(edit));
+      AddEdit(EditAt(code, mbarrier.init_pc, Edit::Action::kInsertAfter, by, text), &finding);
     };
     // In a cluster its barrier serves the block's own threads as well.
     if (target.cluster == nullptr || target.cluster->ctas.size() == 1) {
@@ -244,9 +243,9 @@ void Checker::MbarrierInvalid(const Path& path, int lane, Cta& target, std::uint
           "put {} before the mbarrier.inval at {}",
           use.agent == cta.agent ? "__syncthreads()" : "a barrier of the cluster (cluster.sync())",
           PlaceOf(finding.accesses[0]));
-      Edit edit = EditAt(*launch.code, path.pc, Edit::Action::kInsertBefore, Edit::By::kBlock,
-                         use.agent == cta.agent ? "__syncthreads();" : kClusterBarrier);
-      if (!edit.at.empty()) finding.edits.push_back(std::move(edit));
+      AddEdit(EditAt(*launch.code, path.pc, Edit::Action::kInsertBefore, Edit::By::kBlock,
+                     use.agent == cta.agent ? "__syncthreads();" : kClusterBarrier),
+              &finding);
       Push(std::move(finding));
       break;
     }

@@ -96,114 +96,6 @@ bool Same(const Edit& a, const Edit& b) {
 
 }  // namespace
 
-// --- recording ---------------------------------------------------------------------------------
-
-Trail* Checker::TrailOf(const CtaClocks& cta) {
-  AgentInfo& agent = agents_[cta.agent];
-  if (agent.trail == nullptr) {
-    agent.trail = std::make_unique<Trail>();
-    trails_.push_back(cta.agent);
-    if (trails_.size() > kMostTrails) {
-      agents_[trails_.front()].trail.reset();
-      trails_.pop_front();
-    }
-  }
-  return agent.trail.get();
-}
-
-// Something that lanes of a path do now.
-Event Checker::EventOf(Event::What what, const CtaClocks& cta, const Path& path,
-                       std::uint32_t lanes) {
-  Event event;
-  event.what = what;
-  event.warp = static_cast<std::uint16_t>(path.warp->id);
-  event.lanes = lanes;
-  event.pc = path.pc;
-  event.tick = cta.tick;
-  event.moment = ++moment_;
-  return event;
-}
-
-void Checker::RecordRead(const CtaClocks& cta, const Path& path, std::uint32_t lanes,
-                         const MemoryOp& op, const StrongWrite& write, std::uint32_t object,
-                         std::uint64_t offset) {
-  if (write.by.agent == 0) return;
-  if (const LaunchInfo& by = *agents_[write.by.agent].info; by.code == nullptr) {
-    agents_[cta.agent].told = by.site;
-    return;
-  }
-  const auto warp = static_cast<std::uint16_t>(path.warp->id);
-  if (write.by.agent == cta.agent && write.by.warp == warp && lanes == 1u << write.by.lane) return;
-  Trail& trail = *TrailOf(cta);
-  if (trail.Polled(warp, lanes, path.pc, write.number)) return;
-  Event event = EventOf(Event::What::kRead, cta, path, lanes);
-  event.acquires = op.Acquires();
-  event.atomic = write.atomic;
-  event.vector = op.count > 1;
-  event.scope = op.scope;
-  event.element = op.bytes;
-  event.object = object;
-  event.offset = offset;
-  event.number = write.number;
-  event.writer = write.by;
-  event.write_pc = write.pc;
-  event.write_scope = write.scope;
-  event.write_element = write.element;
-  trail.Add(std::move(event));
-}
-
-void Checker::RecordPoll(const CtaClocks& cta, const Path& path, std::uint32_t lanes,
-                         const Access& access) {
-  if (access.object->kind == Object::Kind::kShared || access.op->count > 1) return;
-  const auto warp = static_cast<std::uint16_t>(path.warp->id);
-  Trail& trail = *TrailOf(cta);
-  if (trail.Polled(warp, lanes, path.pc, 0)) return;
-  trail.Add(EventOf(Event::What::kRead, cta, path, lanes));
-}
-
-void Checker::RecordWrite(const CtaClocks& cta, const Path& path, std::uint32_t lanes,
-                          const Access& access) {
-  const MemoryOp& op = *access.op;
-  const auto first = static_cast<std::size_t>(std::countr_zero(lanes));
-  const WarpClocks& warp = cta.warps[path.warp->id];
-  Event event = EventOf(Event::What::kWrite, cta, path, lanes);
-  event.releases = op.Releases();
-  event.atomic = op.what == MemoryOp::What::kAtomic || op.what == MemoryOp::What::kReduce;
-  event.vector = op.count > 1;
-  event.scope = op.scope;
-  event.element = op.bytes;
-  event.object = access.object->id;
-  event.offset = access.offset[first];
-  event.number = writes_;
-  for (const Group& group : warp.groups) {
-    if ((group.lanes >> first & 1) == 0) continue;
-    event.own = group.own;
-    event.others = group.others;
-  }
-  if (warp.lanes != nullptr) event.fences = (*warp.lanes)[first].fences;
-  TrailOf(cta)->Add(std::move(event));
-}
-
-void Checker::RecordFence(const CtaClocks& cta, const Path& path, const MemoryOp& op,
-                          std::uint32_t mask) {
-  Event event = EventOf(Event::What::kFence, cta, path, mask);
-  event.releases = op.order != Order::kAcquire;
-  event.acquires = op.order != Order::kRelease;
-  event.scope = op.scope;
-  TrailOf(cta)->Add(std::move(event));
-}
-
-void Checker::RecordBarrier(const CtaClocks& cta, std::uint64_t warps) {
-  Trail* const trail = agents_[cta.agent].trail.get();
-  if (trail == nullptr) return;
-  Event event;
-  event.what = Event::What::kBarrier;
-  event.tick = cta.tick;
-  event.moment = ++moment_;
-  event.warps = warps;
-  trail->Add(std::move(event));
-}
-
 // --- looking for the chain -----------------------------------------------------------------------
 
 RemedySearch::RemedySearch(const Checker& checker, const Entry& earlier, std::uint32_t lane,
@@ -586,115 +478,6 @@ void RemedySearch::Tell(Finding* finding) const {
   finding->advice = Sentence(parts);
 }
 
-// Of either access: the one that comes first may be the one that has not waited.
-bool RemedySearch::TellLoneWait(Finding* finding) const {
-  return LoneWait(l_, later_lane_, cta_.tick, finding) ||
-         LoneWait(e_, stamp_.lane, stamp_.tick, finding) || LoneBlock(l_, finding) ||
-         LoneBlock(e_, finding) || UnseenWait(l_, later_lane_, finding) ||
-         UnseenWait(e_, stamp_.lane, finding);
-}
-
-// The access came before the other thread began to wait, so only the text shows the wait: a strong
-// load in a loop in front of the access, with no barrier between them, that this thread does not
-// execute.
-bool RemedySearch::UnseenWait(const Entry& at, std::uint32_t lane, Finding* finding) const {
-  if (at.warp >= kFirstCopyWarp) return false;
-  const Code& code = CodeOf(at.agent);
-  if (code.lines[at.pc].line == 0) return false;
-  std::uint32_t wait = kNoPc;
-  for (const SpinCode& spin : code.spins) {
-    for (std::uint32_t pc = spin.head; pc < spin.branch && pc < code.ops.size(); ++pc) {
-      if (code.ops[pc].kind != OpKind::kMemory) continue;
-      const MemoryOp& op = code.memory[code.ops[pc].aux];
-      if (op.what != MemoryOp::What::kLoad || !op.Strong() || op.count > 1 ||
-          op.space == ptx::Space::kShared || !Before(code, pc, at.pc)) {
-        continue;
-      }
-      if (wait == kNoPc || Before(code, wait, pc)) wait = pc;
-    }
-  }
-  if (wait == kNoPc) return false;
-  for (std::uint32_t pc = 0; pc < code.ops.size(); ++pc) {
-    if (code.ops[pc].kind == OpKind::kBarrier && Before(code, wait, pc) && Before(code, pc, at.pc))
-      return false;
-  }
-  if (const Trail* trail = TrailOf(at.agent)) {
-    for (const Event& event : trail->events()) {
-      if (event.what == Event::What::kRead && event.pc == wait && event.warp == at.warp &&
-          (event.lanes >> lane & 1) != 0) {
-        return false;
-      }
-    }
-  }
-  SayLoneWait(code, wait, at.pc, false, finding);
-  return true;
-}
-
-void RemedySearch::SayLoneWait(const Code& code, std::uint32_t wait, std::uint32_t access,
-                               bool warp, Finding* finding) const {
-  const char* barrier = warp ? "__syncwarp()" : "__syncthreads()";
-  const std::string place = PlaceOf(code, access);
-  finding->missing = fmt::format(
-      "another thread of the {} waits for a flag ({}, {}), and the one at {} does not wait for "
-      "that thread",
-      warp ? "warp" : "block", PlaceOf(code, wait), code.forms[wait], place);
-  finding->advice =
-      fmt::format("put {} behind the wait at {} and before {}, where all threads of the {} pass",
-                  barrier, PlaceOf(code, wait), place, warp ? "warp" : "block");
-  Edit edit = EditAt(code, access, Edit::Action::kInsertBefore,
-                     warp ? Edit::By::kWarp : Edit::By::kBlock, fmt::format("{};", barrier));
-  if (!edit.at.empty()) finding->edits.push_back(std::move(edit));
-}
-
-// The same of blocks of a grid that can meet.
-bool RemedySearch::LoneBlock(const Entry& at, Finding* finding) const {
-  const auto& info = checker_.agents_[at.agent].info;
-  if (!info->cooperative || at.warp >= kFirstCopyWarp) return false;
-  for (const Agent agent : checker_.trails_) {
-    if (agent == at.agent || checker_.agents_[agent].info != info) continue;
-    for (const Event& read : TrailOf(agent)->events()) {
-      if (read.what != Event::What::kRead || !Before(*info->code, read.pc, at.pc)) continue;
-      const Code& code = *info->code;
-      const std::string place = PlaceOf(code, at.pc);
-      finding->missing = fmt::format(
-          "another block of the grid waits for a flag ({}, {}), and the one at {} does not wait "
-          "for "
-          "that block",
-          PlaceOf(code, read.pc), code.forms[read.pc], place);
-      finding->advice =
-          fmt::format("put grid.sync() behind the wait at {} and before {}, where all threads pass",
-                      PlaceOf(code, read.pc), place);
-      Edit edit = EditAt(code, at.pc, Edit::Action::kInsertBefore, Edit::By::kGrid,
-                         "cooperative_groups::this_grid().sync();");
-      if (!edit.at.empty()) finding->edits.push_back(std::move(edit));
-      return true;
-    }
-  }
-  return false;
-}
-
-bool RemedySearch::LoneWait(const Entry& at, std::uint32_t lane, Tick tick,
-                            Finding* finding) const {
-  const Trail* trail = TrailOf(at.agent);
-  if (trail == nullptr || at.warp >= kFirstCopyWarp) return false;
-  const auto& events = trail->events();
-  for (auto read = events.rbegin(); read != events.rend(); ++read) {
-    if (read->what != Event::What::kRead || !Before(CodeOf(at.agent), read->pc, at.pc) ||
-        (read->warp == at.warp && (read->lanes >> lane & 1) != 0)) {
-      continue;
-    }
-    const Tick first = std::min(read->tick, tick), last = std::max(read->tick, tick);
-    const bool warp = read->warp == at.warp;
-    const bool met = std::any_of(events.begin(), events.end(), [&](const Event& event) {
-      return event.what == Event::What::kBarrier && event.tick >= first && event.tick < last;
-    });
-    if (met || (warp && trail->Met(read->moment, ~std::uint64_t{0}, read->warp, at.warp))) continue;
-    SayLoneWait(CodeOf(at.agent), read->pc, at.pc, warp, finding);
-    return true;
-  }
-  return false;
-}
-
 bool RemedySearch::TellEarly(Finding* finding) const {
   if (early_.write == nullptr) return false;
   const Code& code = CodeOf(early_.writer);
@@ -727,6 +510,10 @@ Edit EditAt(const Code& code, std::uint32_t pc, Edit::Action action, Edit::By by
   edit.form = code.forms[pc];
   edit.text = std::move(text);
   return edit;
+}
+
+void AddEdit(Edit edit, Finding* finding) {
+  if (!edit.at.empty()) finding->edits.push_back(std::move(edit));
 }
 
 }  // namespace allranks::node::check

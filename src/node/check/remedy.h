@@ -19,6 +19,8 @@ const char* FenceName(Scope scope);  // "__threadfence()"
 // "a.cu:12 (inlined at a.cu:40)"; without -lineinfo the instruction.
 std::string PlaceOf(const Code& code, std::uint32_t pc);
 Edit EditAt(const Code& code, std::uint32_t pc, Edit::Action action, Edit::By by, std::string text);
+// Adds it to the finding, if its place is known.
+void AddEdit(Edit edit, Finding* finding);
 // As the text of the kernel has them: the compiler puts loops that wait behind everything else.
 bool Before(const Code& code, std::uint32_t a, std::uint32_t b);
 // A barrier of all threads of a cluster that releases and acquires.
@@ -88,7 +90,8 @@ class RemedySearch {
   bool LoneWait(const Entry& at, std::uint32_t lane, Tick tick, Finding* finding) const;
   bool LoneBlock(const Entry& at, Finding* finding) const;
   bool UnseenWait(const Entry& at, std::uint32_t lane, Finding* finding) const;
-  void SayLoneWait(const Code& code, std::uint32_t wait, std::uint32_t access, bool warp,
+  // `by`: who has to meet.
+  void SayLoneWait(const Code& code, std::uint32_t wait, std::uint32_t access, Edit::By by,
                    Finding* finding) const;
   const Event* WriteOf(Agent agent, const Event& read, bool before) const;
   void Back(Agent agent, std::uint64_t until, std::vector<Link>& links);

@@ -1,5 +1,5 @@
-// Findings: what an access is called, what order is missing, and what would create it. See
-// node/finding.h.
+// Findings: what an access is called, and which findings are one. What order is missing:
+// explain.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "node/check/checker.h"
-#include "node/check/host_remedy.h"
 #include "node/check/remedy.h"
 #include "node/findings.h"
 #include "node/special.h"
@@ -32,29 +31,17 @@ void Locate(const Code& code, std::uint32_t pc, FindingAccess* access) {
   access->inlined_at = code.lines[pc].inlined_at;
 }
 
-bool WaitsForFlags(const Code& code) {
-  return std::any_of(code.memory.begin(), code.memory.end(), [](const MemoryOp& op) {
-    return op.what == MemoryOp::What::kLoad && op.Strong();
-  });
-}
-
-bool TellsByFlags(const Code& code) {
-  return std::any_of(code.memory.begin(), code.memory.end(), [](const MemoryOp& op) {
-    return op.what == MemoryOp::What::kStore && op.Strong();
-  });
-}
-
 std::string StreamName(const LaunchInfo& info) {
   if (info.op == 0) return "";
   return info.legacy ? "the default stream" : fmt::format("stream {}", info.stream);
 }
 
+}  // namespace
+
 std::string Who(const FindingAccess& access) {
   if (access.rank < 0) return access.what;
   return fmt::format("rank {}'s {}", access.rank, access.what);
 }
-
-}  // namespace
 
 std::vector<Finding> Checker::TakeFindings() {
   keys_.clear();
@@ -277,285 +264,6 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
   seen_.emplace(key, PushCause(std::move(finding)));
 }
 
-void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane,
-                      const Entry& later, std::uint32_t later_lane, const CtaClocks* cta,
-                      bool narrow, bool proxy) const {
-  const FindingAccess& second = finding.accesses[0];
-  const FindingAccess& first = finding.accesses[1];
-  const Position& from = positions_[earlier.agent];
-  const Position& to = positions_[later.agent];
-  const Scope need = from.Common(to);
-  const LaunchInfo& before = *agents_[earlier.agent].info;
-  const LaunchInfo& after = *agents_[later.agent].info;
-  const auto edit = [&](const Entry& at, Edit::Action action, Edit::By by, std::string text) {
-    Edit made = EditAt(*agents_[at.agent].info->code, at.pc, action, by, std::move(text));
-    if (!made.at.empty()) finding.edits.push_back(std::move(made));
-  };
-  finding.text = fmt::format("{} of {} + {} and {} before it are not ordered", Who(second),
-                             second.object, second.offset, Who(first));
-  if (proxy) {
-    finding.text = fmt::format("{} of {} + {} reads through the asynchronous proxy what {} wrote",
-                               Who(second), second.object, second.offset, Who(first));
-    finding.missing = "a fence between the generic and the asynchronous proxy";
-    const char* fence = "asm volatile(\"fence.proxy.async;\" ::: \"memory\");";
-    if (earlier.agent == later.agent) {
-      finding.advice =
-          "after the stores and before the barrier that leads to the copy, let the writing threads "
-          "execute fence.proxy.async";
-      edit(earlier, Edit::Action::kInsertAfter, Edit::By::kThread, fence);
-    } else {
-      finding.advice =
-          "let the thread that begins the copy execute fence.proxy.async before it, behind what "
-          "orders it after the stores";
-      edit(later, Edit::Action::kInsertBefore, Edit::By::kThread, fence);
-    }
-    return;
-  }
-  if (narrow) {
-    finding.text = fmt::format(
-        "{} and {} of {} + {} are strong, but the scope of {} leaves the other thread out",
-        Who(second), Who(first), second.object, second.offset,
-        later.scope() < need && earlier.scope() < need ? "both"
-        : later.scope() < need                         ? "the former"
-                                                       : "the latter");
-    finding.missing = fmt::format("scope .{} on both sides", ScopeName(need));
-    for (const Entry* at : {&later, &earlier}) {
-      if (at->scope() >= need) continue;
-      const LaunchInfo& info = *agents_[at->agent].info;
-      const std::string place = info.code != nullptr ? PlaceOf(*info.code, at->pc) : info.what;
-      if (!finding.advice.empty() && finding.advice.find(place) != std::string::npos) continue;
-      finding.advice += fmt::format("{}at {} use scope .{} instead of .{}",
-                                    finding.advice.empty() ? "" : "; and ", place, ScopeName(need),
-                                    ScopeName(at->scope()));
-      if (info.code == nullptr) continue;
-      edit(*at, Edit::Action::kReplace, Edit::By::kThread, ScopeName(need));
-      if (!finding.edits.empty()) finding.edits.back().from = ScopeName(at->scope());
-    }
-    return;
-  }
-  if (from.native || to.native) {
-    const FindingAccess& host = from.native ? first : second;
-    const FindingAccess& other = from.native ? second : first;
-    const bool reads = other.kernel.empty() ? !other.write : other.what == "load";
-    finding.missing = fmt::format("the host has not waited for {} that {} these bytes",
-                                  other.kernel.empty() ? "the " + other.what : "the kernel",
-                                  reads ? "reads" : "writes");
-    finding.advice = fmt::format(
-        "before {}, call cudaStreamSynchronize() for the stream of the {}, or wait for an event "
-        "recorded behind it{}",
-        host.site.frames.empty() ? "the host's access" : host.site.Place(),
-        other.kernel.empty() ? other.what : "kernel",
-        other.kernel.empty() ? ""
-                             : "; or let the kernel release a flag (st.release.sys) behind the "
-                               "access and poll that");
-    OrderHost(host, other, &finding);
-    return;
-  }
-  // What a host or a node between streams would have to order: the one given first comes first.
-  const auto event = [&] { OrderOperations(before, after, &finding); };
-  const bool kernels = before.code != nullptr && after.code != nullptr;
-  if (!kernels) {
-    const bool judge = first.what == "judge" || second.what == "judge";
-    const bool host = first.what == "host" || second.what == "host";
-    const LaunchInfo& kernel = before.code != nullptr ? before : after;
-    const Entry& access = before.code != nullptr ? earlier : later;
-    if (judge) {
-      finding.missing = "the call of that rank has not begun, or is over";
-      finding.advice =
-          "touch a peer's tensors only after it has said, in this call, that it has entered, "
-          "and let it wait for your last access before it leaves";
-    } else if (kernel.code != nullptr && access.strong() && !host) {
-      finding.missing = fmt::format(
-          "{} are weak accesses: a flag that kernels use meanwhile is not "
-          "written or read by them",
-          before.code != nullptr ? second.what : first.what);
-      finding.advice =
-          "write the flag by cuStreamWriteValue32 or by a kernel; or let the kernels that use it "
-          "begin after an event that is recorded behind it";
-      WriteFlagByStream(before.code != nullptr ? second : first, &finding);
-    } else if (kernel.code != nullptr && !host && WaitsForFlags(*kernel.code)) {
-      finding.missing = "the kernel waits for a flag, which does not tell of the copy";
-      finding.advice =
-          "raise the flag behind the copy: in its stream (cuStreamWriteValue32), or by the host "
-          "after "
-          "it has waited for the copy (cudaStreamSynchronize); where the copy follows the kernel, "
-          "let "
-          "its stream wait for an event";
-      // No event: where the kernel waits for the copy, the copy must not wait for the kernel.
-      OrderFlag(before.code != nullptr ? second : first, SiteOf(agents_[access.agent].told),
-                &finding);
-    } else if (host) {
-      finding.missing = "order between the host's access and the other one";
-      finding.advice =
-          "let the host wait for the stream or an event before it touches the bytes, or "
-          "tell it by a flag that a kernel releases with scope .sys";
-    } else {
-      finding.missing = "order between the stream's operation and the other access";
-      const auto name = [](const LaunchInfo& info) {
-        return fmt::format("the {} of stream {}", info.what, info.stream);
-      };
-      finding.advice = fmt::format(
-          "record an event behind {} and let the stream of {} wait for it, or put both into one "
-          "stream",
-          name(before), name(after));
-      event();
-    }
-    return;
-  }
-  const bool launches = agents_[earlier.agent].info != agents_[later.agent].info;
-  const ChainPlace& was = places_.of[earlier.agent];
-  const ChainPlace& is = places_.of[later.agent];
-  if (launches && was.chain == is.chain && was.number != is.number) {
-    // One stream, and still not ordered: the later kernel has begun before the earlier one's end.
-    finding.missing =
-        "the later kernel may begin before the earlier one of its stream is over, and "
-        "this thread has not waited for that";
-    finding.advice =
-        "let all threads execute cudaGridDependencySynchronize() (griddepcontrol.wait) at the "
-        "beginning of the later kernel";
-    Edit made;
-    made.by = Edit::By::kBlock;
-    made.text = "cudaGridDependencySynchronize();";
-    made.at = EditAt(*after.code, later.pc, made.action, made.by, "").at;
-    if (!made.at.empty()) {
-      made.at = {{made.at.back().file, 0, 0, after.kernel}};
-      finding.edits.push_back(std::move(made));
-    }
-    return;
-  }
-  // Is there a flag that should have ordered them?
-  if (cta != nullptr) {
-    RemedySearch search(*this, earlier, lane, later, later_lane, *cta);
-    if (search.Run()) {
-      finding.missing = search.Missing(Who(first), Who(second));
-      search.Tell(&finding);
-      return;
-    }
-    if (earlier.agent != later.agent && earlier.strong() == later.strong() &&
-        (search.TellLoneWait(&finding) || search.TellEarly(&finding)))
-      return;
-  }
-  if (earlier.warp >= kFirstCopyWarp) {
-    finding.missing = "the copy has not been waited for by this thread";
-    finding.advice = earlier.warp >= kMbarrierCopies
-                         ? "wait for the mbarrier's phase before the bytes are touched"
-                         : "wait for the copy's group, then meet at a barrier";
-    if (earlier.warp >= kMbarrierCopies) return;
-    if (earlier.warp >= kBulkReads) {
-      const bool reads = earlier.warp < kBulkWrites;
-      edit(earlier, Edit::Action::kInsertAfter, Edit::By::kThread,
-           fmt::format("asm volatile(\"cp.async.bulk.commit_group; cp.async.bulk.wait_group{} 0;\" "
-                       "::: \"memory\");",
-                       reads ? ".read" : ""));
-      return;
-    }
-    edit(later, Edit::Action::kInsertBefore, Edit::By::kBlock,
-         "asm volatile(\"cp.async.wait_all;\" ::: \"memory\"); __syncthreads();");
-    return;
-  }
-  if (earlier.agent == later.agent && later.warp >= kMbarrierCopies) {
-    finding.missing =
-        fmt::format("nothing tells the thread that begins the copy that {} is over", Who(first));
-    finding.advice =
-        "let the threads arrive on an mbarrier behind their accesses, and let the one that begins "
-        "the copy wait for its phase before";
-    return;
-  }
-  if (earlier.agent == later.agent && earlier.warp == later.warp) {
-    finding.missing = "lanes of one warp are not ordered by themselves";
-    finding.advice = "put __syncwarp() between the two accesses";
-    edit(later, Edit::Action::kInsertBefore, Edit::By::kWarp, "__syncwarp();");
-    return;
-  }
-  if (earlier.agent == later.agent) {
-    finding.missing = "no barrier of the block lies between them";
-    finding.advice = "put __syncthreads() between the two accesses";
-    edit(later, Edit::Action::kInsertBefore, Edit::By::kBlock, "__syncthreads();");
-    return;
-  }
-  // A flag that one side accesses as if it were data.
-  if (earlier.strong() != later.strong() && earlier.warp < kFirstCopyWarp &&
-      later.warp < kFirstCopyWarp && !earlier.atomic() && !later.atomic()) {
-    const Entry& weak = earlier.strong() ? later : earlier;
-    const Code& code = *agents_[weak.agent].info->code;
-    finding.missing = fmt::format("the {} at {} is weak, the other access is not",
-                                  weak.write() ? "store" : "load", PlaceOf(code, weak.pc));
-    // A flag tells of something: what is around it needs its order as well.
-    const char* order = weak.write() ? "release" : "acquire";
-    finding.advice =
-        fmt::format("make it {}.{}.{}, or {}.relaxed.{} (or volatile) with {} {} it",
-                    weak.write() ? "st" : "ld", order, ScopeName(need), weak.write() ? "st" : "ld",
-                    ScopeName(need), FenceName(need), weak.write() ? "before" : "behind");
-    const bool vector = code.memory[code.ops[weak.pc].aux].count > 1;
-    edit(weak, Edit::Action::kReplace, Edit::By::kThread,
-         fmt::format("{}.{}", vector ? "relaxed" : order, ScopeName(need)));
-    if (finding.edits.empty()) return;
-    finding.edits.back().from = "weak";
-    if (!vector) return;
-    edit(weak, weak.write() ? Edit::Action::kInsertBefore : Edit::Action::kInsertAfter,
-         Edit::By::kThread, fmt::format("{};", FenceName(need)));
-    return;
-  }
-  if (earlier.strong() && later.strong() && earlier.element() != later.element()) {
-    finding.missing = fmt::format(
-        "strong accesses of {} and of {} bytes: of different sizes they do "
-        "not synchronise",
-        later.element(), earlier.element());
-    finding.advice = fmt::format("access the bytes by the same width at {} and {}",
-                                 PlaceOf(*after.code, later.pc), PlaceOf(*before.code, earlier.pc));
-    return;
-  }
-  const bool reads = WaitsForFlags(*after.code) || WaitsForFlags(*before.code);
-  const bool reads_first = !earlier.write();
-  // Readers that look again whether they were disturbed (a sequence lock): nobody waits for them.
-  if (reads_first && launches && !WaitsForFlags(*after.code) && TellsByFlags(*after.code) &&
-      WaitsForFlags(*before.code) && !earlier.strong() && !later.strong()) {
-    finding.missing = fmt::format(
-        "nothing that {} reads says that {} is over, and its kernel waits "
-        "for nobody",
-        Who(second), Who(first));
-    finding.advice = fmt::format(
-        "where readers look afterwards whether what they have read has changed, make the load at "
-        "{} "
-        "ld.relaxed.{} and the store at {} st.relaxed.{}; else let the writer wait for its readers",
-        PlaceOf(*before.code, earlier.pc), ScopeName(need), PlaceOf(*after.code, later.pc),
-        ScopeName(need));
-    for (const Entry* at : {&earlier, &later}) {
-      edit(*at, Edit::Action::kReplace, Edit::By::kThread,
-           fmt::format("relaxed.{}", ScopeName(need)));
-      if (!finding.edits.empty()) finding.edits.back().from = "weak";
-    }
-    return;
-  }
-  finding.missing =
-      reads_first
-          ? fmt::format("nothing tells {} that {} has read it", Who(second), Who(first))
-          : fmt::format("nothing that {} reads says that {} is over", Who(second), Who(first));
-  if (launches && !reads) {
-    finding.advice = fmt::format(
-        "the kernels are ordered by nothing and wait for no flag: record an event behind the one "
-        "of "
-        "{}, and let the stream of the one of {} wait for it",
-        Who(first), Who(second));
-    event();
-    return;
-  }
-  finding.advice = fmt::format(
-      "let the earlier thread{} store a flag with st.release.{} after its access (behind a barrier "
-      "if other threads of the block take part), and let the later one wait for it with "
-      "ld.acquire.{} before",
-      reads_first ? " acknowledge its reads: let it" : "", ScopeName(need), ScopeName(need));
-  // Of one round they may wait for each other: only what comes a round later can be held back.
-  if (launches &&
-      (before.code == after.code ? was.number != is.number : !WaitsForFlags(*after.code))) {
-    finding.advice +=
-        "; or let the host wait for the earlier launch before it begins the later one";
-    if (before.process != after.process) return;
-    event();
-    if (!finding.edits.empty()) finding.edits.back().text = "cudaDeviceSynchronize";
-  }
-}
-
 void Checker::ReportSource(const Path& path, const CtaClocks::Source& source, bool pushed) {
   const Launch& launch = *path.warp->cta->launch;
   const SeenKey key = {reinterpret_cast<std::uintptr_t>(launch.code.get()), source.pc, 0, 0, 3};
@@ -578,11 +286,10 @@ void Checker::ReportSource(const Path& path, const CtaClocks::Source& source, bo
   }
   finding.missing = "the thread that began the copy has not waited until its source was read";
   finding.advice = "put cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 behind it";
-  finding.edits = {
-      EditAt(*launch.code, source.pc, Edit::Action::kInsertAfter, Edit::By::kThread,
-             "asm volatile(\"cp.async.bulk.commit_group; cp.async.bulk.wait_group.read "
-             "0;\" ::: \"memory\");")};
-  if (finding.edits[0].at.empty()) finding.edits.clear();
+  AddEdit(EditAt(*launch.code, source.pc, Edit::Action::kInsertAfter, Edit::By::kThread,
+                 "asm volatile(\"cp.async.bulk.commit_group; cp.async.bulk.wait_group.read "
+                 "0;\" ::: \"memory\");"),
+          &finding);
   Push(std::move(finding));
 }
 

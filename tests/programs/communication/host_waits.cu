@@ -21,12 +21,6 @@
 
 namespace {
 
-__global__ void Echo(Mailbox* mailbox) {
-  while (LoadAcquireSys(&mailbox->request) == 0) {
-  }
-  StoreReleaseSys(&mailbox->answer, 1);
-}
-
 void AwaitAnswer(Mailbox* mailbox) {
   while (Answer(mailbox) == 0) {
   }
@@ -145,11 +139,8 @@ void Computing(Mailbox* mailbox) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  RequireDevices(1);
   const std::string kind = argc > 1 ? argv[1] : "stop";
-  Mailbox* mailbox = NewMailbox();
-  Echo<<<1, 1>>>(mailbox);
-  CUDA_CHECK_LAUNCH();
+  Mailbox* mailbox = StartEcho();
   if (kind == "stop") {
     Stop(mailbox);
   } else if (kind == "openmp") {

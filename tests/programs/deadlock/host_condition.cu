@@ -7,21 +7,8 @@
 
 #include "host_echo.h"
 
-namespace {
-
-__global__ void Echo(Mailbox* mailbox) {
-  while (LoadAcquireSys(&mailbox->request) == 0) {  // expect: waits here
-  }
-  StoreReleaseSys(&mailbox->answer, 1);
-}
-
-}  // namespace
-
 int main() {
-  RequireDevices(1);
-  Mailbox* mailbox = NewMailbox();
-  Echo<<<1, 1>>>(mailbox);
-  CUDA_CHECK_LAUNCH();
+  Mailbox* mailbox = StartEcho();
   std::mutex mutex;
   std::condition_variable condition;
   bool go = false;

@@ -4,21 +4,8 @@
 
 #include "host_echo.h"
 
-namespace {
-
-__global__ void Echo(Mailbox* mailbox) {
-  while (LoadAcquireSys(&mailbox->request) == 0) {  // expect: waits here
-  }
-  StoreReleaseSys(&mailbox->answer, 1);
-}
-
-}  // namespace
-
 int main() {
-  RequireDevices(1);
-  Mailbox* mailbox = NewMailbox();
-  Echo<<<1, 1>>>(mailbox);
-  CUDA_CHECK_LAUNCH();
+  Mailbox* mailbox = StartEcho();
   int sum = 0;
 #pragma omp parallel for ordered num_threads(3) schedule(static, 1) reduction(+ : sum)
   for (int i = 0; i < 6; ++i) {

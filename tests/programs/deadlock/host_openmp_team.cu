@@ -5,21 +5,8 @@
 
 #include "host_echo.h"
 
-namespace {
-
-__global__ void Echo(Mailbox* mailbox) {
-  while (LoadAcquireSys(&mailbox->request) == 0) {  // expect: waits here
-  }
-  StoreReleaseSys(&mailbox->answer, 1);
-}
-
-}  // namespace
-
 int main() {
-  RequireDevices(1);
-  Mailbox* mailbox = NewMailbox();
-  Echo<<<1, 1>>>(mailbox);
-  CUDA_CHECK_LAUNCH();
+  Mailbox* mailbox = StartEcho();
 #pragma omp parallel num_threads(3)
   {
 #pragma omp barrier

@@ -5,21 +5,8 @@
 
 #include "host_echo.h"
 
-namespace {
-
-__global__ void Echo(Mailbox* mailbox) {
-  while (LoadAcquireSys(&mailbox->request) == 0) {  // expect: waits here
-  }
-  StoreReleaseSys(&mailbox->answer, 1);
-}
-
-}  // namespace
-
 int main() {
-  RequireDevices(1);
-  Mailbox* mailbox = NewMailbox();
-  Echo<<<1, 1>>>(mailbox);
-  CUDA_CHECK_LAUNCH();
+  Mailbox* mailbox = StartEcho();
   std::atomic<bool> stop{false};
   std::thread poller([&] {
     while (Answer(mailbox) == 0 && !stop.load(std::memory_order_relaxed)) {

@@ -1,0 +1,374 @@
+// What order the two accesses of a finding miss, and what would create it. Where there is a chain
+// of flags between them, remedy.cpp finds what is wrong with it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "node/check/checker.h"
+#include "node/check/host_remedy.h"
+#include "node/check/remedy.h"
+
+namespace allranks::node::check {
+namespace {
+
+bool WaitsForFlags(const Code& code) {
+  return std::any_of(code.memory.begin(), code.memory.end(), [](const MemoryOp& op) {
+    return op.what == MemoryOp::What::kLoad && op.Strong();
+  });
+}
+
+bool TellsByFlags(const Code& code) {
+  return std::any_of(code.memory.begin(), code.memory.end(), [](const MemoryOp& op) {
+    return op.what == MemoryOp::What::kStore && op.Strong();
+  });
+}
+
+}  // namespace
+
+// One pair of accesses. Each function is for one kind of pair: it tells, or it is false.
+class Explanation {
+ public:
+  Explanation(const Checker& checker, const Entry& earlier, const Entry& later, Finding* finding)
+      : checker_(checker),
+        earlier_(earlier),
+        later_(later),
+        finding_(*finding),
+        second_(finding->accesses[0]),
+        first_(finding->accesses[1]),
+        from_(checker.positions_[earlier.agent]),
+        to_(checker.positions_[later.agent]),
+        need_(from_.Common(to_)),
+        before_(*checker.agents_[earlier.agent].info),
+        after_(*checker.agents_[later.agent].info),
+        launches_(checker.agents_[earlier.agent].info != checker.agents_[later.agent].info) {}
+
+  void Proxy();
+  void Narrow();
+  bool Host();       // an access of host code
+  bool Operation();  // one of a stream's operation
+  bool Overlap();    // two kernels of one stream
+  bool Flag(std::uint32_t lane, std::uint32_t later_lane, const CtaClocks* cta);
+  bool Copy();      // a copy that is not waited for
+  bool Block();     // threads of one block
+  bool WeakFlag();  // one side of a flag is accessed as if it were data
+  bool Widths();
+  bool SequenceLock();
+  void Nothing();  // that could be meant to order them
+
+ private:
+  void Change(const Entry& at, Edit::Action action, Edit::By by, std::string text) {
+    AddEdit(EditAt(*checker_.agents_[at.agent].info->code, at.pc, action, by, std::move(text)),
+            &finding_);
+  }
+  // By a host or a node between streams: the one given first comes first.
+  void Order() { OrderOperations(before_, after_, &finding_); }
+
+  const Checker& checker_;
+  const Entry &earlier_, &later_;
+  Finding& finding_;
+  const FindingAccess &second_, &first_;
+  const Position &from_, &to_;
+  const Scope need_;
+  const LaunchInfo &before_, &after_;
+  const bool launches_;
+};
+
+void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane,
+                      const Entry& later, std::uint32_t later_lane, const CtaClocks* cta,
+                      bool narrow, bool proxy) const {
+  Explanation pair(*this, earlier, later, &finding);
+  if (proxy) return pair.Proxy();
+  if (narrow) return pair.Narrow();
+  const FindingAccess& second = finding.accesses[0];
+  finding.text = fmt::format("{} of {} + {} and {} before it are not ordered", Who(second),
+                             second.object, second.offset, Who(finding.accesses[1]));
+  if (pair.Host() || pair.Operation() || pair.Overlap() || pair.Flag(lane, later_lane, cta) ||
+      pair.Copy() || pair.Block() || pair.WeakFlag() || pair.Widths() || pair.SequenceLock()) {
+    return;
+  }
+  pair.Nothing();
+}
+
+void Explanation::Proxy() {
+  finding_.text = fmt::format("{} of {} + {} reads through the asynchronous proxy what {} wrote",
+                              Who(second_), second_.object, second_.offset, Who(first_));
+  finding_.missing = "a fence between the generic and the asynchronous proxy";
+  const char* fence = "asm volatile(\"fence.proxy.async;\" ::: \"memory\");";
+  if (earlier_.agent == later_.agent) {
+    finding_.advice =
+        "after the stores and before the barrier that leads to the copy, let the writing threads "
+        "execute fence.proxy.async";
+    Change(earlier_, Edit::Action::kInsertAfter, Edit::By::kThread, fence);
+  } else {
+    finding_.advice =
+        "let the thread that begins the copy execute fence.proxy.async before it, behind what "
+        "orders it after the stores";
+    Change(later_, Edit::Action::kInsertBefore, Edit::By::kThread, fence);
+  }
+}
+
+void Explanation::Narrow() {
+  finding_.text = fmt::format(
+      "{} and {} of {} + {} are strong, but the scope of {} leaves the other thread out",
+      Who(second_), Who(first_), second_.object, second_.offset,
+      later_.scope() < need_ && earlier_.scope() < need_ ? "both"
+      : later_.scope() < need_                           ? "the former"
+                                                         : "the latter");
+  finding_.missing = fmt::format("scope .{} on both sides", ScopeName(need_));
+  for (const Entry* at : {&later_, &earlier_}) {
+    if (at->scope() >= need_) continue;
+    const LaunchInfo& info = *checker_.agents_[at->agent].info;
+    const std::string place = info.code != nullptr ? PlaceOf(*info.code, at->pc) : info.what;
+    if (!finding_.advice.empty() && finding_.advice.find(place) != std::string::npos) continue;
+    finding_.advice +=
+        fmt::format("{}at {} use scope .{} instead of .{}", finding_.advice.empty() ? "" : "; and ",
+                    place, ScopeName(need_), ScopeName(at->scope()));
+    if (info.code == nullptr) continue;
+    Change(*at, Edit::Action::kReplace, Edit::By::kThread, ScopeName(need_));
+    if (!finding_.edits.empty()) finding_.edits.back().from = ScopeName(at->scope());
+  }
+}
+
+bool Explanation::Host() {
+  if (!from_.native && !to_.native) return false;
+  const FindingAccess& host = from_.native ? first_ : second_;
+  const FindingAccess& other = from_.native ? second_ : first_;
+  const bool reads = other.kernel.empty() ? !other.write : other.what == "load";
+  finding_.missing = fmt::format("the host has not waited for {} that {} these bytes",
+                                 other.kernel.empty() ? "the " + other.what : "the kernel",
+                                 reads ? "reads" : "writes");
+  finding_.advice = fmt::format(
+      "before {}, call cudaStreamSynchronize() for the stream of the {}, or wait for an event "
+      "recorded behind it{}",
+      host.site.frames.empty() ? "the host's access" : host.site.Place(),
+      other.kernel.empty() ? other.what : "kernel",
+      other.kernel.empty() ? ""
+                           : "; or let the kernel release a flag (st.release.sys) behind the "
+                             "access and poll that");
+  OrderHost(host, other, &finding_);
+  return true;
+}
+
+bool Explanation::Operation() {
+  if (before_.code != nullptr && after_.code != nullptr) return false;
+  const bool judge = first_.what == "judge" || second_.what == "judge";
+  const bool host = first_.what == "host" || second_.what == "host";
+  const LaunchInfo& kernel = before_.code != nullptr ? before_ : after_;
+  const Entry& access = before_.code != nullptr ? earlier_ : later_;
+  if (judge) {
+    finding_.missing = "the call of that rank has not begun, or is over";
+    finding_.advice =
+        "touch a peer's tensors only after it has said, in this call, that it has entered, "
+        "and let it wait for your last access before it leaves";
+  } else if (kernel.code != nullptr && access.strong() && !host) {
+    finding_.missing = fmt::format(
+        "{} are weak accesses: a flag that kernels use meanwhile is not "
+        "written or read by them",
+        before_.code != nullptr ? second_.what : first_.what);
+    finding_.advice =
+        "write the flag by cuStreamWriteValue32 or by a kernel; or let the kernels that use it "
+        "begin after an event that is recorded behind it";
+    WriteFlagByStream(before_.code != nullptr ? second_ : first_, &finding_);
+  } else if (kernel.code != nullptr && !host && WaitsForFlags(*kernel.code)) {
+    finding_.missing = "the kernel waits for a flag, which does not tell of the copy";
+    finding_.advice =
+        "raise the flag behind the copy: in its stream (cuStreamWriteValue32), or by the host "
+        "after "
+        "it has waited for the copy (cudaStreamSynchronize); where the copy follows the kernel, "
+        "let "
+        "its stream wait for an event";
+    // No event: where the kernel waits for the copy, the copy must not wait for the kernel.
+    OrderFlag(before_.code != nullptr ? second_ : first_,
+              checker_.SiteOf(checker_.agents_[access.agent].told), &finding_);
+  } else if (host) {
+    finding_.missing = "order between the host's access and the other one";
+    finding_.advice =
+        "let the host wait for the stream or an event before it touches the bytes, or "
+        "tell it by a flag that a kernel releases with scope .sys";
+  } else {
+    finding_.missing = "order between the stream's operation and the other access";
+    const auto name = [](const LaunchInfo& info) {
+      return fmt::format("the {} of stream {}", info.what, info.stream);
+    };
+    finding_.advice = fmt::format(
+        "record an event behind {} and let the stream of {} wait for it, or put both into one "
+        "stream",
+        name(before_), name(after_));
+    Order();
+  }
+  return true;
+}
+
+bool Explanation::Overlap() {
+  const ChainPlace& was = checker_.places_.of[earlier_.agent];
+  const ChainPlace& is = checker_.places_.of[later_.agent];
+  if (!launches_ || was.chain != is.chain || was.number == is.number) return false;
+  // One stream, and still not ordered: the later kernel has begun before the earlier one's end.
+  finding_.missing =
+      "the later kernel may begin before the earlier one of its stream is over, and "
+      "this thread has not waited for that";
+  finding_.advice =
+      "let all threads execute cudaGridDependencySynchronize() (griddepcontrol.wait) at the "
+      "beginning of the later kernel";
+  Edit made;
+  made.by = Edit::By::kBlock;
+  made.text = "cudaGridDependencySynchronize();";
+  made.at = EditAt(*after_.code, later_.pc, made.action, made.by, "").at;
+  if (!made.at.empty()) {
+    made.at = {{made.at.back().file, 0, 0, after_.kernel}};
+    finding_.edits.push_back(std::move(made));
+  }
+  return true;
+}
+
+bool Explanation::Flag(std::uint32_t lane, std::uint32_t later_lane, const CtaClocks* cta) {
+  if (cta == nullptr) return false;
+  RemedySearch search(checker_, earlier_, lane, later_, later_lane, *cta);
+  if (search.Run()) {
+    finding_.missing = search.Missing(Who(first_), Who(second_));
+    search.Tell(&finding_);
+    return true;
+  }
+  return earlier_.agent != later_.agent && earlier_.strong() == later_.strong() &&
+         (search.TellLoneWait(&finding_) || search.TellEarly(&finding_));
+}
+
+bool Explanation::Copy() {
+  if (earlier_.warp < kFirstCopyWarp) return false;
+  finding_.missing = "the copy has not been waited for by this thread";
+  finding_.advice = earlier_.warp >= kMbarrierCopies
+                        ? "wait for the mbarrier's phase before the bytes are touched"
+                        : "wait for the copy's group, then meet at a barrier";
+  if (earlier_.warp >= kMbarrierCopies) return true;
+  if (earlier_.warp >= kBulkReads) {
+    const bool reads = earlier_.warp < kBulkWrites;
+    Change(earlier_, Edit::Action::kInsertAfter, Edit::By::kThread,
+           fmt::format("asm volatile(\"cp.async.bulk.commit_group; cp.async.bulk.wait_group{} 0;\" "
+                       "::: \"memory\");",
+                       reads ? ".read" : ""));
+    return true;
+  }
+  Change(later_, Edit::Action::kInsertBefore, Edit::By::kBlock,
+         "asm volatile(\"cp.async.wait_all;\" ::: \"memory\"); __syncthreads();");
+  return true;
+}
+
+bool Explanation::Block() {
+  if (earlier_.agent != later_.agent) return false;
+  if (later_.warp >= kMbarrierCopies) {
+    finding_.missing =
+        fmt::format("nothing tells the thread that begins the copy that {} is over", Who(first_));
+    finding_.advice =
+        "let the threads arrive on an mbarrier behind their accesses, and let the one that begins "
+        "the copy wait for its phase before";
+  } else if (earlier_.warp == later_.warp) {
+    finding_.missing = "lanes of one warp are not ordered by themselves";
+    finding_.advice = "put __syncwarp() between the two accesses";
+    Change(later_, Edit::Action::kInsertBefore, Edit::By::kWarp, "__syncwarp();");
+  } else {
+    finding_.missing = "no barrier of the block lies between them";
+    finding_.advice = "put __syncthreads() between the two accesses";
+    Change(later_, Edit::Action::kInsertBefore, Edit::By::kBlock, "__syncthreads();");
+  }
+  return true;
+}
+
+bool Explanation::WeakFlag() {
+  if (earlier_.strong() == later_.strong() || later_.warp >= kFirstCopyWarp || earlier_.atomic() ||
+      later_.atomic())
+    return false;
+  const Entry& weak = earlier_.strong() ? later_ : earlier_;
+  const Code& code = *checker_.agents_[weak.agent].info->code;
+  finding_.missing = fmt::format("the {} at {} is weak, the other access is not",
+                                 weak.write() ? "store" : "load", PlaceOf(code, weak.pc));
+  // A flag tells of something: what is around it needs its order as well.
+  const char* order = weak.write() ? "release" : "acquire";
+  finding_.advice =
+      fmt::format("make it {}.{}.{}, or {}.relaxed.{} (or volatile) with {} {} it",
+                  weak.write() ? "st" : "ld", order, ScopeName(need_), weak.write() ? "st" : "ld",
+                  ScopeName(need_), FenceName(need_), weak.write() ? "before" : "behind");
+  const bool vector = code.memory[code.ops[weak.pc].aux].count > 1;
+  Change(weak, Edit::Action::kReplace, Edit::By::kThread,
+         fmt::format("{}.{}", vector ? "relaxed" : order, ScopeName(need_)));
+  if (finding_.edits.empty()) return true;
+  finding_.edits.back().from = "weak";
+  if (!vector) return true;
+  Change(weak, weak.write() ? Edit::Action::kInsertBefore : Edit::Action::kInsertAfter,
+         Edit::By::kThread, fmt::format("{};", FenceName(need_)));
+  return true;
+}
+
+bool Explanation::Widths() {
+  if (!earlier_.strong() || !later_.strong() || earlier_.element() == later_.element())
+    return false;
+  finding_.missing = fmt::format(
+      "strong accesses of {} and of {} bytes: of different sizes they do "
+      "not synchronise",
+      later_.element(), earlier_.element());
+  finding_.advice =
+      fmt::format("access the bytes by the same width at {} and {}",
+                  PlaceOf(*after_.code, later_.pc), PlaceOf(*before_.code, earlier_.pc));
+  return true;
+}
+
+// Readers that look again whether they were disturbed (a sequence lock): nobody waits for them.
+bool Explanation::SequenceLock() {
+  if (earlier_.write() || !launches_ || WaitsForFlags(*after_.code) ||
+      !TellsByFlags(*after_.code) || !WaitsForFlags(*before_.code) || earlier_.strong() ||
+      later_.strong())
+    return false;
+  finding_.missing = fmt::format(
+      "nothing that {} reads says that {} is over, and its kernel waits "
+      "for nobody",
+      Who(second_), Who(first_));
+  finding_.advice = fmt::format(
+      "where readers look afterwards whether what they have read has changed, make the load at "
+      "{} "
+      "ld.relaxed.{} and the store at {} st.relaxed.{}; else let the writer wait for its readers",
+      PlaceOf(*before_.code, earlier_.pc), ScopeName(need_), PlaceOf(*after_.code, later_.pc),
+      ScopeName(need_));
+  for (const Entry* at : {&earlier_, &later_}) {
+    Change(*at, Edit::Action::kReplace, Edit::By::kThread,
+           fmt::format("relaxed.{}", ScopeName(need_)));
+    if (!finding_.edits.empty()) finding_.edits.back().from = "weak";
+  }
+  return true;
+}
+
+void Explanation::Nothing() {
+  const ChainPlace& was = checker_.places_.of[earlier_.agent];
+  const ChainPlace& is = checker_.places_.of[later_.agent];
+  const bool reads = WaitsForFlags(*after_.code) || WaitsForFlags(*before_.code);
+  const bool reads_first = !earlier_.write();
+  finding_.missing =
+      reads_first
+          ? fmt::format("nothing tells {} that {} has read it", Who(second_), Who(first_))
+          : fmt::format("nothing that {} reads says that {} is over", Who(second_), Who(first_));
+  if (launches_ && !reads) {
+    finding_.advice = fmt::format(
+        "the kernels are ordered by nothing and wait for no flag: record an event behind the one "
+        "of "
+        "{}, and let the stream of the one of {} wait for it",
+        Who(first_), Who(second_));
+    Order();
+    return;
+  }
+  finding_.advice = fmt::format(
+      "let the earlier thread{} store a flag with st.release.{} after its access (behind a barrier "
+      "if other threads of the block take part), and let the later one wait for it with "
+      "ld.acquire.{} before",
+      reads_first ? " acknowledge its reads: let it" : "", ScopeName(need_), ScopeName(need_));
+  // Of one round they may wait for each other: only what comes a round later can be held back.
+  if (launches_ &&
+      (before_.code == after_.code ? was.number != is.number : !WaitsForFlags(*after_.code))) {
+    finding_.advice +=
+        "; or let the host wait for the earlier launch before it begins the later one";
+    if (before_.process != after_.process) return;
+    Order();
+    if (!finding_.edits.empty()) finding_.edits.back().text = "cudaDeviceSynchronize";
+  }
+}
+
+}  // namespace allranks::node::check
