@@ -22,8 +22,9 @@ bool SamePlace(const FindingAccess& a, const FindingAccess& b) {
     return std::tie(x.what, x.kernel, x.file, x.line, x.inlined_at);
   };
   if (key(a) != key(b)) return false;
-  // Without a place in the source the object has to tell them apart.
-  return !a.file.empty() || (a.object == b.object && a.site.Place() == b.site.Place());
+  // Without a place in the source the object has to tell them apart. The judge touches all tensors.
+  return !a.file.empty() || a.what == "judge" ||
+         (a.object == b.object && a.site.Place() == b.site.Place());
 }
 
 // "races", but "2 portability": names that are no things have no plural.
@@ -230,18 +231,35 @@ Json JsonOf(const Edit& edit) {
 
 constexpr std::size_t kMostAlso = 8;
 
+// Of the accesses, in any order. Without kernels: no.
+bool SameKernels(const Finding& a, const Finding& b) {
+  const auto kernels = [](const Finding& finding) {
+    std::vector<std::string_view> all;
+    for (const FindingAccess& access : finding.accesses) all.push_back(access.kernel);
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  const std::vector<std::string_view> of = kernels(a);
+  return !of.empty() && !of.back().empty() && of == kernels(b);
+}
+
 }  // namespace
 
 bool SameCause(const Finding& a, const Finding& b) {
-  if (a.kind != b.kind || a.edits.empty() || b.edits.empty()) return false;
-  if (!SameEdit(a.edits[0], b.edits[0])) return false;
-  // An order between two operations of streams: of one object, and not without -lineinfo, which
-  // leaves nothing else to tell places apart.
+  if (a.kind != b.kind || a.edits.empty() != b.edits.empty()) return false;
+  // Without -lineinfo nothing but the object tells places apart.
   const auto lines = [](const Finding& finding) {
     return std::any_of(finding.accesses.begin(), finding.accesses.end(),
                        [](const FindingAccess& access) { return !access.file.empty(); });
   };
-  return PlaceOf(a.edits[0]).line != 0 ||
+  // Nothing between two kernels tells of what comes before: wherever it is missed.
+  if (a.edits.empty())
+    return a.kind == Finding::Kind::kRace && !a.advice.empty() && a.advice == b.advice &&
+           lines(a) && lines(b) && SameKernels(a, b);
+  if (!SameEdit(a.edits[0], b.edits[0])) return false;
+  // What has no line: the beginning of a kernel, or an order between two operations of streams,
+  // which is of one object.
+  return PlaceOf(a.edits[0]).line != 0 || a.edits[0].by == Edit::By::kBlock ||
          (lines(a) && lines(b) && a.accesses[0].object == b.accesses[0].object);
 }
 

@@ -211,6 +211,20 @@ void Core::FinishTrace() {
   options_.trace->Finish(hosts_.now());
 }
 
+namespace {
+
+// In the place, and where the sentences name it.
+void NameFunction(node::Finding* finding, node::Edit::Place* place) {
+  const std::string mangled = std::exchange(place->function, Demangle(place->function));
+  if (mangled == place->function) return;
+  for (std::string* text : {&finding->missing, &finding->advice}) {
+    if (const std::size_t at = text->find(mangled); at != std::string::npos)
+      text->replace(at, mangled.size(), place->function);
+  }
+}
+
+}  // namespace
+
 std::vector<node::Finding> Core::TakeFindings() {
   std::vector<node::Finding> findings;
   if (checking_ == nullptr) return findings;
@@ -222,8 +236,8 @@ std::vector<node::Finding> Core::TakeFindings() {
     if (folder != "/") node::ReplacePaths(folder, "", &finding);
     for (node::FindingAccess& access : finding.accesses) access.kernel = Demangle(access.kernel);
     for (node::Edit& edit : finding.edits) {
-      for (node::Edit::Place& place : edit.at) place.function = Demangle(place.function);
-      for (node::Edit::Place& place : edit.to) place.function = Demangle(place.function);
+      for (auto* places : {&edit.at, &edit.to})
+        for (node::Edit::Place& place : *places) NameFunction(&finding, &place);
     }
   }
   return findings;

@@ -124,9 +124,23 @@ TEST(FindingsTest, WhatAWeakFlagDoesNotOrderCountsToTheFlag) {
   ASSERT_EQ(all[2].also.size(), 1u);
 }
 
+TEST_F(CheckingTest, WhatLacksTheSameBetweenTheSameKernelsIsOneFinding) {
+  node::Finding elsewhere = Race("reduce.cu", 60, 1);
+  elsewhere.accesses[1].kernel = "another";
+  node::Finding unknown = Race("", 0, 1);
+  machine->found = {Race("reduce.cu", 50, 3), Race("reduce.cu", 51, 1), elsewhere, unknown};
+  const RunReport report = core->Report();
+  ASSERT_EQ(report.findings.size(), 3u);
+  EXPECT_EQ(report.findings[0].pairs, 2u);
+  EXPECT_EQ(report.findings[0].count, 4u);
+  EXPECT_EQ(report.findings[0].also.size(), 1u);
+}
+
 TEST_F(CheckingTest, ReportsNameBothPlacesAndFoldWhatIsEqual) {
   const std::string file = (std::filesystem::current_path() / "kernels" / "reduce.cu").string();
-  machine->found = {Race(file, 50, 3), Race(file, 51, 1)};
+  node::Finding other = Race(file, 51, 1);
+  other.advice = "another remedy: of another cause";
+  machine->found = {Race(file, 50, 3), other};
   core->Report();
   machine->found = {Race(file, 50, 4)};
   node::Finding packed = Race(file, 60, 1);

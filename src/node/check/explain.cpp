@@ -25,6 +25,11 @@ bool TellsByFlags(const Code& code) {
   });
 }
 
+bool WaitsForGrids(const Code& code) {
+  return std::any_of(code.ops.begin(), code.ops.end(),
+                     [](const Op& op) { return op.kind == OpKind::kGridWait && op.imm == 0; });
+}
+
 }  // namespace
 
 // One pair of accesses. Each function is for one kind of pair: it tells, or it is false.
@@ -46,7 +51,9 @@ class Explanation {
 
   void Proxy();
   void Narrow();
-  bool Host();       // an access of host code
+  bool Host();  // an access of host code
+  // An access of the judge, before or behind a rank's call.
+  bool Call(std::uint32_t lane, std::uint32_t later_lane, const CtaClocks* cta);
   bool Operation();  // one of a stream's operation
   bool Overlap();    // two kernels of one stream
   bool Flag(std::uint32_t lane, std::uint32_t later_lane, const CtaClocks* cta);
@@ -58,6 +65,7 @@ class Explanation {
   void Nothing();  // that could be meant to order them
 
  private:
+  const LaunchInfo* NeverWaits(const ChainPlace& was, const ChainPlace& is) const;
   void Change(const Entry& at, Edit::Action action, Edit::By by, std::string text) {
     AddEdit(EditAt(*checker_.agents_[at.agent].info->code, at.pc, action, by, std::move(text)),
             &finding_);
@@ -84,8 +92,9 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
   const FindingAccess& second = finding.accesses[0];
   finding.text = fmt::format("{} of {} + {} and {} before it are not ordered", Who(second),
                              second.object, second.offset, Who(finding.accesses[1]));
-  if (pair.Host() || pair.Operation() || pair.Overlap() || pair.Flag(lane, later_lane, cta) ||
-      pair.Copy() || pair.Block() || pair.WeakFlag() || pair.Widths() || pair.SequenceLock()) {
+  if (pair.Host() || pair.Call(lane, later_lane, cta) || pair.Operation() || pair.Overlap() ||
+      pair.Flag(lane, later_lane, cta) || pair.Copy() || pair.Block() || pair.WeakFlag() ||
+      pair.Widths() || pair.SequenceLock()) {
     return;
   }
   pair.Nothing();
@@ -151,18 +160,31 @@ bool Explanation::Host() {
   return true;
 }
 
+// The flags by which ranks say that they have entered, or that they need nothing any more, order
+// the accesses of the judge as well.
+bool Explanation::Call(std::uint32_t lane, std::uint32_t later_lane, const CtaClocks* cta) {
+  if (first_.what != "judge" && second_.what != "judge") return false;
+  const Tick tick = cta != nullptr ? cta->tick : 0;
+  RemedySearch search(checker_, earlier_, lane, later_, later_lane, tick);
+  if (search.Run()) {
+    finding_.missing = search.Missing(Who(first_), Who(second_));
+    search.Tell(&finding_);
+    return true;
+  }
+  if (search.TellLoneWait(&finding_)) return true;
+  finding_.missing = "the call of that rank has not begun, or is over";
+  finding_.advice =
+      "touch a peer's tensors only after it has said, in this call, that it has entered, and let "
+      "it wait for your last access before it leaves";
+  return true;
+}
+
 bool Explanation::Operation() {
   if (before_.code != nullptr && after_.code != nullptr) return false;
-  const bool judge = first_.what == "judge" || second_.what == "judge";
   const bool host = first_.what == "host" || second_.what == "host";
   const LaunchInfo& kernel = before_.code != nullptr ? before_ : after_;
   const Entry& access = before_.code != nullptr ? earlier_ : later_;
-  if (judge) {
-    finding_.missing = "the call of that rank has not begun, or is over";
-    finding_.advice =
-        "touch a peer's tensors only after it has said, in this call, that it has entered, "
-        "and let it wait for your last access before it leaves";
-  } else if (kernel.code != nullptr && access.strong() && !host) {
+  if (kernel.code != nullptr && access.strong() && !host) {
     finding_.missing = fmt::format(
         "{} are weak accesses: a flag that kernels use meanwhile is not "
         "written or read by them",
@@ -206,33 +228,61 @@ bool Explanation::Overlap() {
   const ChainPlace& is = checker_.places_.of[later_.agent];
   if (!launches_ || was.chain != is.chain || was.number == is.number) return false;
   // One stream, and still not ordered: the later kernel has begun before the earlier one's end.
+  const LaunchInfo* hasty = &after_;
+  if (WaitsForGrids(*after_.code)) {
+    if (const LaunchInfo* between = NeverWaits(was, is)) hasty = between;
+  }
   finding_.missing =
-      "the later kernel may begin before the earlier one of its stream is over, and "
-      "this thread has not waited for that";
-  finding_.advice =
+      hasty == &after_
+          ? "the later kernel may begin before the earlier one of its stream is over, and this "
+            "thread has not waited for that"
+          : fmt::format(
+                "{} between the two never waits for the kernel before it, so that its end "
+                "does not say that the earlier one is over",
+                hasty->kernel);
+  finding_.advice = fmt::format(
       "let all threads execute cudaGridDependencySynchronize() (griddepcontrol.wait) at the "
-      "beginning of the later kernel";
+      "beginning of {}",
+      hasty == &after_ ? "the later kernel" : hasty->code->name);
   Edit made;
   made.by = Edit::By::kBlock;
   made.text = "cudaGridDependencySynchronize();";
   made.at = EditAt(*after_.code, later_.pc, made.action, made.by, "").at;
   if (!made.at.empty()) {
-    made.at = {{made.at.back().file, 0, 0, after_.kernel}};
+    made.at = {{made.at.back().file, 0, 0, hasty->kernel}};
     finding_.edits.push_back(std::move(made));
   }
   return true;
 }
 
+// The last kernel of the stream between the two that has no griddepcontrol.wait.
+const LaunchInfo* Explanation::NeverWaits(const ChainPlace& was, const ChainPlace& is) const {
+  const LaunchInfo* found = nullptr;
+  std::uint32_t last = was.number;
+  for (Agent agent = 1; agent < checker_.agents_.size(); ++agent) {
+    const ChainPlace& at = checker_.places_.of[agent];
+    const LaunchInfo* info = checker_.agents_[agent].info.get();
+    if (at.chain != is.chain || at.number <= last || at.number >= is.number || info == nullptr ||
+        info->code == nullptr || WaitsForGrids(*info->code)) {
+      continue;
+    }
+    found = info;
+    last = at.number;
+  }
+  return found;
+}
+
 bool Explanation::Flag(std::uint32_t lane, std::uint32_t later_lane, const CtaClocks* cta) {
   if (cta == nullptr) return false;
-  RemedySearch search(checker_, earlier_, lane, later_, later_lane, *cta);
+  RemedySearch search(checker_, earlier_, lane, later_, later_lane, cta->tick);
   if (search.Run()) {
     finding_.missing = search.Missing(Who(first_), Who(second_));
     search.Tell(&finding_);
     return true;
   }
   return earlier_.agent != later_.agent && earlier_.strong() == later_.strong() &&
-         (search.TellLoneWait(&finding_) || search.TellEarly(&finding_));
+         (search.TellMutualFlags(&finding_) || search.TellLoneWait(&finding_) ||
+          search.TellEarly(&finding_));
 }
 
 bool Explanation::Copy() {
@@ -353,6 +403,16 @@ void Explanation::Nothing() {
         "{}, and let the stream of the one of {} wait for it",
         Who(first_), Who(second_));
     Order();
+    return;
+  }
+  if (!launches_ && (need_ == Scope::kCluster || before_.cooperative)) {
+    const bool cluster = need_ == Scope::kCluster;
+    finding_.advice = fmt::format(
+        "let all threads of the {} meet between the two accesses ({})",
+        cluster ? "cluster" : "grid",
+        cluster ? "barrier.cluster.arrive.release, barrier.cluster.wait.acquire" : "grid.sync()");
+    Change(later_, Edit::Action::kInsertBefore, cluster ? Edit::By::kBlock : Edit::By::kGrid,
+           cluster ? kClusterBarrier : "cooperative_groups::this_grid().sync();");
     return;
   }
   finding_.advice = fmt::format(

@@ -9,9 +9,15 @@
 
 namespace allranks::node::check {
 
+namespace {
+
+bool OneThread(const LaunchInfo& info) { return info.block.x * info.block.y * info.block.z == 1; }
+
+}  // namespace
+
 // Of either access: the one that comes first may be the one that has not waited.
 bool RemedySearch::TellLoneWait(Finding* finding) const {
-  return LoneWait(l_, later_lane_, cta_.tick, finding) ||
+  return LoneWait(l_, later_lane_, later_tick_, finding) ||
          LoneWait(e_, stamp_.lane, stamp_.tick, finding) || LoneBlock(l_, finding) ||
          LoneBlock(e_, finding) || UnseenWait(l_, later_lane_, finding) ||
          UnseenWait(e_, stamp_.lane, finding);
@@ -21,7 +27,8 @@ bool RemedySearch::TellLoneWait(Finding* finding) const {
 // load in a loop in front of the access, with no barrier between them, that this thread does not
 // execute.
 bool RemedySearch::UnseenWait(const Entry& at, std::uint32_t lane, Finding* finding) const {
-  if (at.warp >= kFirstCopyWarp) return false;
+  if (at.warp >= kFirstCopyWarp || !IsThread(at) || OneThread(*checker_.agents_[at.agent].info))
+    return false;
   const Code& code = CodeOf(at.agent);
   if (code.lines[at.pc].line == 0) return false;
   std::uint32_t wait = kNoPc;

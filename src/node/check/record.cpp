@@ -68,7 +68,10 @@ void Checker::RecordPoll(const CtaClocks& cta, const Path& path, std::uint32_t l
   const auto warp = static_cast<std::uint16_t>(path.warp->id);
   Trail& trail = *TrailOf(cta);
   if (trail.Polled(warp, lanes, path.pc, 0)) return;
-  trail.Add(EventOf(Event::What::kRead, cta, path, lanes));
+  Event event = EventOf(Event::What::kRead, cta, path, lanes);
+  event.object = access.object->id;
+  event.offset = access.offset[static_cast<std::size_t>(std::countr_zero(lanes))];
+  trail.Add(std::move(event));
 }
 
 void Checker::RecordWrite(const CtaClocks& cta, const Path& path, std::uint32_t lanes,
@@ -99,6 +102,7 @@ void Checker::RecordFence(const CtaClocks& cta, const Path& path, const MemoryOp
   Event event = EventOf(Event::What::kFence, cta, path, mask);
   event.releases = op.order != Order::kAcquire;
   event.acquires = op.order != Order::kRelease;
+  event.sequential = op.order == Order::kSc;
   event.scope = op.scope;
   TrailOf(cta)->Add(std::move(event));
 }

@@ -15,6 +15,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
+#include <string_view>
 #include <tuple>
 
 #include "node/check/checker.h"
@@ -69,6 +71,13 @@ std::vector<Edit::Place> PlacesOf(const Code& code, std::uint32_t pc) {
   return at;
 }
 
+// Whatever the case of its letters; `word` is in small ones.
+bool Mentions(const std::string& text, std::string_view word) {
+  return std::search(text.begin(), text.end(), word.begin(), word.end(), [](char a, char b) {
+           return std::tolower(static_cast<unsigned char>(a)) == b;
+         }) != text.end();
+}
+
 // The order that a relaxed instruction could have itself; "": none, or it is of a library, whose
 // text is not the program's. A helper that is called from many places is right everywhere then.
 const char* OrderOf(const Code& code, std::uint32_t pc, bool release) {
@@ -81,6 +90,8 @@ const char* OrderOf(const Code& code, std::uint32_t pc, bool release) {
       (!line.calls.empty() && line.calls.back().file != line.file)) {
     return "";
   }
+  // A function that says it is relaxed is one to choose from: its caller needs the order.
+  if (!line.calls.empty() && Mentions(line.calls.front().callee, "relaxed")) return "";
   return op.what == MemoryOp::What::kAtomic ? "acq_rel" : release ? "release" : "acquire";
 }
 
@@ -99,16 +110,25 @@ bool Same(const Edit& a, const Edit& b) {
 // --- looking for the chain -----------------------------------------------------------------------
 
 RemedySearch::RemedySearch(const Checker& checker, const Entry& earlier, std::uint32_t lane,
-                           const Entry& later, std::uint32_t later_lane, const CtaClocks& cta)
+                           const Entry& later, std::uint32_t later_lane, Tick later_tick)
     : checker_(checker),
       e_(earlier),
       l_(later),
-      cta_(cta),
+      later_tick_(later_tick),
       stamp_{earlier.agent, earlier.tick, earlier.warp, static_cast<std::uint8_t>(lane)},
       later_lane_(later_lane) {}
 
 const Trail* RemedySearch::TrailOf(Agent agent) const {
   return agent != 0 ? checker_.agents_[agent].trail.get() : nullptr;
+}
+
+bool RemedySearch::IsThread(const Entry& entry) const {
+  return checker_.agents_[entry.agent].info->code != nullptr;
+}
+
+bool RemedySearch::EndsBefore(Agent agent) const {
+  const auto& start = checker_.agents_[l_.agent].start;
+  return IsThread(l_) ? start != nullptr && start->Over(agent, checker_.places_) : true;
 }
 
 const Code& RemedySearch::CodeOf(Agent agent) const { return *checker_.agents_[agent].info->code; }
@@ -273,7 +293,10 @@ void RemedySearch::Judge(std::vector<Link> links) {
     if (link.write->element != link.read->element)
       chain.faults.push_back({Fault::What::kWidth, link.writer, link.write->pc, need});
     const bool last = i + 1 == links.size();
-    if (last && link.reader != l_.agent) {
+    if (last && EndsBefore(link.reader)) {  // its end tells of all its threads
+      Acquire(link.reader, *link.read, need, link.read->warp, link.read->lanes, link.read->pc,
+              ~std::uint64_t{0}, &chain);
+    } else if (last && link.reader != l_.agent) {
       Fault fault{Fault::What::kBarrierBefore, l_.agent, l_.pc, need};
       fault.by = Edit::By::kGrid;
       fault.behind = link.read->pc;
@@ -363,12 +386,15 @@ void RemedySearch::Back(Agent agent, std::uint64_t until, std::vector<Link>& lin
 bool RemedySearch::Run() {
   std::vector<Link> links;
   Back(l_.agent, ~std::uint64_t{0}, links);
+  if (!best_.links.empty()) return true;
+  // Another block has waited: of the grid, or of a kernel before it.
   const auto& info = checker_.agents_[l_.agent].info;
-  if (!best_.links.empty() || !info->cooperative) return !best_.links.empty();
-  // Another block of the grid has waited.
-  for (const Agent agent : checker_.trails_)
-    if (agent != l_.agent && checker_.agents_[agent].info == info)
-      Back(agent, ~std::uint64_t{0}, links);
+  for (auto agent = checker_.trails_.rbegin(); agent != checker_.trails_.rend(); ++agent) {
+    const auto& other = checker_.agents_[*agent].info;
+    if (*agent == l_.agent || *agent == e_.agent || other->device != info->device) continue;
+    if ((info->cooperative && other == info) || EndsBefore(*agent))
+      Back(*agent, ~std::uint64_t{0}, links);
+  }
   return !best_.links.empty();
 }
 

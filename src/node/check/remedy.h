@@ -12,7 +12,6 @@
 namespace allranks::node::check {
 
 class Checker;
-struct CtaClocks;
 
 const char* ScopeName(Scope scope);  // "gpu"
 const char* FenceName(Scope scope);  // "__threadfence()"
@@ -31,7 +30,7 @@ inline constexpr char kClusterBarrier[] =
 class RemedySearch {
  public:
   RemedySearch(const Checker& checker, const Entry& earlier, std::uint32_t lane, const Entry& later,
-               std::uint32_t later_lane, const CtaClocks& cta);
+               std::uint32_t later_lane, Tick later_tick);
   // True: there is a chain, and what it lacks is known.
   bool Run();
   std::string Missing(const std::string& first, const std::string& second) const;
@@ -39,6 +38,8 @@ class RemedySearch {
   void Tell(Finding* finding) const;
   // Another thread of the block waits, and nothing lets the others wait for it. False: none does.
   bool TellLoneWait(Finding* finding) const;
+  // Each thread raises a flag and looks at the other's, with no fence.sc between. False: not so.
+  bool TellMutualFlags(Finding* finding) const;
   // A flag was stored before what it should tell of. False: none was.
   bool TellEarly(Finding* finding) const;
 
@@ -68,6 +69,7 @@ class RemedySearch {
     Edit::By by = Edit::By::kBlock;  // kBarrierBefore
     std::uint32_t behind = kNoPc;    // kBarrierBefore: the load whose thread is ordered
   };
+  struct Side;  // mutual_flags.cpp
   struct Chain {
     std::vector<Link> links;  // from the earlier access on
     std::vector<Fault> faults;
@@ -93,13 +95,21 @@ class RemedySearch {
   // `by`: who has to meet.
   void SayLoneWait(const Code& code, std::uint32_t wait, std::uint32_t access, Edit::By by,
                    Finding* finding) const;
+  const std::vector<Event>& EventsOf(Agent agent) const;
+  bool IsLoadOf(const Event& event, const Entry& at, std::uint32_t lane) const;
+  const Event* StoreBefore(const Event& load, const Event& other, const Entry& at,
+                           std::uint32_t lane) const;
+  const Event* FenceBetween(const Side& side) const;
+  void AddScFence(const Side& side, Scope need, Finding* finding) const;
   const Event* WriteOf(Agent agent, const Event& read, bool before) const;
   void Back(Agent agent, std::uint64_t until, std::vector<Link>& links);
+  bool IsThread(const Entry& entry) const;
+  bool EndsBefore(Agent agent) const;  // a block: before the later access begins
 
   const Checker& checker_;
   const Entry& e_;
   const Entry& l_;
-  const CtaClocks& cta_;
+  const Tick later_tick_;  // 0: the later access is not a thread's
   Stamp stamp_;
   std::uint32_t later_lane_;
   Chain best_;

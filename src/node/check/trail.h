@@ -23,6 +23,7 @@ struct Event {
   bool releases = false, acquires = false;
   bool atomic = false;  // kWrite: read-modify-write; kRead: of what one wrote
   bool vector = false;
+  bool sequential = false;  // kFence: fence.sc
   Scope scope = Scope::kSys;
   std::uint8_t element = 4;
   std::uint16_t warp = 0;
