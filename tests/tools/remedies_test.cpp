@@ -309,6 +309,64 @@ TEST(RemediesTest, NodesOfALambdaAreThoseOfItsCallers) {
   EXPECT_EQ(Line(Applied(edit, kHost), 12), "  add(&second); edge(graph, &first, &second);");
 }
 
+TEST(RemediesTest, NodesThatAFunctionReturnsAreItsResults) {
+  const std::string host =
+      "cudaGraphNode_t Add(cudaGraph_t g) {\n"
+      "  cudaGraphNode_t node;\n"
+      "  CK(cudaGraphAddKernelNode(&node, g, nullptr, 0, &params));\n"
+      "  return node;\n"
+      "}\n"
+      "int main() {\n"
+      "  cudaGraphNode_t first = Add(graph);\n"
+      "  Add(graph);\n"
+      "}\n";
+  const Json edit =
+      HostEdit("insert_after", {Place(3, "Add"), Place(8, "main")},
+               {Place(3, "Add"), Place(7, "main")}, "edge($to.graph, $to.node, $at.node);", "");
+  EXPECT_EQ(Line(Applied(edit, host), 8),
+            "  { cudaGraphNode_t result_ = Add(graph); edge(graph, &first, &result_); }");
+}
+
+TEST(RemediesTest, AStreamThatIsOutOfSightIsWaitedForOnAllDevices) {
+  const std::string host =
+      "void Fill(int* p) {\n"
+      "  for (int i = 0; i < 4; ++i) p[i] = i;\n"
+      "}\n"
+      "void Book(void* p) {\n"
+      "  *(int*)p = 1;\n"
+      "}\n"
+      "int main() {\n"
+      "  Use<<<1, 32, 0, work>>>(p);\n"
+      "  Fill(p);\n"
+      "  cudaLaunchHostFunc(other, Book, p);\n"
+      "}\n";
+  const auto wait = [&](int line, const char* function) {
+    return Applied(HostEdit("insert_before", {Place(line, function)}, {Place(8, "main")},
+                            "cudaStreamSynchronize($to.stream);", ""),
+                   host);
+  };
+  const std::string made = Line(wait(2, "Fill"), 2);
+  EXPECT_NE(made.find("cudaDeviceSynchronize"), std::string::npos);
+  EXPECT_TRUE(made.ends_with("} for (int i = 0; i < 4; ++i) p[i] = i;")) << made;
+  // A host function must not call CUDA.
+  EXPECT_TRUE(wait(5, "Book").starts_with("failed"));
+}
+
+TEST(RemediesTest, ACopyOfAGraphIsWaitedForInTheLoopThatLaunches) {
+  const std::string host =
+      "int main() {\n"
+      "  cudaGraphAddMemcpyNode1D(&node, graph, nullptr, 0, to, from, 4, kind);\n"
+      "  for (int e = 0; e < 3; ++e) {\n"
+      "    for (int i = 0; i < 4; ++i) from[i] = e;\n"
+      "    cudaGraphLaunch(exec, stream);\n"
+      "  }\n"
+      "}\n";
+  const Json edit = HostEdit("insert_before", {Place(4, "main")}, {Place(2, "main")},
+                             "cudaStreamSynchronize($to.stream);", "");
+  EXPECT_NE(Line(Applied(edit, host), 4).find("cudaDeviceSynchronize"), std::string::npos);
+  EXPECT_EQ(Line(Applied(edit, host), 3), Line(host, 3));
+}
+
 TEST(RemediesTest, ACallIsReplacedWithItsArguments) {
   const Json edit = HostEdit("replace", {Place(13, "main")}, {}, "write($at.stream, $at.0, $at.1)",
                              "", "cudaMemsetAsync");
