@@ -215,6 +215,29 @@ TEST(RemediesTest, AMoveSplitsWhatOnlySomeThreadsExecute) {
   EXPECT_EQ(Line(made, 5), "  } __syncthreads(); if (threadIdx.x == 0) { *flag = 1; }");
 }
 
+TEST(RemediesTest, AMoveLeavesTheRestOfAConditionWhereItIs) {
+  const std::string kernel =
+      "__global__ void Put(int* to, volatile int* flag) {\n"
+      "  if (threadIdx.x == 0) {\n"
+      "    *flag = 1;\n"
+      "    int* other = to + 1;\n"
+      "    *other = 1;\n"
+      "  }\n"
+      "  to[threadIdx.x] = 1;\n"
+      "}\n";
+  Json edit = Edit("move_after", "block", {Place(3, "Put")}, "__syncthreads();", "st.volatile.u32");
+  edit["to"] = Json::array({Place(7, "Put")});
+  std::string made = Applied(edit, kernel);
+  EXPECT_EQ(Line(made, 5), "    *other = 1;");
+  EXPECT_EQ(Line(made, 7),
+            "  to[threadIdx.x] = 1; __syncthreads(); if (threadIdx.x == 0) { *flag = 1; }");
+  // It needs what is declared there: everything moves.
+  edit["at"] = Json::array({Place(5, "Put")});
+  made = Applied(edit, kernel);
+  EXPECT_EQ(Line(made, 2), "  ;");
+  EXPECT_EQ(Line(made, 6), "    *other = 1;");
+}
+
 TEST(RemediesTest, AHelperMovesBehindWhatItsCallerDoes) {
   const std::string kernel =
       "__device__ void Meet(int* flag) {\n"

@@ -235,44 +235,67 @@ class Editor {
     return {p[i], q[i]};
   }
 
+  // What moves if `outer` has to: of a condition with more statements in it only the one that is
+  // meant, under the same condition.
+  struct Piece {
+    std::size_t begin = 0, end = 0;
+    std::string text;
+    bool whole = true;
+  };
+  Piece PieceOf(int outer, const std::vector<Frame>& frames) const {
+    const Statement& whole = source_.at(outer);
+    Piece all{whole.begin, whole.end, std::string(source_.Text(whole))};
+    const std::string body = text_.substr(whole.head_end, whole.end - whole.head_end);
+    if (whole.kind != Kind::kIf || body.find("else") != std::string::npos) return all;
+    const auto within = [&](const Frame& frame) {
+      const int block = source_.at(frame.statement).parent;
+      return block >= 0 && source_.at(block).kind == Kind::kBlock &&
+             source_.at(block).parent == outer;
+    };
+    const auto frame = std::find_if(frames.begin(), frames.end(), within);
+    if (frame == frames.end() || Needs(frame->statement)) return all;
+    const Statement& one = source_.at(frame->statement);
+    return {one.begin, one.end,
+            fmt::format("if {} {{ {} }}",
+                        text_.substr(whole.head_begin, whole.head_end - whole.head_begin),
+                        source_.Text(one)),
+            false};
+  }
+
+  // Whether a statement uses what one before it in its block declares.
+  bool Needs(int statement) const {
+    static const std::regex kDeclared(R"([\w:>*&]\s+[*&]*(\w+)\s*=[^=])");
+    const std::string text(source_.Text(source_.at(statement)));
+    for (const Statement& one : source_.statements()) {
+      if (one.parent != source_.at(statement).parent || one.kind != Kind::kSimple ||
+          one.begin >= source_.at(statement).begin)
+        continue;
+      const std::string other(source_.Text(one));
+      for (std::sregex_iterator it(other.begin(), other.end(), kDeclared), end; it != end; ++it)
+        if (std::regex_search(text, std::regex("\\b" + (*it)[1].str() + "\\b"))) return true;
+    }
+    return false;
+  }
+
   Result<std::string> Move(const std::vector<Frame>& from, const std::vector<Frame>& to) {
     if (to.empty()) return Fail("no statement to move it behind");
     const bool block = edit_.value("by", "") == "block";
     const int a = block ? Together(from, Group::kBlock) : Inner(from).statement;
     const int b = block ? Together(to, Group::kBlock) : Inner(to).statement;
     Pair found = SideBySide(a, b);
-    if (found.moved < 0 && a == b) return Split(a, from);
+    // In one statement that only some threads execute, while all have to meet between them.
+    if (found.moved < 0 && a == b && !PieceOf(a, from).whole) found = {a, b};
     // A helper does one of them, or both helpers are called from one function.
     for (std::size_t sum = 0; found.moved < 0 && sum < from.size() + to.size(); ++sum)
       for (std::size_t i = 0; found.moved < 0 && i < from.size() && i <= sum; ++i)
         if (sum - i < to.size()) found = SideBySide(from[i].statement, to[sum - i].statement);
     if (found.moved < 0) return Fail("they do not stand side by side");
-    const Statement &moved = source_.at(found.moved), &behind = source_.at(found.behind);
-    if (moved.begin > behind.begin) return Fail("it stands behind it already");
-    const std::string text(source_.Text(moved));
-    text_.insert(behind.end, " " + edit_.value("text", "") + " " + text);
-    text_.replace(moved.begin, moved.end - moved.begin, ";");
-    return text_;
-  }
-
-  // Both stand in one statement that only some threads execute, but all have to meet between them:
-  // the one that moves leaves it, under the same condition.
-  Result<std::string> Split(int outer, const std::vector<Frame>& frames) {
-    const auto within = [&](const Frame& frame) {
-      return frame.statement != outer && SideBySide(outer, frame.statement).moved < 0 &&
-             source_.Function(frame.statement) == source_.Function(outer);
-    };
-    const auto frame = std::find_if(frames.begin(), frames.end(), within);
-    if (frame == frames.end()) return Fail("they do not stand side by side");
-    const Statement &whole = source_.at(outer), &moved = source_.at(frame->statement);
-    const std::string body = text_.substr(whole.head_end, whole.end - whole.head_end);
-    if (whole.kind != Kind::kIf || body.find("else") != std::string::npos || !Free(outer) ||
-        source_.at(moved.parent).parent != outer)
-      return Fail("they do not stand side by side");
-    const std::string head = text_.substr(whole.head_begin, whole.head_end - whole.head_begin);
-    const std::string text(source_.Text(moved));
-    text_.insert(whole.end, " " + edit_.value("text", "") + " if " + head + " { " + text + " }");
-    text_.replace(moved.begin, moved.end - moved.begin, ";");
+    const Piece piece = PieceOf(found.moved, from);
+    const Statement& behind = source_.at(found.behind);
+    if (piece.begin > behind.end || (piece.whole && piece.begin > behind.begin))
+      return Fail("it stands behind it already");
+    text_.insert(behind.end, " " + edit_.value("text", "") + " " + piece.text);
+    text_.replace(piece.begin, piece.end - piece.begin, ";");
     return text_;
   }
 
@@ -364,7 +387,7 @@ class Editor {
       }
       Call call;
       call.statement = source_.Find(static_cast<std::size_t>(it->position()));
-      if (copy || memset ? words.size() > 3 : words.size() > 3) call.stream = words.back();
+      if (words.size() > 3) call.stream = words.back();
       if (call.statement >= 0) calls.push_back(call);
     }
     return calls;

@@ -84,7 +84,7 @@ class HostEditor {
                        }) ||
                        Meet([&] { return Callable(at_[i_]) == Callable(to_[j_]); });
     if (!found) return Apart();
-    const Result<std::string> text = Filled(edit_.value("text", ""));
+    Result<std::string> text = Filled(edit_.value("text", ""));
     if (!text) return text;
     const std::string action = edit_.value("action", "");
     if (action == "replace") return ReplaceCall(*text);

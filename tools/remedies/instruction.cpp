@@ -91,7 +91,7 @@ std::string ByRules(const std::string& old, const Rules& rules) {
                          ? std::regex_constants::format_default
                          : std::regex_constants::format_first_only;
   for (const auto& [pattern, with] : rules) {
-    const std::string made = std::regex_replace(old, pattern, with, flags);
+    std::string made = std::regex_replace(old, pattern, with, flags);
     if (made != old) return made;
   }
   return old;
@@ -115,7 +115,7 @@ std::string MadeVolatile(const std::string& old, const std::string& form) {
   if (form.starts_with("st"))
     return std::regex_replace(old, kStore, "*(volatile std::decay_t<decltype($2)>*)&($2) =$3");
   if (!form.starts_with("ld")) return old;
-  const std::string made =
+  std::string made =
       std::regex_replace(old, kLoad, "$1 *(const volatile std::decay_t<decltype(*$2)>*)($2)");
   if (made != old) return made;
   return std::regex_replace(old, kElement,
