@@ -126,6 +126,136 @@ TEST(RemediesTest, AnInstructionOfAHelperHasTheOrderItself) {
             "*(volatile std::decay_t<decltype(flag[1])>*)&(flag[1]) = 1; }");
 }
 
+TEST(RemediesTest, AFenceMakesUpForAnOrderThatHasNoWordThere) {
+  const std::string kernel =
+      "__global__ void Put(Ref flag) {\n"
+      "  flag.store(1, kNoOrder);\n"
+      "  while (flag.load(kNoOrder) != 2) {}\n"
+      "  if (flag.exchange(3, kNoOrder) == 2)\n"
+      "    return;\n"
+      "}\n";
+  const auto order = [&](int line, const char* to, const char* form) {
+    return Applied(Edit("replace", "thread", {Place(line, "Put")}, to, form, "relaxed"), kernel);
+  };
+  EXPECT_EQ(Line(order(2, "release", "st.relaxed.gpu.b32"), 2),
+            "  __threadfence(); flag.store(1, kNoOrder);");
+  EXPECT_EQ(Line(order(3, "acquire", "ld.relaxed.sys.b32"), 3),
+            "  while (flag.load(kNoOrder) != 2) {} __threadfence_system();");
+  const std::string both = order(4, "acq_rel", "atom.exch.relaxed.cta.b32");
+  EXPECT_EQ(Line(both, 4), "  __threadfence_block(); if (flag.exchange(3, kNoOrder) == 2)");
+  EXPECT_EQ(Line(both, 5), "    { __threadfence_block(); return; } __threadfence_block();");
+}
+
+TEST(RemediesTest, TheOrderOfAFailureStays) {
+  const std::string kernel =
+      "__global__ void Put(Ref a) {\n"
+      "  a.compare_exchange_strong(x, 1, cuda::memory_order_relaxed, cuda::memory_order_relaxed);\n"
+      "}\n";
+  const Json edit = Edit("replace", "thread", {Place(2, "Put")}, "release", "atom.cas", "relaxed");
+  EXPECT_EQ(Line(Applied(edit, kernel), 2),
+            "  a.compare_exchange_strong(x, 1, cuda::memory_order_release, "
+            "cuda::memory_order_relaxed);");
+}
+
+TEST(RemediesTest, AnElementIsLoadedStrongly) {
+  const std::string kernel =
+      "__global__ void Get(int* from, int* to) {\n"
+      "  if (from[0] < 3) to[1] = from[2];\n"
+      "}\n";
+  const Json edit =
+      Edit("replace", "thread", {Place(2, "Get")}, "relaxed.sys", "ld.global.u32", "weak");
+  EXPECT_EQ(Line(Applied(edit, kernel), 2),
+            "  if (from[0] < 3) to[1] = *(const volatile std::decay_t<decltype(from[2])>*)"
+            "&(from[2]);");
+}
+
+TEST(RemediesTest, NothingChangesOutsideOfTheRegion) {
+  const std::string candidate =
+      "__device__ void Store(int* p) { asm(\"st.relaxed.sys.u32 [%0], 1;\" :: \"l\"(p)); }\n"
+      "// >>> edit\n"
+      "__global__ void Put(int* flag) {\n"
+      "  Store(flag);\n"
+      "}\n"
+      "// <<< edit\n";
+  const Json edit = Edit("replace", "thread", {Place(1, "Store(int*)"), Place(4, "Put")}, "release",
+                         "st.relaxed.sys.u32", "relaxed");
+  EXPECT_EQ(Line(Applied(edit, candidate), 1), Line(candidate, 1));
+  EXPECT_EQ(Line(Applied(edit, candidate), 4), "  __threadfence_system(); Store(flag);");
+}
+
+TEST(RemediesTest, ANameOfAnotherLoopIsAnotherName) {
+  const std::string kernel =
+      "__global__ void Put(int* to) {\n"
+      "  for (int i = threadIdx.x; i < 9; i += 32) to[i] = 0;\n"
+      "  for (int i = 0; i < 9; ++i) {\n"
+      "    to[i] = 1;\n"
+      "  }\n"
+      "  if (blockIdx.x == 0) to[0] = 1;\n"
+      "}\n";
+  const Json block =
+      Edit("insert_before", "block", {Place(4, "Put")}, "__syncthreads();", "st.global.u32");
+  EXPECT_EQ(Line(Applied(block, kernel), 4), "    __syncthreads(); to[i] = 1;");
+  Json grid = Edit("insert_before", "grid", {Place(6, "Put")}, "grid.sync();", "st.global.u32");
+  grid["at"][0]["column"] = 24;
+  EXPECT_EQ(Line(Applied(grid, kernel), 6), "  grid.sync(); if (blockIdx.x == 0) to[0] = 1;");
+}
+
+TEST(RemediesTest, AMoveSplitsWhatOnlySomeThreadsExecute) {
+  const std::string kernel =
+      "__global__ void Put(int* to, volatile int* flag) {\n"
+      "  if (threadIdx.x == 0) {\n"
+      "    *flag = 1;\n"
+      "    to[0] = 1;\n"
+      "  }\n"
+      "}\n";
+  Json edit = Edit("move_after", "block", {Place(3, "Put")}, "__syncthreads();", "st.volatile.u32");
+  edit["to"] = Json::array({Place(4, "Put")});
+  const std::string made = Applied(edit, kernel);
+  EXPECT_EQ(Line(made, 3), "    ;");
+  EXPECT_EQ(Line(made, 5), "  } __syncthreads(); if (threadIdx.x == 0) { *flag = 1; }");
+}
+
+TEST(RemediesTest, AMoveLeavesTheRestOfAConditionWhereItIs) {
+  const std::string kernel =
+      "__global__ void Put(int* to, volatile int* flag) {\n"
+      "  if (threadIdx.x == 0) {\n"
+      "    *flag = 1;\n"
+      "    int* other = to + 1;\n"
+      "    *other = 1;\n"
+      "  }\n"
+      "  to[threadIdx.x] = 1;\n"
+      "}\n";
+  Json edit = Edit("move_after", "block", {Place(3, "Put")}, "__syncthreads();", "st.volatile.u32");
+  edit["to"] = Json::array({Place(7, "Put")});
+  std::string made = Applied(edit, kernel);
+  EXPECT_EQ(Line(made, 5), "    *other = 1;");
+  EXPECT_EQ(Line(made, 7),
+            "  to[threadIdx.x] = 1; __syncthreads(); if (threadIdx.x == 0) { *flag = 1; }");
+  // It needs what is declared there: everything moves.
+  edit["at"] = Json::array({Place(5, "Put")});
+  made = Applied(edit, kernel);
+  EXPECT_EQ(Line(made, 2), "  ;");
+  EXPECT_EQ(Line(made, 6), "    *other = 1;");
+}
+
+TEST(RemediesTest, AHelperMovesBehindWhatItsCallerDoes) {
+  const std::string kernel =
+      "__device__ void Meet(int* flag) {\n"
+      "  if (threadIdx.x == 0) flag[0] = 1;\n"
+      "  __syncthreads();\n"
+      "}\n"
+      "__global__ void Put(int* to, int* flag) {\n"
+      "  Meet(flag);\n"
+      "  for (int i = threadIdx.x; i < 9; i += 32) to[i] = 1;\n"
+      "}\n";
+  Json edit = Edit("move_after", "block", {Place(2, "Meet"), Place(6, "Put")}, "__syncthreads();",
+                   "st.global.u32");
+  edit["to"] = Json::array({Place(7, "Put")});
+  const std::string made = Applied(edit, kernel);
+  EXPECT_EQ(Line(made, 6), "  ;");
+  EXPECT_TRUE(Line(made, 7).ends_with("to[i] = 1; __syncthreads(); Meet(flag);"));
+}
+
 TEST(RemediesTest, AMaskNamesOtherLanes) {
   const std::string kernel =
       "__global__ void Put(int* to) {\n"
@@ -200,6 +330,64 @@ TEST(RemediesTest, NodesOfALambdaAreThoseOfItsCallers) {
   const Json edit = HostEdit("insert_after", at, to, "edge($to.graph, $to.node, $at.node);",
                              "cudaGraphAddKernelNode");
   EXPECT_EQ(Line(Applied(edit, kHost), 12), "  add(&second); edge(graph, &first, &second);");
+}
+
+TEST(RemediesTest, NodesThatAFunctionReturnsAreItsResults) {
+  const std::string host =
+      "cudaGraphNode_t Add(cudaGraph_t g) {\n"
+      "  cudaGraphNode_t node;\n"
+      "  CK(cudaGraphAddKernelNode(&node, g, nullptr, 0, &params));\n"
+      "  return node;\n"
+      "}\n"
+      "int main() {\n"
+      "  cudaGraphNode_t first = Add(graph);\n"
+      "  Add(graph);\n"
+      "}\n";
+  const Json edit =
+      HostEdit("insert_after", {Place(3, "Add"), Place(8, "main")},
+               {Place(3, "Add"), Place(7, "main")}, "edge($to.graph, $to.node, $at.node);", "");
+  EXPECT_EQ(Line(Applied(edit, host), 8),
+            "  { cudaGraphNode_t result_ = Add(graph); edge(graph, &first, &result_); }");
+}
+
+TEST(RemediesTest, AStreamThatIsOutOfSightIsWaitedForOnAllDevices) {
+  const std::string host =
+      "void Fill(int* p) {\n"
+      "  for (int i = 0; i < 4; ++i) p[i] = i;\n"
+      "}\n"
+      "void Book(void* p) {\n"
+      "  *(int*)p = 1;\n"
+      "}\n"
+      "int main() {\n"
+      "  Use<<<1, 32, 0, work>>>(p);\n"
+      "  Fill(p);\n"
+      "  cudaLaunchHostFunc(other, Book, p);\n"
+      "}\n";
+  const auto wait = [&](int line, const char* function) {
+    return Applied(HostEdit("insert_before", {Place(line, function)}, {Place(8, "main")},
+                            "cudaStreamSynchronize($to.stream);", ""),
+                   host);
+  };
+  const std::string made = Line(wait(2, "Fill"), 2);
+  EXPECT_NE(made.find("cudaDeviceSynchronize"), std::string::npos);
+  EXPECT_TRUE(made.ends_with("} for (int i = 0; i < 4; ++i) p[i] = i;")) << made;
+  // A host function must not call CUDA.
+  EXPECT_TRUE(wait(5, "Book").starts_with("failed"));
+}
+
+TEST(RemediesTest, ACopyOfAGraphIsWaitedForInTheLoopThatLaunches) {
+  const std::string host =
+      "int main() {\n"
+      "  cudaGraphAddMemcpyNode1D(&node, graph, nullptr, 0, to, from, 4, kind);\n"
+      "  for (int e = 0; e < 3; ++e) {\n"
+      "    for (int i = 0; i < 4; ++i) from[i] = e;\n"
+      "    cudaGraphLaunch(exec, stream);\n"
+      "  }\n"
+      "}\n";
+  const Json edit = HostEdit("insert_before", {Place(4, "main")}, {Place(2, "main")},
+                             "cudaStreamSynchronize($to.stream);", "");
+  EXPECT_NE(Line(Applied(edit, host), 4).find("cudaDeviceSynchronize"), std::string::npos);
+  EXPECT_EQ(Line(Applied(edit, host), 3), Line(host, 3));
 }
 
 TEST(RemediesTest, ACallIsReplacedWithItsArguments) {

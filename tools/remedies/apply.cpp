@@ -9,12 +9,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <regex>
 #include <vector>
 
 #include "remedies/host_edit.h"
+#include "remedies/instruction.h"
 #include "remedies/source.h"
 
 namespace allranks::remedies {
@@ -22,11 +22,6 @@ namespace {
 
 using Json = nlohmann::json;
 using Kind = Statement::Kind;
-
-struct Frame {
-  int statement = -1;
-  std::size_t offset = 0;
-};
 
 std::string Simple(const std::string& function) {
   std::string name = function.substr(0, function.find('('));
@@ -58,7 +53,7 @@ class Editor {
     if (action == "hoist") return Hoist(at, Frames("to"));
     const bool after = action == "insert_after";
     if (by == "thread") return Thread(at, after);
-    return Together(at, after, by == "warp");
+    return Together(at, after);
   }
 
  private:
@@ -78,10 +73,16 @@ class Editor {
       const std::size_t offset =
           OnLine(first, key == std::string("at") ? called : "", called.empty());
       const int statement = source_.Find(offset);
-      if (statement >= 0 && source_.at(statement).kind != Kind::kFunction)
+      if (statement >= 0 && source_.at(statement).kind != Kind::kFunction && Editable(offset))
         frames.push_back({statement, offset});
     }
     return frames;
+  }
+
+  // A candidate changes nothing outside of its region.
+  bool Editable(std::size_t offset) const {
+    const std::size_t begin = text_.find("// >>> edit"), end = text_.find("// <<< edit");
+    return begin == std::string::npos || (offset > begin && offset < end);
   }
 
   // Positions name the first statement of a line. The one meant has the call, or looks like the
@@ -182,12 +183,12 @@ class Editor {
   }
 
   // The outermost statement around it that not all threads execute; itself, if all do.
-  int Whole(const Frame& frame, bool warp, bool* divergent) const {
+  int Whole(const Frame& frame, Group group, bool* divergent) const {
     int found = frame.statement;
     *divergent = false;
     for (int up = frame.statement; up >= 0; up = source_.at(up).parent) {
       if (source_.at(up).kind == Kind::kFunction) break;
-      if (source_.Divergent(up, warp)) {
+      if (source_.Divergent(up, group)) {
         found = up;
         *divergent = true;
       }
@@ -195,10 +196,10 @@ class Editor {
     return found;
   }
 
-  int Together(const std::vector<Frame>& frames, bool warp) const {
+  int Together(const std::vector<Frame>& frames, Group group) const {
     for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
       bool divergent = false;
-      const int at = Whole(*frame, warp, &divergent);
+      const int at = Whole(*frame, group, &divergent);
       if (divergent) return at;
     }
     int at = Inner(frames).statement;
@@ -206,32 +207,95 @@ class Editor {
     return at;
   }
 
-  Result<std::string> Together(const std::vector<Frame>& frames, bool after, bool warp) {
-    return Insert(Together(frames, warp), after, edit_.value("text", ""));
+  Group GroupOf() const {
+    const std::string by = edit_.value("by", "");
+    return by == "warp" ? Group::kWarp : by == "grid" ? Group::kGrid : Group::kBlock;
+  }
+
+  Result<std::string> Together(const std::vector<Frame>& frames, bool after) {
+    return Insert(Together(frames, GroupOf()), after, edit_.value("text", ""));
+  }
+
+  // From the function down to the statement.
+  std::vector<int> Above(int statement) const {
+    std::vector<int> all;
+    for (int up = statement; up >= 0; up = source_.at(up).parent) all.insert(all.begin(), up);
+    return all;
+  }
+
+  // Where the two frames stand side by side in one function: the statements around them that do.
+  struct Pair {
+    int moved = -1, behind = -1;
+  };
+  Pair SideBySide(int from, int to) const {
+    const std::vector<int> p = Above(from), q = Above(to);
+    std::size_t i = 0;
+    while (i < p.size() && i < q.size() && p[i] == q[i]) ++i;
+    if (i == 0 || i == p.size() || i == q.size()) return {};
+    return {p[i], q[i]};
+  }
+
+  // What moves if `outer` has to: of a condition with more statements in it only the one that is
+  // meant, under the same condition.
+  struct Piece {
+    std::size_t begin = 0, end = 0;
+    std::string text;
+    bool whole = true;
+  };
+  Piece PieceOf(int outer, const std::vector<Frame>& frames) const {
+    const Statement& whole = source_.at(outer);
+    Piece all{whole.begin, whole.end, std::string(source_.Text(whole))};
+    const std::string body = text_.substr(whole.head_end, whole.end - whole.head_end);
+    if (whole.kind != Kind::kIf || body.find("else") != std::string::npos) return all;
+    const auto within = [&](const Frame& frame) {
+      const int block = source_.at(frame.statement).parent;
+      return block >= 0 && source_.at(block).kind == Kind::kBlock &&
+             source_.at(block).parent == outer;
+    };
+    const auto frame = std::find_if(frames.begin(), frames.end(), within);
+    if (frame == frames.end() || Needs(frame->statement)) return all;
+    const Statement& one = source_.at(frame->statement);
+    return {one.begin, one.end,
+            fmt::format("if {} {{ {} }}",
+                        text_.substr(whole.head_begin, whole.head_end - whole.head_begin),
+                        source_.Text(one)),
+            false};
+  }
+
+  // Whether a statement uses what one before it in its block declares.
+  bool Needs(int statement) const {
+    static const std::regex kDeclared(R"([\w:>*&]\s+[*&]*(\w+)\s*=[^=])");
+    const std::string text(source_.Text(source_.at(statement)));
+    for (const Statement& one : source_.statements()) {
+      if (one.parent != source_.at(statement).parent || one.kind != Kind::kSimple ||
+          one.begin >= source_.at(statement).begin)
+        continue;
+      const std::string other(source_.Text(one));
+      for (std::sregex_iterator it(other.begin(), other.end(), kDeclared), end; it != end; ++it)
+        if (std::regex_search(text, std::regex("\\b" + (*it)[1].str() + "\\b"))) return true;
+    }
+    return false;
   }
 
   Result<std::string> Move(const std::vector<Frame>& from, const std::vector<Frame>& to) {
     if (to.empty()) return Fail("no statement to move it behind");
     const bool block = edit_.value("by", "") == "block";
-    int a = block ? Together(from, false) : Inner(from).statement;
-    int b = block ? Together(to, false) : Inner(to).statement;
-    // Up to where both stand side by side.
-    const auto above = [&](int one) {
-      std::vector<int> all;
-      for (int up = one; up >= 0; up = source_.at(up).parent) all.insert(all.begin(), up);
-      return all;
-    };
-    const std::vector<int> p = above(a), q = above(b);
-    std::size_t i = 0;
-    while (i < p.size() && i < q.size() && p[i] == q[i]) ++i;
-    if (i == 0 || i == p.size() || i == q.size()) return Fail("they do not stand side by side");
-    a = p[i];
-    b = q[i];
-    const Statement &moved = source_.at(a), &behind = source_.at(b);
-    if (moved.begin > behind.begin) return Fail("it stands behind it already");
-    const std::string text(source_.Text(moved));
-    text_.insert(behind.end, " " + edit_.value("text", "") + " " + text);
-    text_.replace(moved.begin, moved.end - moved.begin, ";");
+    const int a = block ? Together(from, Group::kBlock) : Inner(from).statement;
+    const int b = block ? Together(to, Group::kBlock) : Inner(to).statement;
+    Pair found = SideBySide(a, b);
+    // In one statement that only some threads execute, while all have to meet between them.
+    if (found.moved < 0 && a == b && !PieceOf(a, from).whole) found = {a, b};
+    // A helper does one of them, or both helpers are called from one function.
+    for (std::size_t sum = 0; found.moved < 0 && sum < from.size() + to.size(); ++sum)
+      for (std::size_t i = 0; found.moved < 0 && i < from.size() && i <= sum; ++i)
+        if (sum - i < to.size()) found = SideBySide(from[i].statement, to[sum - i].statement);
+    if (found.moved < 0) return Fail("they do not stand side by side");
+    const Piece piece = PieceOf(found.moved, from);
+    const Statement& behind = source_.at(found.behind);
+    if (piece.begin > behind.end || (piece.whole && piece.begin > behind.begin))
+      return Fail("it stands behind it already");
+    text_.insert(behind.end, " " + edit_.value("text", "") + " " + piece.text);
+    text_.replace(piece.begin, piece.end - piece.begin, ";");
     return text_;
   }
 
@@ -239,11 +303,11 @@ class Editor {
   // taken out of it; one stands behind it.
   Result<std::string> Hoist(const std::vector<Frame>& frames, const std::vector<Frame>& others) {
     bool divergent = false, other_divergent = false;
-    int inner = Inner(frames).statement, outer = Whole(Inner(frames), false, &divergent);
+    int inner = Inner(frames).statement, outer = Whole(Inner(frames), Group::kBlock, &divergent);
     int other = -1;
     if (!others.empty()) {
       other = Inner(others).statement;
-      const int above = Whole(Inner(others), false, &other_divergent);
+      const int above = Whole(Inner(others), Group::kBlock, &other_divergent);
       if (!divergent && other_divergent) {
         std::swap(inner, other);
         outer = above;
@@ -270,112 +334,28 @@ class Editor {
     return text_;
   }
 
-  // The first argument of the warp-wide operation.
-  Result<std::string> Mask(const std::vector<Frame>& frames, const std::string& to) {
-    static const std::regex kCall(
-        R"(\b__(?:shfl(?:_up|_down|_xor)?|ballot|any|all|match_any|match_all|reduce_\w+)_sync\s*\(|\b__syncwarp\s*\()");
-    static const std::regex kAsm(R"((bar\.warp\.sync\s+)(0x[0-9a-fA-F]+|-1|\d+)(;))");
-    for (const Frame& frame : frames) {
-      const Statement& one = source_.at(frame.statement);
-      std::string text(source_.Text(one));
-      std::smatch match;
-      if (std::regex_search(text, match, kCall)) {
-        const auto begin = static_cast<std::size_t>(match.position() + match.length());
-        std::size_t end = begin;
-        for (int depth = 0; end < text.size(); ++end) {
-          const char c = text[end];
-          if (depth == 0 && (c == ',' || c == ')')) break;
-          if (c == '(' || c == '[' || c == '{') ++depth;
-          if (c == ')' || c == ']' || c == '}') --depth;
-        }
-        text.replace(begin, end - begin, to);
-      } else if (std::regex_search(text, kAsm)) {
-        text = std::regex_replace(text, kAsm, "$1" + to.substr(0, to.size() - 1) + "$3");
-      } else {
-        continue;
-      }
-      text_.replace(one.begin, one.end - one.begin, text);
-      return text_;
-    }
-    return Fail("no warp-wide operation at {}", edit_["at"].dump());
-  }
-
+  // What the change itself does not give, fences do: in front of it for a release, behind it for an
+  // acquire.
   Result<std::string> Replace(const std::vector<Frame>& frames) {
-    const std::string from = edit_.value("from", ""), to = edit_.value("text", "");
-    std::vector<std::pair<std::regex, std::string>> rules;
-    if (from == "weak") return Strengthen(frames, to);
-    if (from == "mask") return Mask(frames, to);
-    if (from == "relaxed") {
-      std::string upper = to;
-      std::transform(upper.begin(), upper.end(), upper.begin(),
-                     [](unsigned char c) { return std::toupper(c); });
-      rules = {{std::regex(R"(\.relaxed\b)"), "." + to},
-               {std::regex(R"(memory_order_relaxed)"), "memory_order_" + to},
-               {std::regex(R"(__ATOMIC_RELAXED)"), "__ATOMIC_" + upper}};
-    } else if (from == ".nc") {
-      rules = {{std::regex(R"(\.nc\b)"), ""}, {std::regex(R"(__ldg\()"), "*("}};
-    } else {
-      const std::string suffix = to == "sys" ? "_system" : "";
-      const std::string fence = to == "sys" ? "__threadfence_system()" : "__threadfence()";
-      const std::string scope = to == "sys" ? "system" : "device";
-      rules = {{std::regex("\\." + from + "\\b"), "." + to},
-               {std::regex(R"(\b(atomic[A-Z][A-Za-z]*?)(_block)?\()"), "$1" + suffix + "("},
-               {std::regex(R"(\b__threadfence(_block)?\(\))"), fence},
-               {std::regex(R"(thread_scope_(device|block))"), "thread_scope_" + scope},
-               {std::regex(R"(\b(atom|red)((?:\.(?:relaxed|acquire|release|acq_rel))?)\.global)"),
-                "$1$2." + to + ".global"}};
-    }
-    for (const Frame& frame : frames) {
-      const Statement& one = source_.at(frame.statement);
-      const std::string old(source_.Text(one));
-      for (const auto& [pattern, with] : rules) {
-        const std::string made = std::regex_replace(old, pattern, with);
-        if (made == old) continue;
-        text_.replace(one.begin, one.end - one.begin, made);
-        return text_;
-      }
-    }
-    if (from == "relaxed") return Fail("nothing is relaxed at {}", edit_["at"].dump());
-    // The type or parameter says it.
-    static const std::regex kScope(R"(thread_scope_(device|block))");
-    static const std::regex kRestrict(R"(__restrict__)");
-    const std::string made =
-        from == ".nc"
-            ? std::regex_replace(text_, kRestrict, "")
-            : std::regex_replace(text_, kScope,
-                                 to == "sys" ? "thread_scope_system" : "thread_scope_device");
-    if (made == text_) return Fail("nothing to replace at {}", edit_["at"].dump());
-    text_ = made;
-    return text_;
-  }
-
-  // A weak access becomes a strong one: in an instruction, or by volatile.
-  Result<std::string> Strengthen(const std::vector<Frame>& frames, const std::string& to) {
-    static const std::regex kInstruction(R"("(st|ld)\.(?:weak\.)?(global|shared|v2|v4|[uabsf]\d))");
-    static const std::regex kStore(R"(^((?:\w+\s+)?)([^=;]*?[\w\])])\s*=([^=][^;]*;)$)");
-    for (const Frame& frame : frames) {
-      const Statement& one = source_.at(frame.statement);
-      const std::string old(source_.Text(one));
-      std::string made = std::regex_replace(old, kInstruction, "\"$1." + to + ".$2");
-      const bool instruction = made != old;
-      if (made == old && one.kind == Kind::kSimple && edit_.value("form", "").starts_with("st"))
-        made = std::regex_replace(old, kStore, "*(volatile std::decay_t<decltype($2)>*)&($2) =$3");
-      static const std::regex kLoad(R"(([=(,]|return)\s*\*\s*(\w+))");
-      if (made == old && one.kind == Kind::kSimple && edit_.value("form", "").starts_with("ld"))
-        made =
-            std::regex_replace(old, kLoad, "$1 *(const volatile std::decay_t<decltype(*$2)>*)($2)");
-      if (made == old) continue;
-      text_.replace(one.begin, one.end - one.begin, made);
-      const bool release = to.starts_with("release"), acquire = to.starts_with("acquire");
-      if (instruction || (!release && !acquire)) return text_;
-      // volatile has no order: the fence that makes up for it.
-      Json fence = edit_;
-      fence["action"] = release ? "insert_before" : "insert_after";
-      fence["from"] = nullptr;
-      fence["text"] = to.ends_with(".sys") ? "__threadfence_system();" : "__threadfence();";
-      return Editor(fence, file_, text_).Run();
-    }
-    return Fail("nothing to make strong at {}", edit_["at"].dump());
+    const Result<Replaced> made = ReplacePart(edit_, source_, frames);
+    if (!made) return Fail(made.error());
+    text_ = made->text;
+    const auto fence = [&](const char* action) -> Result<std::string> {
+      Json edit = edit_;
+      edit["action"] = action;
+      edit["from"] = nullptr;
+      edit["text"] = made->order.ends_with(".sys")   ? "__threadfence_system();"
+                     : made->order.ends_with(".cta") ? "__threadfence_block();"
+                                                     : "__threadfence();";
+      return Editor(edit, file_, text_).Run();
+    };
+    const bool both = made->order.starts_with("acq_rel");
+    Result<std::string> text = text_;
+    if (both || made->order.starts_with("acquire")) text = fence("insert_after");
+    if (!text) return text;
+    text_ = *text;
+    if (both || made->order.starts_with("release")) text = fence("insert_before");
+    return text;
   }
 
   struct Call {
@@ -407,7 +387,7 @@ class Editor {
       }
       Call call;
       call.statement = source_.Find(static_cast<std::size_t>(it->position()));
-      if (copy || memset ? words.size() > 3 : words.size() > 3) call.stream = words.back();
+      if (words.size() > 3) call.stream = words.back();
       if (call.statement >= 0) calls.push_back(call);
     }
     return calls;

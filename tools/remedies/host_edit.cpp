@@ -22,6 +22,10 @@ constexpr const char* kAllDevices =
     "{ int home_, count_; cudaGetDevice(&home_); cudaGetDeviceCount(&count_); for (int i_ = 0; i_ "
     "< count_; ++i_) { cudaSetDevice(i_); cudaDeviceSynchronize(); } cudaSetDevice(home_); }";
 
+constexpr const char* kNone = "";
+// A node that the source does not keep.
+constexpr const char* kResult = "result_";
+
 std::string Trimmed(const std::string& text) {
   const std::size_t begin = text.find_first_not_of(" \t\n");
   if (begin == std::string::npos) return "";
@@ -79,8 +83,8 @@ class HostEditor {
                                                source_.Function(to_[j_].statement);
                        }) ||
                        Meet([&] { return Callable(at_[i_]) == Callable(to_[j_]); });
-    if (!found) return Fail("the two calls stand in no common function");
-    const Result<std::string> text = Filled(edit_.value("text", ""));
+    if (!found) return Apart();
+    Result<std::string> text = Filled(edit_.value("text", ""));
     if (!text) return text;
     const std::string action = edit_.value("action", "");
     if (action == "replace") return ReplaceCall(*text);
@@ -99,6 +103,39 @@ class HostEditor {
     }
     i_ = j_ = 0;
     return false;
+  }
+
+  // The host accesses in another function than that which has the stream: all devices are waited
+  // for there. A host function of a stream must not wait.
+  Result<std::string> Apart() {
+    const std::string text = edit_.value("text", "");
+    if (!text.starts_with("cudaStreamSynchronize($to.stream)"))
+      return Fail("the two calls stand in no common function");
+    const int function = source_.Function(at_[0].statement);
+    if (function >= 0 && RunsInStream(source_.at(function).name))
+      return Fail("{} runs in a stream and must not call CUDA", source_.at(function).name);
+    return Insert(AroundPlainLoops(at_[0].statement), false, kAllDevices);
+  }
+
+  // Loops that only access, and call nothing.
+  int AroundPlainLoops(int statement) const {
+    static const std::regex kCall(R"(\b(?!if\b|for\b|while\b|sizeof\b)[A-Za-z_]\w*\s*\()");
+    int found = statement;
+    for (int up = statement; up >= 0; up = source_.at(up).parent) {
+      const Statement& one = source_.at(up);
+      if (one.kind != Kind::kLoop) continue;
+      const std::string body = text_.substr(one.head_end, one.end - one.head_end);
+      if (std::regex_search(body, kCall)) break;
+      found = up;
+    }
+    return found;
+  }
+
+  bool RunsInStream(const std::string& name) const {
+    const std::regex given(R"((cudaLaunchHostFunc|cuLaunchHostFunc|cudaStreamAddCallback)\s*\()"
+                           R"([^;]*\b)" +
+                           name + R"(\b|\bfn\s*=\s*&?)" + name + R"(\b)");
+    return std::regex_search(text_, given);
   }
 
   // The lambda or function that it stands in.
@@ -216,8 +253,25 @@ class HostEditor {
     return names;
   }
 
+  // "&node", and the function returns node.
+  bool Returns(int callable, const std::string& value) const {
+    if (callable < 0 || !value.starts_with("&")) return false;
+    const std::string body(source_.Text(source_.at(callable)));
+    return std::regex_search(body, std::regex("\\breturn\\s+" + value.substr(1) + "\\s*;"));
+  }
+
+  // The address of what a call's result is assigned to.
+  std::string ResultAt(const Point& point) const {
+    if (!point.call) return kNone;
+    const std::size_t begin = source_.at(point.statement).begin;
+    if (begin == point.call->begin) return std::string("&") + kResult;  // to nothing
+    const std::string before = text_.substr(begin, point.call->begin - begin);
+    static const std::regex kAssigned(R"((\w+)\s*=\s*$)");
+    std::smatch match;
+    return std::regex_search(before, match, kAssigned) ? "&" + match[1].str() : kNone;
+  }
+
   // An expression of the innermost call, as it reads `depth` frames further out.
-  static constexpr const char* kNone = "";
   std::string Value(const std::vector<Point>& points, std::size_t depth,
                     const std::string& key) const {
     if (points.empty() || !points[0].call) return kNone;
@@ -235,6 +289,11 @@ class HostEditor {
       const std::vector<std::string> names =
           callable >= 0 ? ParametersOf(callable) : std::vector<std::string>();
       const auto known = std::find(names.begin(), names.end(), value);
+      if (known == names.end() && Returns(callable, value)) {
+        value = ResultAt(points[f + 1]);
+        if (value.empty()) return kNone;
+        continue;
+      }
       if (known == names.end()) continue;  // global, or what a lambda has captured
       const auto index = static_cast<std::size_t>(known - names.begin());
       const std::optional<Call>& caller = points[f + 1].call;
@@ -269,11 +328,14 @@ class HostEditor {
     for (std::smatch match; std::regex_search(text, match, kNames);) {
       const bool at = match[1] == "at";
       const std::string value = at ? Value(at_, i_, match[2]) : Value(to_, j_, match[2]);
-      if (value.empty()) return Fail("nothing stands for {} there", match.str());
+      if (value.empty() || (!at && value.ends_with(kResult)))
+        return Fail("nothing stands for {} there", match.str());
       const bool devices = pattern.find("cudaStreamGetDevice") != std::string::npos;
+      const bool waits = pattern.starts_with("cudaStreamSynchronize");
+      // Stream 0 is another one on every device, and a graph's node has none.
       if (!at && match[2] == "stream" &&
           (VariesBetween(value, to_[j_].statement, at_[i_].statement) ||
-           (devices && (value == "0" || value == Value(at_, i_, "stream")))))
+           ((devices || waits) && value == "0") || (devices && value == Value(at_, i_, "stream"))))
         return std::string(kAllDevices);
       out += match.prefix().str() + value;
       text = match.suffix();
@@ -285,15 +347,22 @@ class HostEditor {
   int OutOfLoops(int statement) const {
     if (to_.empty()) return statement;
     int found = statement;
-    for (int up = statement; up >= 0; up = source_.at(up).parent)
-      if (source_.at(up).kind == Kind::kLoop && !Encloses(up, to_[j_].statement)) found = up;
+    for (int up = statement; up >= 0; up = source_.at(up).parent) {
+      if (source_.at(up).kind != Kind::kLoop || Encloses(up, to_[j_].statement)) continue;
+      // What is waited for may be given to a stream again in there, as part of a graph.
+      if (source_.Text(source_.at(up)).find("GraphLaunch") != std::string_view::npos) break;
+      found = up;
+    }
     return source_.at(found).begin > source_.at(to_[j_].statement).begin ? found : statement;
   }
 
   Result<std::string> Insert(int statement, bool after, const std::string& what) {
     const Statement& one = source_.at(statement);
-    const std::string old(source_.Text(one));
+    std::string old(source_.Text(one));
+    const bool kept = after && what.find(kResult) != std::string::npos;
+    if (kept) old = "{ cudaGraphNode_t " + std::string(kResult) + " = " + old;
     std::string made = after ? old + " " + what : what + " " + old;
+    if (kept) made += " }";
     const int parent = one.parent;
     const Kind above = parent >= 0 ? source_.at(parent).kind : Kind::kFunction;
     if (above != Kind::kBlock && above != Kind::kFunction) made = "{ " + made + " }";

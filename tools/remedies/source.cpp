@@ -10,6 +10,20 @@ namespace {
 
 bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
+// The expression that a text begins with.
+std::string UpToComma(std::string text) {
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '(' || text[i] == '[' || text[i] == '{') ++depth;
+    if (text[i] == ')' || text[i] == ']' || text[i] == '}') --depth;
+    if (depth < 0 || (depth == 0 && (text[i] == ',' || text[i] == ';'))) {
+      text.resize(i);
+      break;
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 Source::Source(std::string text) : text_(std::move(text)) {
@@ -199,56 +213,69 @@ int Source::Named(std::string_view name) const {
   return -1;
 }
 
-// Whether threads of a block (or warp) get different values: by way of names that are made of
-// threadIdx.
-bool Source::Varies(std::string_view expression, int function, bool warp) const {
+bool Source::Encloses(int outer, int inner) const {
+  for (int up = inner; up >= 0; up = at(up).parent)
+    if (up == outer) return true;
+  return false;
+}
+
+// Whether a name that is made there means the same at the statement. What a loop's head declares
+// is gone behind the loop.
+bool Source::Seen(std::size_t made, int statement) const {
+  const int there = Find(made);
+  if (there < 0 || at(there).kind != Statement::Kind::kLoop || !InHead(there, made)) return true;
+  static const std::regex kDeclares(R"(^\(\s*(?:const\s+)?[\w:]+\s+\w+\s*=)");
+  const std::string head = text_.substr(at(there).head_begin, made + 64 - at(there).head_begin);
+  return !std::regex_search(head, kDeclares) || Encloses(there, statement);
+}
+
+// Whether threads of a group get different values in the statement's head: by way of names that
+// are made of threadIdx.
+bool Source::Varies(int statement, Group group) const {
   static const std::regex kNames(R"([A-Za-z_]\w*)");
   static const std::regex kMade(R"(([A-Za-z_]\w*)\s*=\s*([^=;][^;]*))");
   static const std::regex kWhole(R"(threadIdx\.x\s*(/|>>)\s*\w+)");
-  const auto strip = [&](std::string_view text) {
-    // What all lanes of a warp have in common.
-    std::string out(text);
-    return warp ? std::regex_replace(out, kWhole, "warpIndex") : out;
-  };
+  static const std::regex kOwn(R"(^\(\s*(?:const\s+)?[\w:]+\s+(\w+)\s*=)");
   std::set<std::string> names = {"threadIdx", "lane",   "laneid",      "lane_id",
                                  "tid",       "thread", "thread_rank", "lanes"};
-  if (!warp) names.insert({"warp", "warp_id", "warpid"});
-  const auto varies = [&](const std::string& text) {
+  if (group != Group::kWarp) names.insert({"warp", "warp_id", "warpid"});
+  if (group == Group::kGrid) names.insert({"blockIdx", "block_rank"});
+  const auto varies = [&](std::string text) {
+    // What all lanes of a warp have in common.
+    if (group == Group::kWarp) text = std::regex_replace(text, kWhole, "warpIndex");
     for (std::sregex_iterator it(text.begin(), text.end(), kNames), end; it != end; ++it)
       if (names.contains(it->str())) return true;
     return false;
   };
-  if (function >= 0) {
-    const std::string body = strip(Text(at(function)));
+  if (const int function = Function(statement); function >= 0) {
+    const std::string body(Text(at(function)));
     for (int round = 0; round < 3; ++round) {
       for (std::sregex_iterator it(body.begin(), body.end(), kMade), end; it != end; ++it) {
         // "int a = f(), b = threadIdx.x": each up to its comma.
-        std::string value = (*it)[2].str();
-        int depth = 0;
-        for (std::size_t i = 0; i < value.size(); ++i) {
-          if (value[i] == '(' || value[i] == '[' || value[i] == '{') ++depth;
-          if (value[i] == ')' || value[i] == ']' || value[i] == '}') --depth;
-          if (depth < 0 || (depth == 0 && value[i] == ',')) {
-            value.resize(i);
-            break;
-          }
-        }
-        if (value.find("_sync(") == std::string::npos && varies(value))
+        const std::string value = UpToComma((*it)[2].str());
+        if (value.find("_sync(") == std::string::npos && varies(value) &&
+            Seen(at(function).begin + static_cast<std::size_t>(it->position()), statement))
           names.insert((*it)[1].str());
       }
     }
   }
-  return varies(strip(expression));
+  const Statement& one = at(statement);
+  const std::string head = text_.substr(one.head_begin, one.head_end - one.head_begin);
+  // What the head declares itself is another one than before.
+  if (std::smatch own; std::regex_search(head, own, kOwn) && one.kind == Statement::Kind::kLoop) {
+    const std::string name = own[1];
+    if (names.contains(name) && !varies(UpToComma(std::string(own.suffix())))) names.erase(name);
+  }
+  return varies(head);
 }
 
-bool Source::Divergent(int statement, bool warp) const {
+bool Source::Divergent(int statement, Group group) const {
   const Statement& one = at(statement);
   if (one.kind != Statement::Kind::kIf && one.kind != Statement::Kind::kLoop &&
       one.kind != Statement::Kind::kDo) {
     return false;
   }
-  return Varies(std::string_view(text_).substr(one.head_begin, one.head_end - one.head_begin),
-                Function(statement), warp);
+  return Varies(statement, group);
 }
 
 bool Source::Wrapper(int function) const {

@@ -19,6 +19,9 @@ struct Statement {
   int parent = -1;
 };
 
+// Threads that have to execute something together.
+enum class Group { kWarp, kBlock, kGrid };
+
 class Source {
  public:
   explicit Source(std::string text);
@@ -38,8 +41,8 @@ class Source {
   bool InHead(int statement, std::size_t offset) const {
     return offset >= at(statement).head_begin && offset < at(statement).head_end;
   }
-  // Whether the statement's own head lets only some threads of the block (or warp) in.
-  bool Divergent(int statement, bool warp) const;
+  // Whether the statement's own head lets only some threads of the group in.
+  bool Divergent(int statement, Group group) const;
   // It does nothing but one instruction or call.
   bool Wrapper(int function) const;
 
@@ -57,7 +60,10 @@ class Source {
   std::size_t Parse(std::size_t token, int parent);
   void ParseScope(std::size_t begin, std::size_t end);
   int Add(Statement::Kind kind, std::size_t token, int parent);
-  bool Varies(std::string_view expression, int function, bool warp) const;
+  // Whether `outer` is `inner`, or around it.
+  bool Encloses(int outer, int inner) const;
+  bool Seen(std::size_t made, int statement) const;
+  bool Varies(int statement, Group group) const;
 
   std::string text_;
   std::vector<Token> tokens_;
