@@ -23,14 +23,6 @@ namespace {
 using Json = nlohmann::json;
 using Kind = Statement::Kind;
 
-std::string Simple(const std::string& function) {
-  std::string name = function.substr(0, function.find('('));
-  name = name.substr(0, name.find('<'));
-  if (const std::size_t at = name.find_last_of(" :"); at != std::string::npos)
-    name = name.substr(at + 1);
-  return name;
-}
-
 class Editor {
  public:
   Editor(const Json& edit, const std::string& file, const std::string& text)
@@ -151,7 +143,9 @@ class Editor {
       while (kind() == Kind::kBlock) at = source_.at(at).parent;
       return Insert(at, false, what);
     }
-    // A load that a loop waits for: behind the loop.
+    // A store is followed at once; behind a load that a loop waits for comes the loop's end.
+    const std::string form = edit_["form"].is_string() ? edit_.value("form", "") : "";
+    if (form.starts_with("st.") || form.starts_with("red.")) return Insert(at, true, what);
     for (int up = at; up >= 0; up = source_.at(up).parent) {
       const Statement& one = source_.at(up);
       if (one.kind != Kind::kLoop && one.kind != Kind::kDo) continue;

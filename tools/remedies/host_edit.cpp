@@ -32,16 +32,6 @@ std::string Trimmed(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(" \t\n") + 1 - begin);
 }
 
-// "Send" of "void Send<int>(int*)", "operator()" of a lambda's.
-std::string Simple(const std::string& function) {
-  if (function.find("lambda") != std::string::npos) return "";
-  std::string name = function.substr(0, function.find('('));
-  name = name.substr(0, name.find('<'));
-  if (const std::size_t at = name.find_last_of(" :"); at != std::string::npos)
-    name = name.substr(at + 1);
-  return name;
-}
-
 struct Call {
   std::string name;  // empty: a kernel's launch
   std::size_t begin = 0, end = 0;

@@ -145,12 +145,40 @@ std::string ScopeOf(const std::string& form) {
   return "sys";
 }
 
+// Functions that are named by their order and scope are there to choose from: the caller calls
+// another one. Empty: there is no such function.
+std::string BySibling(const Json& edit, const Source& source, const std::vector<Frame>& frames) {
+  const std::string from = edit.value("from", ""), to = edit.value("text", "");
+  const Json& place = edit["at"].front();
+  if (from.empty() || to.empty() || !place["function"].is_string()) return "";
+  const std::string name = Simple(place.value("function", ""));
+  for (const bool capital : {true, false}) {
+    const auto word = [&](std::string text) {
+      if (capital) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+      return text;
+    };
+    const std::size_t at = name.find(word(from));
+    if (at == std::string::npos) continue;
+    const std::string other = std::string(name).replace(at, from.size(), word(to));
+    if (!std::regex_search(source.text(), std::regex("\\b" + other + "\\s*\\("))) continue;
+    for (const Part& part : PartsOf(source, frames)) {
+      const std::string old = source.text().substr(part.begin, part.size);
+      const std::string made = std::regex_replace(old, std::regex("\\b" + name + "(?=\\s*\\()"),
+                                                  other, std::regex_constants::format_first_only);
+      if (made != old) return Put(source, part, made);
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 Result<Replaced> ReplacePart(const Json& edit, const Source& source,
                              const std::vector<Frame>& frames) {
   const std::string from = edit.value("from", ""), to = edit.value("text", "");
   if (from == "weak") return Strengthen(edit, source, frames);
+  if (const std::string made = BySibling(edit, source, frames); !made.empty())
+    return Replaced{made, ""};
   const Rules rules = from == "mask" ? Rules() : RulesFor(from, to);
   for (const Part& part : PartsOf(source, frames)) {
     const std::string old = source.text().substr(part.begin, part.size);

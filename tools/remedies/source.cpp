@@ -290,4 +290,13 @@ bool Source::Wrapper(int function) const {
   return simple <= 1 || (simple <= 4 && text.find("asm") != std::string_view::npos);
 }
 
+std::string Simple(const std::string& function) {
+  if (function.find("lambda") != std::string::npos) return "";
+  std::string name = function.substr(0, function.find('('));
+  name = name.substr(0, name.find('<'));
+  if (const std::size_t at = name.find_last_of(" :"); at != std::string::npos)
+    name = name.substr(at + 1);
+  return name;
+}
+
 }  // namespace allranks::remedies

@@ -70,4 +70,7 @@ class Source {
   std::vector<Statement> statements_;
 };
 
+// "Send" of "void Send<int>(int*)"; a lambda has no name.
+std::string Simple(const std::string& function);
+
 }  // namespace allranks::remedies
