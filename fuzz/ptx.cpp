@@ -14,7 +14,7 @@
 
 #include "base/check.h"
 #include "base/link_set.h"
-#include "node/decode.h"
+#include "node/decode/decode.h"
 #include "ptx/cubin.h"
 #include "ptx/fatbin.h"
 #include "ptx/link.h"

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "campaign/campaign.h"
 #include "campaign/record.h"
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 #include "problem/source.h"
 
 namespace allranks::campaign {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 
 namespace allranks::cli {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/drawing.h"
-#include "node/fabric.h"
+#include "node/hardware/fabric.h"
 
 namespace allranks::cli {
 

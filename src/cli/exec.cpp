@@ -40,7 +40,7 @@
 #include "cli/schedules.h"
 #include "cli/stats.h"
 #include "node/faults.h"
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 #include "wire/frame.h"
 
 namespace allranks::cli {

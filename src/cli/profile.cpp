@@ -20,7 +20,7 @@
 #include "cli/drawing.h"
 #include "cli/exec.h"
 #include "cli/places.h"
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 
 namespace allranks::cli {
 

@@ -13,7 +13,7 @@
 #include "cli/places.h"
 #include "cli/usage.h"
 #include "judge/build.h"
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 #include "problem/prompt.h"
 
 namespace allranks::cli {

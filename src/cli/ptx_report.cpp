@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "node/decode.h"
+#include "node/decode/decode.h"
 #include "ptx/parser.h"
 
 namespace allranks::cli {

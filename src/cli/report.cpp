@@ -13,7 +13,7 @@
 #include "cli/exec.h"
 #include "cli/places.h"
 #include "cli/usage.h"
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 #include "report/report.h"
 
 namespace allranks::cli {

@@ -6,7 +6,7 @@
 
 #include "judge/judge.h"
 #include "judge/verdict.h"
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 #include "problem/problem.h"
 
 namespace allranks::judge {

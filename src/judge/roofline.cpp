@@ -21,16 +21,16 @@
 //
 // LeastNs gives away all that a burst can hide. Peers that are ahead may fill a rank's links while
 // it starts the next call, so a burst takes calls * start or the sum of the transfers, whichever is
-// more. Capacity is handed out by buckets of time (node/servers.h): a port may serve the first
-// bucket's worth at once; two ports are passed. Eight-bit factors have twice the rate, and small
-// integers may be multiplied as such.
+// more. Capacity is handed out by buckets of time (node/hardware/servers.h): a port may serve the
+// first bucket's worth at once; two ports are passed. Eight-bit factors have twice the rate, and
+// small integers may be multiplied as such.
 #include "judge/roofline.h"
 
 #include <algorithm>
 #include <bit>
 #include <limits>
 
-#include "node/fabric.h"
+#include "node/hardware/fabric.h"
 
 namespace allranks::judge {
 namespace {
@@ -39,7 +39,8 @@ using node::LinkKind;
 using node::Profile;
 using node::Topology;
 
-// Multiply-adds per cycle of a quarter of an SM: node/decode_matrix.cpp, from the H100 white paper.
+// Multiply-adds per cycle of a quarter of an SM: node/decode/decode_matrix.cpp, from the H100 white
+// paper.
 constexpr double kTensorRate = 512;
 constexpr double kQuarters = 4;
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 #include "problem/problem.h"
 
 namespace allranks::judge {

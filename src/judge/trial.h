@@ -13,7 +13,7 @@
 #include "judge/scratch.h"
 #include "judge/session.h"
 #include "judge/verify.h"
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 #include "problem/lock.h"
 #include "problem/problem.h"
 

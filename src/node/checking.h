@@ -25,7 +25,7 @@ struct Schedule {
   // Of a directed schedule: 200 us instead of 2 ms.
   bool brief = false;
   // Not 0: a directed schedule. Nothing is drawn; at the `place`-th place of this level somebody is
-  // late (check/delays.h).
+  // late (state/delays.h).
   std::uint32_t level = 0;
   std::uint64_t place = 0;
   // Places are counted, for whoever chooses directed schedules by them.

@@ -26,7 +26,6 @@
 #include "base/result.h"
 #include "node/faults.h"
 #include "node/ids.h"
-#include "node/profile.h"
 #include "node/status.h"
 #include "node/time.h"
 #include "node/traffic.h"
@@ -40,6 +39,7 @@ struct Dim3 {
 };
 
 class Listener;
+struct Profile;
 
 struct MachineOptions {
   int devices = 0;                 // use only the first N of each host; 0 = all

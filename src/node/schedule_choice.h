@@ -1,6 +1,6 @@
 // Which schedules a program is run under after schedule 0.
 //
-// Two of three are directed (node/check/delays.h) while there are places at which nobody has been
+// Two of three are directed (node/state/delays.h) while there are places at which nobody has been
 // delayed yet; the run under schedule 0 has counted them. The others are drawn.
 #pragma once
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "node/fabric.h"
+#include "node/hardware/fabric.h"
 #include "problem/facts.h"
 
 namespace allranks::problem {

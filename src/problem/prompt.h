@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 #include "problem/problem.h"
 
 namespace allranks::problem {

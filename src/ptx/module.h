@@ -1,6 +1,6 @@
 // A PTX module after parsing: plain data, the only thing the rest of the project knows of PTX text.
-// The parser (parser.h) makes it; the node's decoder (node/decode.h) turns one Function of it into
-// executable code. Names are views into `Module::text`, which the module owns.
+// The parser (parser.h) makes it; the node's decoder (node/decode/decode.h) turns one Function of
+// it into executable code. Names are views into `Module::text`, which the module owns.
 #pragma once
 
 #include <cstdint>

@@ -25,9 +25,9 @@ constexpr std::uint32_t kMaxCalls = 4'096;
 constexpr node::Time kGrid = node::Time{1} << 43;
 constexpr node::Time kLatest = kGrid / 2;  // behind it
 
-// Drawn times are multiples of the buckets in which capacity is given out (node/servers.h): so what
-// happens in a window does not depend on when it begins, and the time at which a rank enters a call
-// does not tell whether it was delayed.
+// Drawn times are multiples of the buckets in which capacity is given out
+// (node/hardware/servers.h): so what happens in a window does not depend on when it begins, and the
+// time at which a rank enters a call does not tell whether it was delayed.
 node::Time Whole(node::Time drawn, const node::Profile& profile) {
   const node::Time bucket = profile.CyclesToTime(profile.time.bucket_cycles);
   const auto unit = static_cast<node::Time>(

@@ -30,7 +30,7 @@
 
 #include "base/check.h"
 #include "node/findings.h"
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 #include "server/core.h"
 #include "server/trace.h"
 #include "wire/frame.h"

@@ -25,9 +25,9 @@
 #include <utility>
 #include <vector>
 
+#include "node/hardware/profile.h"
 #include "node/hosts.h"
 #include "node/listener.h"
-#include "node/profile.h"
 
 namespace allranks::server {
 

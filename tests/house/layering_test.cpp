@@ -1,7 +1,7 @@
 // Holds the folders of src to their order of dependence: a folder may include from itself and from
 // those before it in kOrder; shim, which is loaded into other people's programs, only from base and
-// wire. Reads the #include "folder/..." lines of every file, so it also sees what is not built
-// here.
+// wire. Within node the same holds for its rooms (kRooms), subfolder by subfolder. Reads the
+// #include "folder/..." lines of every file, so it also sees what is not built here.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,6 +22,23 @@ const std::vector<std::string> kOrder = {"base",   "ptx",     "node",  "wire",  
                                          "report", "serve",   "cli"};
 const std::map<std::string, std::set<std::string>> kOnly = {{"shim", {"base", "wire"}}};
 
+// The subfolders of node in their order; "" is node itself, the interface.
+const std::vector<std::string> kRooms = {"",      "hardware", "code", "alu",    "decode",
+                                         "state", "check",    "exec", "machine"};
+
+// The room of a path that begins with "node/".
+std::string RoomOf(const std::string& path) {
+  const std::size_t begin = path.find('/') + 1;
+  const std::size_t end = path.find('/', begin);
+  return end == std::string::npos ? "" : path.substr(begin, end - begin);
+}
+
+bool RoomMayInclude(const std::string& from, const std::string& to) {
+  const auto from_at = std::find(kRooms.begin(), kRooms.end(), from);
+  const auto to_at = std::find(kRooms.begin(), kRooms.end(), to);
+  return from_at != kRooms.end() && to_at <= from_at;
+}
+
 bool MayInclude(const std::string& from, const std::string& to) {
   if (from == to) return true;
   if (auto only = kOnly.find(from); only != kOnly.end()) return only->second.contains(to);
@@ -36,20 +53,23 @@ bool IsSource(const fs::path& path) {
   return kExtensions.contains(path.extension().string());
 }
 
-// What is wrong with one line of a file in `folder`, or nothing. A quoted include must be written
-// from src/ and lead to a file there.
-std::string FaultOf(const std::string& folder, const std::string& line, const fs::path& src) {
+// What is wrong with one line of the file `of` (its path from src/), or nothing. A quoted include
+// must be written from src/ and lead to a file there.
+std::string FaultOf(const std::string& of, const std::string& line, const fs::path& src) {
   static const std::regex kInclude("^\\s*#\\s*include\\s+\"([^\"]+)\".*");
   std::smatch match;
   if (!std::regex_match(line, match, kInclude)) return "";
   const std::string path = match[1];
   const std::size_t slash = path.find('/');
   if (slash == std::string::npos) return "\"" + path + "\" is not written from src/";
-  const std::string to = path.substr(0, slash);
+  const std::string folder = of.substr(0, of.find('/')), to = path.substr(0, slash);
   if (std::find(kOrder.begin(), kOrder.end(), to) == kOrder.end()) {
     return "\"" + path + "\" is not in a folder of src/";
   }
   if (!MayInclude(folder, to)) return folder + " may not include from " + to;
+  if (folder == "node" && to == "node" && !RoomMayInclude(RoomOf(of), RoomOf(path))) {
+    return "room '" + RoomOf(of) + "' of node may not include from '" + RoomOf(path) + "'";
+  }
   if (!fs::exists(src / path)) return "\"" + path + "\" does not exist";
   return "";
 }
@@ -76,17 +96,29 @@ TEST(LayeringTest, EveryFolderIsInTheMap) {
   }
 }
 
+TEST(LayeringTest, EveryRoomIsInTheOrderAndInTheMap) {
+  std::ifstream in(kSrc / "node" / "README.md");
+  const std::string map((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  for (const auto& entry : fs::directory_iterator(kSrc / "node")) {
+    if (!entry.is_directory()) continue;
+    const std::string name = entry.path().filename().string();
+    EXPECT_NE(std::find(kRooms.begin(), kRooms.end(), name), kRooms.end())
+        << "src/node/" << name << " has no place in the order of dependence";
+    EXPECT_NE(map.find("| `" + name + "` |"), std::string::npos)
+        << "src/node/README.md does not mention " << name;
+  }
+}
+
 TEST(LayeringTest, NoFolderIncludesFromALaterOne) {
   int files = 0;
   for (const auto& entry : fs::recursive_directory_iterator(kSrc)) {
     if (!entry.is_regular_file() || !IsSource(entry.path())) continue;
     ++files;
     const fs::path relative = entry.path().lexically_relative(kSrc);
-    const std::string folder = relative.begin()->string();
     std::ifstream in(entry.path());
     std::string line;
     for (int number = 1; std::getline(in, line); ++number) {
-      const std::string fault = FaultOf(folder, line, kSrc);
+      const std::string fault = FaultOf(relative.string(), line, kSrc);
       EXPECT_EQ(fault, "") << "src/" << relative.string() << ":" << number << ": " << fault;
     }
   }
@@ -101,11 +133,18 @@ TEST(LayeringTest, TheRuleItself) {
   EXPECT_TRUE(MayInclude("shim", "wire"));
   EXPECT_FALSE(MayInclude("shim", "node"));
   EXPECT_TRUE(MayInclude("server", "wire"));
-  EXPECT_EQ(FaultOf("ptx", "#include \"node/time.h\"", kSrc), "ptx may not include from node");
-  EXPECT_EQ(FaultOf("ptx", "#include \"module.h\"", kSrc), "\"module.h\" is not written from src/");
-  EXPECT_EQ(FaultOf("ptx", "#include <vector>", kSrc), "");
-  EXPECT_EQ(FaultOf("node", "#  include \"base/nonexistent.h\"", kSrc),
+  EXPECT_EQ(FaultOf("ptx/x.h", "#include \"node/time.h\"", kSrc), "ptx may not include from node");
+  EXPECT_EQ(FaultOf("ptx/x.h", "#include \"module.h\"", kSrc),
+            "\"module.h\" is not written from src/");
+  EXPECT_EQ(FaultOf("ptx/x.h", "#include <vector>", kSrc), "");
+  EXPECT_EQ(FaultOf("node/x.h", "#  include \"base/nonexistent.h\"", kSrc),
             "\"base/nonexistent.h\" does not exist");
+  EXPECT_TRUE(RoomMayInclude("exec", "check"));
+  EXPECT_TRUE(RoomMayInclude("check", ""));
+  EXPECT_EQ(FaultOf("node/check/x.cpp", "#include \"node/exec/world.h\"", kSrc),
+            "room 'check' of node may not include from 'exec'");
+  EXPECT_EQ(FaultOf("node/x.cpp", "#include \"node/hardware/profile.h\"", kSrc),
+            "room '' of node may not include from 'hardware'");
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "node/profile.h"
-#include "node/profile_file.h"
+#include "node/hardware/profile.h"
+#include "node/hardware/profile_file.h"
 
 namespace allranks::judge {
 namespace {

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "judge/score.h"
-#include "node/fabric.h"
+#include "node/hardware/fabric.h"
 
 namespace allranks::judge {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "litmus_file.h"
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 #include "section_run.h"
 #include "verdict.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "litmus_file.h"
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 #include "ptx_text.h"
 #include "verdict.h"
 

@@ -15,7 +15,7 @@
 
 #include "axioms.h"
 #include "litmus_file.h"
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 #include "section_run.h"
 
 namespace allranks::litmus {

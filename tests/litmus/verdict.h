@@ -6,7 +6,7 @@
 #include <string>
 
 #include "litmus_file.h"
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 
 namespace allranks::litmus {
 

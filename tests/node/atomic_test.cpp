@@ -9,9 +9,9 @@
 
 #include "atomic_model.h"
 #include "kernel_runner.h"
-#include "node/atomic_ops.h"
-#include "node/decode.h"
-#include "node/small_floats.h"
+#include "node/alu/atomic_ops.h"
+#include "node/code/small_floats.h"
+#include "node/decode/decode.h"
 #include "ptx/parser.h"
 
 namespace allranks::node {

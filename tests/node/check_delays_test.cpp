@@ -1,5 +1,5 @@
 // Which places of a directed schedule are late, and for how long.
-#include "node/check/delays.h"
+#include "node/state/delays.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What a schedule stalls, by itself; that programs show it is tested by tests/litmus.
-#include "node/check/stalls.h"
+#include "node/state/stalls.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kernel_runner.h"
-#include "node/banks.h"
-#include "node/op.h"
+#include "node/code/banks.h"
+#include "node/code/op.h"
 
 namespace allranks::node {
 namespace {

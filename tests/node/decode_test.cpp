@@ -1,6 +1,6 @@
 // The decoder on stored PTX: everything the slice's programs contain has semantics, registers come
 // from the cubin, and a kernel pays only for the shared memory it names.
-#include "node/decode.h"
+#include "node/decode/decode.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The fabric: routes, what passes a port, incast, packets, multicast, faults, polls; and how names
 // in a profile become vertices and links.
-#include "node/fabric.h"
+#include "node/hardware/fabric.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "flow_builder.h"
-#include "node/flow.h"
-#include "node/flow_internal.h"
+#include "node/decode/flow.h"
+#include "node/decode/flow_internal.h"
 
 namespace allranks::node {
 namespace {

@@ -3,7 +3,7 @@
 //
 // To write the expectations anew after a change, and then read their difference: run this program
 // with ALLRANKS_WRITE_EXPECTED=1.
-#include "node/flow.h"
+#include "node/decode/flow.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

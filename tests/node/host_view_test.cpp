@@ -1,5 +1,5 @@
 // A host's view of pinned memory: what it is shown, and what is taken from it.
-#include "node/host_view.h"
+#include "node/state/host_view.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Late writes against a plain list that is searched from its end, on random accesses; and that they
 // stay few and quick.
-#include "node/late_writes.h"
+#include "node/state/late_writes.h"
 
 #include <gtest/gtest.h>
 

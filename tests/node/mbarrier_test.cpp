@@ -1,5 +1,5 @@
 // mbarrier.* and cp.async as the PTX ISA describes them, on kernels of a few lines.
-#include "node/mbarrier.h"
+#include "node/exec/mbarrier.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "kernel_runner.h"
-#include "node/decode.h"
+#include "node/decode/decode.h"
 #include "ptx/parser.h"
 
 namespace allranks::node {

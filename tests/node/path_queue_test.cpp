@@ -1,5 +1,5 @@
 // The queue of paths gives exactly the order of a binary heap, whatever is pushed when.
-#include "node/path_queue.h"
+#include "node/state/path_queue.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Profiles: the shipped ones load and name their sources, and every mistake a person can make in
 // one is answered with the file, the line, the key and what is expected.
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 
 #include <gtest/gtest.h>
 

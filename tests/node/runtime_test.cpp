@@ -6,8 +6,8 @@
 #include <cstdio>
 
 #include "kernel_runner.h"
-#include "node/device_heap.h"
-#include "node/device_printf.h"
+#include "node/exec/device_printf.h"
+#include "node/state/device_heap.h"
 
 namespace allranks::node {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernel_runner.h"
-#include "node/decode.h"
+#include "node/decode/decode.h"
 #include "ptx/parser.h"
 
 namespace allranks::node {

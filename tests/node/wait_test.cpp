@@ -1,10 +1,10 @@
 // When a moving compare changes its outcome: the closed form against counting.
-#include "node/wait.h"
+#include "node/exec/wait.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "node/servers.h"
+#include "node/hardware/servers.h"
 
 namespace allranks::node {
 namespace {

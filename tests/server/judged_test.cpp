@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 #include "server/core.h"
 #include "tests/server/client.h"
 

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <string>
 
-#include "node/profile.h"
+#include "node/hardware/profile.h"
 #include "tests/trace_checks.h"
 
 namespace allranks::server {

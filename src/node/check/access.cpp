@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "node/check/checker.h"
-#include "node/lanes.h"
+#include "node/code/lanes.h"
 
 namespace allranks::node::check {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "node/check/interned.h"
-#include "node/dependents.h"
+#include "node/code/dependents.h"
 
 namespace allranks::node::check {
 namespace {
@@ -19,7 +19,7 @@ constexpr OpId kSettleEvery = 16;
 
 }  // namespace
 
-Checker::Checker(World& world) : world_(world) {
+Checker::Checker(State& state) : state_(state) {
   places_.ends.emplace_back();
   NewAgent({}, {}, nullptr, {});  // nobody
 }
@@ -97,7 +97,7 @@ void Checker::Begin(OpClocks& op, const char* what, int device, std::uint64_t st
   info->device = device;
   info->legacy = op.legacy;
   info->site = op.site;
-  if (op.process != 0) info->rank = world_.ProcessOf(op.process).rank;
+  if (op.process != 0) info->rank = state_.ProcessOf(op.process).rank;
   Position position;
   position.device = device;
   op.agent = NewAgent(op.place, position, std::move(info), {});
@@ -110,7 +110,7 @@ void Checker::BeginLaunch(Launch& launch, OpClocks& op, std::uint64_t stream, Op
   clocks->primary = op.primary;
   auto info = std::make_shared<LaunchInfo>();
   info->what = "kernel";
-  info->rank = world_.ProcessOf(launch.process).rank;
+  info->rank = state_.ProcessOf(launch.process).rank;
   info->device = launch.device->number;
   info->kernel = launch.code->name;
   info->code = launch.code;
@@ -172,7 +172,7 @@ void Checker::StreamWrites(OpClocks& op, Object& object, std::uint64_t offset, s
   Direct(&op, object, offset, size, true, true);
   Line& line = ShadowOf(object).At(offset / kLineBytes);
   if (line.history == nullptr) line.history = std::make_unique<History>();
-  StrongWrite& write = line.history->Add(History::kDepth, world_.now);
+  StrongWrite& write = line.history->Add(History::kDepth, state_.now);
   write.number = ++writes_;
   write.first = static_cast<std::uint8_t>(offset % kLineBytes);
   write.size = write.element = static_cast<std::uint8_t>(size);
@@ -181,7 +181,7 @@ void Checker::StreamWrites(OpClocks& op, Object& object, std::uint64_t offset, s
   std::memcpy(write.now, object.data + offset, size);
   write.by = {op.agent, 1, 0, 0};
   write.from = positions_[op.agent];
-  write.visible = world_.now;
+  write.visible = state_.now;
   if (!releases) return;
   const ClockRef knows = With(op.known, op.place);
   write.message.push_back({Scope::kSys, write.from, knows, nullptr, {knows, knows}});
@@ -198,7 +198,7 @@ void Checker::StreamWaited(OpClocks& op, Object& object, std::uint64_t offset, s
   const auto begin = static_cast<std::uint32_t>(offset % kLineBytes);
   auto& writes = line.history->writes();
   for (auto write = writes.rbegin(); write != writes.rend(); ++write) {
-    if (!write->Overlaps(begin, begin + size) || write->visible > world_.now) continue;
+    if (!write->Overlaps(begin, begin + size) || write->visible > state_.now) continue;
     if (write->scope == Scope::kSys || positions_[op.agent].Common(write->from) <= write->scope) {
       for (const Part& part : write->message) {
         if (part.scope >= positions_[op.agent].Common(part.from)) After(op, part.Whole());

@@ -3,7 +3,7 @@
 // docs/memory-model.md says which rules of PTX stand behind all this.
 //
 // The engine tells it every access of a warp (access.h), the rest of the machine what orders them,
-// through World::checker, which is null unless something is checked.
+// through State::checker, which is null unless something is checked.
 //   checker.cpp   agents, launches, operations of streams, hosts
 //   access.cpp    accesses against the shadow: races
 //   strong.cpp    strong loads and stores: values
@@ -25,7 +25,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "node/access.h"
 #include "node/check/clock.h"
 #include "node/check/history.h"
 #include "node/check/shadow.h"
@@ -33,7 +32,8 @@
 #include "node/checking.h"
 #include "node/finding.h"
 #include "node/host_site.h"
-#include "node/world.h"
+#include "node/state/access.h"
+#include "node/state/state.h"
 
 namespace allranks::node::check {
 
@@ -191,17 +191,17 @@ struct LaunchClocks {
 };
 
 // A thread of a running path at an instruction of its code, as findings show it.
-FindingAccess ShowThread(World& world, const Path& path, int lane, std::uint32_t pc,
+FindingAccess ShowThread(State& state, const Path& path, int lane, std::uint32_t pc,
                          const char* what);
 
 // "rank 0's load".
 std::string Who(const FindingAccess& access);
 // The object that an access is about, and where it was allocated.
-void ShowObject(World& world, const Object& object, FindingAccess* access);
+void ShowObject(State& state, const Object& object, FindingAccess* access);
 
 class Checker {
  public:
-  explicit Checker(World& world);
+  explicit Checker(State& state);
   // --- where the host asked for what findings name (host_site.h) ---
   void SetSites(HostSites* sites) { sites_ = sites; }
   SiteId caller = 0;          // of the call that is being carried out
@@ -215,7 +215,7 @@ class Checker {
   void SetSchedule(std::uint64_t seed);
   std::vector<Finding> TakeFindings();
   // Under a schedule, now and then.
-  bool Sometimes() { return Perturbed(world_.now) && Random() % 4 == 0; }
+  bool Sometimes() { return Perturbed(state_.now) && Random() % 4 == 0; }
   // How many strong loads got an older value than the newest.
   std::uint64_t chosen() const { return chosen_; }
   std::uint64_t accesses = 0, bytes = 0;
@@ -397,7 +397,7 @@ class Checker {
   void ObserveHost(CtaClocks& cta, const Path& path, std::uint32_t lanes, const MemoryOp& op,
                    const Object& object, std::uint64_t offset);
   std::uint64_t Random();
-  bool Perturbed(Time at) const { return seed_ != 0 && at >= world_.perturbed_from; }
+  bool Perturbed(Time at) const { return seed_ != 0 && at >= state_.perturbed_from; }
 
   FindingAccess Show(const Entry& entry, std::uint32_t lane, const Object& object,
                      std::uint64_t line) const;
@@ -440,7 +440,7 @@ class Checker {
   std::deque<Agent> trails_;  // of agents that have one, the oldest first
   std::uint64_t moment_ = 0;
 
-  World& world_;
+  State& state_;
   HostSites* sites_ = nullptr;
   static constexpr std::size_t kMostAllocated = std::size_t{1} << 20;
   std::unordered_map<std::uint32_t, SiteId> allocated_;  // by object

@@ -9,10 +9,10 @@
 #include <bit>
 #include <cstring>
 
-#include "node/async_internal.h"
-#include "node/lanes.h"
-#include "node/mbarrier.h"
-#include "node/wait.h"
+#include "node/code/lanes.h"
+#include "node/state/lane_values.h"
+#include "node/state/mbarrier_word.h"
+#include "node/state/spin_state.h"
 
 namespace allranks::node::check {
 namespace {
@@ -74,7 +74,7 @@ Edit HoistEdit(const Path& one, const Path& other) {
 }  // namespace
 
 FindingAccess Errors::Show(const Path& path, int lane, std::uint32_t pc, const char* what) const {
-  return ShowThread(world_, path, lane, pc, what);
+  return ShowThread(state_, path, lane, pc, what);
 }
 
 FindingAccess Errors::Show(const Path& path, const char* what) const {
@@ -391,7 +391,7 @@ void Errors::OnPark(const Path& path, const SpinState& spin, bool for_ever) {
     if (weak == nullptr) weak = &read;
   }
   FindingAccess access = Show(path, std::countr_zero(path.mask), weak->pc, "load");
-  ShowObject(world_, *weak->object, &access);
+  ShowObject(state_, *weak->object, &access);
   access.offset = weak->offset;
   access.bytes = weak->size;
   Edit strong = EditAt(code, weak->pc, Edit::Action::kReplace, Edit::By::kThread, "relaxed.sys");
@@ -407,7 +407,7 @@ void Errors::OnPark(const Path& path, const SpinState& spin, bool for_ever) {
 }
 
 void Errors::OnStuck() {
-  for (const Device& device : world_.devices) {
+  for (const Device& device : state_.devices) {
     for (const Launch& launch : device.launches) {
       for (const Cta* cta : launch.ctas) {
         for (const Warp& warp : cta->warps) TellWarpStuck(warp);

@@ -44,10 +44,10 @@
 #include <tuple>
 #include <vector>
 
-#include "node/access.h"
 #include "node/check/initialised.h"
 #include "node/finding.h"
-#include "node/world.h"
+#include "node/state/access.h"
+#include "node/state/state.h"
 
 namespace allranks::node::check {
 
@@ -55,7 +55,7 @@ class Errors {
  public:
   // `tell` gets every occurrence; those of one key are the same finding.
   using Tell = std::function<void(Finding finding, const std::string& key)>;
-  Errors(World& world, Tell tell) : world_(world), tell_(std::move(tell)) {}
+  Errors(State& state, Tell tell) : state_(state), tell_(std::move(tell)) {}
 
   ~Errors() { Forget(); }
   Errors(const Errors&) = delete;
@@ -207,7 +207,7 @@ class Errors {
   void Say(Finding::Kind kind, std::string text, std::string advice,
            std::vector<FindingAccess> accesses, std::uint32_t pc, std::vector<Edit> edits = {});
 
-  World& world_;
+  State& state_;
   Tell tell_;
   std::vector<std::weak_ptr<Object>> watched_;
   std::deque<Gone> gone_;            // the last ones, newest last

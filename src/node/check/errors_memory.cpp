@@ -10,11 +10,11 @@
 #include <memory>
 #include <string_view>
 
-#include "node/async_internal.h"
 #include "node/check/checker.h"
 #include "node/check/errors.h"
 #include "node/check/host_remedy.h"
-#include "node/lanes.h"
+#include "node/code/lanes.h"
+#include "node/state/lane_values.h"
 
 namespace allranks::node::check {
 namespace {
@@ -96,7 +96,7 @@ void Errors::Forget() {
 void Errors::TellCopy(const Path& path, int lane, const Object& object, std::uint64_t offset,
                       std::uint64_t size) {
   FindingAccess access = Show(path, lane, path.pc, "copy");
-  ShowObject(world_, object, &access);
+  ShowObject(state_, object, &access);
   access.offset = offset;
   access.bytes = static_cast<std::uint32_t>(size);
   Say(Finding::Kind::kUninitialised,
@@ -123,7 +123,7 @@ void Errors::CheckInitialised(const Access& a) {
     if (shared ? unwritten == a.lanes : unwritten != 0) {
       const int lane = std::countr_zero(unwritten);
       FindingAccess access = Show(*a.path, lane, a.path->pc, NameOf(*a.op));
-      ShowObject(world_, *a.object, &access);
+      ShowObject(state_, *a.object, &access);
       access.offset = a.offset[lane];
       access.bytes = a.bytes;
       access.write = Writes(*a.op);
@@ -151,7 +151,7 @@ void Errors::CheckOrphan(const Access& a) {
   if (a.object->id == 0 || !orphans_.contains(a.object->id)) return;
   const int lane = std::countr_zero(a.lanes);
   FindingAccess access = Show(*a.path, lane, a.path->pc, NameOf(*a.op));
-  ShowObject(world_, *a.object, &access);
+  ShowObject(state_, *a.object, &access);
   access.offset = a.offset[lane];
   access.bytes = a.bytes;
   access.write = Writes(*a.op);
@@ -172,10 +172,10 @@ void Errors::OnUnmap(const Process& process, const Mapping& mapping) {
   gone.how = mapping.ipc           ? Gone::How::kClosed
              : mapping.handle != 0 ? Gone::How::kUnmapped
                                    : Gone::How::kFreed;
-  gone.time = world_.now;
-  if (world_.checker != nullptr) {
-    gone.site = world_.checker->caller;
-    gone.stream = world_.checker->freeing;
+  gone.time = state_.now;
+  if (state_.checker != nullptr) {
+    gone.site = state_.checker->caller;
+    gone.stream = state_.checker->freeing;
   }
   if (gone_.size() == kMaxGone) gone_.pop_front();
   gone_.push_back(std::move(gone));
@@ -190,7 +190,7 @@ Finding::Kind Errors::Classify(ProcessId process, Address address, std::string* 
     if (gone->process != process || address - gone->base >= gone->size) continue;
     const std::string where = Place(address, gone->base, gone->size, gone->name);
     const double us = static_cast<double>(gone->time) / 1e6;
-    if (world_.checker != nullptr) *freed = world_.checker->SiteOf(gone->site);
+    if (state_.checker != nullptr) *freed = state_.checker->SiteOf(gone->site);
     *stream = gone->stream;
     if (gone->how == Gone::How::kFreed) {
       *text = fmt::format("{}, which was freed at {:.3f} us", where, us);
@@ -200,7 +200,7 @@ Finding::Kind Errors::Classify(ProcessId process, Address address, std::string* 
                         gone->how == Gone::How::kClosed ? "closed" : "unmapped", us);
     return Finding::Kind::kNotMapped;
   }
-  const AddressTable& table = world_.ProcessOf(process).table;
+  const AddressTable& table = state_.ProcessOf(process).table;
   const Mapping* near = table.Nearest(address);
   if (near == nullptr) return Finding::Kind::kOutOfBounds;
   const std::uint64_t end = near->base + near->size;
@@ -225,7 +225,7 @@ void Errors::OnFault(const Path& path, Status status, const std::string& what, c
     if (access.bytes == 0) access.bytes = std::uint32_t{m.bytes} * m.count;
   }
   if (at.object != nullptr) {
-    ShowObject(world_, *at.object, &access);
+    ShowObject(state_, *at.object, &access);
     access.offset = at.offset;
   }
   Finding::Kind kind = Finding::Kind::kOutOfBounds;
@@ -339,7 +339,7 @@ void Errors::TellArray(const Path& path, int lane, int array, std::uint64_t offs
 void Errors::OnMulticast(const Path& path, std::uint32_t lanes, const Object& object,
                          std::uint64_t offset) {
   FindingAccess access = Show(path, std::countr_zero(lanes), path.pc, "store");
-  ShowObject(world_, object, &access);
+  ShowObject(state_, object, &access);
   access.offset = offset;
   access.write = true;
   Say(Finding::Kind::kNotMapped,
@@ -378,7 +378,7 @@ void Errors::OnLeft(const Process& process, std::span<const Mapping* const> mapp
     access.rank = process.rank;
     access.device = key.second;
     access.object = std::move(sum.names);
-    access.time = world_.now;
+    access.time = state_.now;
     Finding finding;
     finding.kind = Finding::Kind::kLeak;
     finding.text = fmt::format("rank {} ends with {} bytes of {} memory in {} allocations",

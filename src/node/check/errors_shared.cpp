@@ -11,8 +11,8 @@
 #include "node/check/checker.h"
 #include "node/check/errors.h"
 #include "node/check/initialised.h"
-#include "node/lanes.h"
-#include "node/world.h"
+#include "node/code/lanes.h"
+#include "node/state/state.h"
 
 namespace allranks::node::check {
 
@@ -144,7 +144,7 @@ void Errors::CheckTaints(const Access& a) {
   const int lane = std::countr_zero(used);
   FindingAccess from = Show(*a.path, lane, load, "load");
   FindingAccess to = Show(*a.path, lane, a.path->pc, "store");
-  ShowObject(world_, object, &to);
+  ShowObject(state_, object, &to);
   to.offset = a.offset[lane];
   to.bytes = a.bytes;
   to.write = true;

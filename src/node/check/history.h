@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "node/check/clock.h"
-#include "node/code.h"
+#include "node/code/code.h"
 #include "node/time.h"
 
 namespace allranks::node::check {

@@ -36,7 +36,7 @@ Checker::Speaker& Checker::SpeakerOf(ProcessId process) {
       auto info = std::make_shared<LaunchInfo>();
       info->what = "host";
       info->process = process;
-      info->rank = world_.ProcessOf(process).rank;
+      info->rank = state_.ProcessOf(process).rank;
       same = std::make_shared<LaunchClocks>();
       same->info = std::move(info);
     }
@@ -55,7 +55,7 @@ Checker::Speaker& Checker::SpeakerOf(ProcessId process) {
 
 // What the newest write that has arrived says to everybody.
 ClockRef Checker::Heard(const Line& line, std::uint32_t begin, std::uint32_t end) const {
-  const StrongWrite* write = Newest(line, begin, end, world_.now);
+  const StrongWrite* write = Newest(line, begin, end, state_.now);
   ClockRef heard;
   if (write == nullptr || write->scope != Scope::kSys) return heard;
   for (const Part& part : write->message)
@@ -83,7 +83,7 @@ void Checker::HostAccess(ProcessId process, Object& object, std::uint64_t offset
     }
   }
   StrongWrite* last =
-      atomic && (!write || updates) ? Newest(line, begin, end, world_.now) : nullptr;
+      atomic && (!write || updates) ? Newest(line, begin, end, state_.now) : nullptr;
   if (last != nullptr && last->scope == Scope::kSys) {
     // Whoever is ordered after the first of the host's reads sees nothing older and is ordered
     // after the write, too; later reads say no more.
@@ -98,7 +98,7 @@ void Checker::HostAccess(ProcessId process, Object& object, std::uint64_t offset
   if (!write || !atomic) return;
   const ClockRef knows = With(speaker.op.known, speaker.op.place);
   if (line.history == nullptr) line.history = std::make_unique<History>();
-  StrongWrite& made = line.history->Add(seed_ != 0 ? History::kDepth : std::size_t{1}, world_.now);
+  StrongWrite& made = line.history->Add(seed_ != 0 ? History::kDepth : std::size_t{1}, state_.now);
   made.number = ++writes_;
   made.first = static_cast<std::uint8_t>(begin);
   made.size = made.element = static_cast<std::uint8_t>(size);
@@ -107,7 +107,7 @@ void Checker::HostAccess(ProcessId process, Object& object, std::uint64_t offset
   std::memcpy(made.old, object.data + offset, size);
   made.by = {speaker.op.agent, 1, 0, 0};
   made.from = positions_[speaker.op.agent];
-  made.visible = world_.now;
+  made.visible = state_.now;
   const ClockRef said = Releases(order) ? knows : speaker.fenced;
   if (said != nullptr)
     made.message.push_back({Scope::kSys, made.from, said, nullptr, {said, said}});

@@ -12,7 +12,7 @@
 
 #include "node/check/checker.h"
 #include "node/check/remedy.h"
-#include "node/lanes.h"
+#include "node/code/lanes.h"
 
 namespace allranks::node::check {
 namespace {
@@ -108,7 +108,7 @@ void Checker::MbarrierBegins(const Path& path, int lane, Cta& target, std::uint3
       seen_.emplace(key, findings_.size());
       Finding finding;
       finding.kind = Finding::Kind::kMbarrier;
-      finding.accesses = {ShowThread(world_, path, lane, path.pc, "mbarrier"),
+      finding.accesses = {ShowThread(state_, path, lane, path.pc, "mbarrier"),
                           Show(EntryOf(mbarrier.init, mbarrier.init_pc, offset), mbarrier.init.lane,
                                target.shared_object, offset / kLineBytes)};
       for (FindingAccess& access : finding.accesses) OnShared(access, offset);
@@ -160,7 +160,7 @@ void Checker::MbarrierUsed(const Path& path, std::uint32_t lanes, Cta& target, s
     seen_.emplace(key, findings_.size());
     Finding finding;
     finding.kind = Finding::Kind::kRace;
-    finding.accesses = {ShowThread(world_, path, l, path.pc, "mbarrier"),
+    finding.accesses = {ShowThread(state_, path, l, path.pc, "mbarrier"),
                         Show(EntryOf(init, mbarrier.init_pc, offset), init.lane,
                              target.shared_object, offset / kLineBytes)};
     for (FindingAccess& access : finding.accesses) OnShared(access, offset);
@@ -231,7 +231,7 @@ void Checker::MbarrierInvalid(const Path& path, int lane, Cta& target, std::uint
       Finding finding;
       finding.kind = Finding::Kind::kRace;
       finding.accesses = {
-          ShowThread(world_, path, lane, path.pc, "mbarrier"),
+          ShowThread(state_, path, lane, path.pc, "mbarrier"),
           Show(EntryOf(by, use.pc, offset), l, target.shared_object, offset / kLineBytes)};
       for (FindingAccess& access : finding.accesses) OnShared(access, offset);
       finding.text = fmt::format(

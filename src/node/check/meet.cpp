@@ -10,7 +10,7 @@
 #include <bit>
 
 #include "node/check/checker.h"
-#include "node/lanes.h"
+#include "node/code/lanes.h"
 
 namespace allranks::node::check {
 

@@ -8,8 +8,8 @@
 
 #include "node/check/checker.h"
 #include "node/check/remedy.h"
+#include "node/code/special.h"
 #include "node/findings.h"
-#include "node/special.h"
 
 namespace allranks::node::check {
 namespace {
@@ -90,20 +90,20 @@ void Checker::Add(Finding finding, const std::string& key) {
   Push(std::move(finding));
 }
 
-FindingAccess ShowThread(World& world, const Path& path, int lane, std::uint32_t pc,
+FindingAccess ShowThread(State& state, const Path& path, int lane, std::uint32_t pc,
                          const char* what) {
   const Cta& cta = *path.warp->cta;
   const Launch& launch = *cta.launch;
   FindingAccess access;
   access.what = what;
-  access.rank = world.ProcessOf(launch.process).rank;
+  access.rank = state.ProcessOf(launch.process).rank;
   access.device = launch.device->number;
   access.kernel = launch.code->name;
   access.block = cta.index;
   access.thread = path.warp->id * kLanes + static_cast<std::uint32_t>(lane);
   access.time = path.clock;
-  if (launch.clocks != nullptr && world.checker != nullptr) {
-    access.site = world.checker->SiteOf(launch.clocks->info->site);
+  if (launch.clocks != nullptr && state.checker != nullptr) {
+    access.site = state.checker->SiteOf(launch.clocks->info->site);
     access.stream = StreamName(*launch.clocks->info);
   }
   Locate(*launch.code, pc, &access);
@@ -120,9 +120,9 @@ const HostSite& Checker::AllocatedAt(const Object& object) const {
   return SiteOf(known != allocated_.end() ? known->second : 0);
 }
 
-void ShowObject(World& world, const Object& object, FindingAccess* access) {
+void ShowObject(State& state, const Object& object, FindingAccess* access) {
   access->object = object.name;
-  if (world.checker != nullptr) access->allocated = world.checker->AllocatedAt(object);
+  if (state.checker != nullptr) access->allocated = state.checker->AllocatedAt(object);
 }
 
 FindingAccess Checker::Show(const Entry& entry, std::uint32_t lane, const Object& object,
@@ -130,7 +130,7 @@ FindingAccess Checker::Show(const Entry& entry, std::uint32_t lane, const Object
   const AgentInfo& agent = agents_[entry.agent];
   FindingAccess access;
   access.write = entry.write();
-  ShowObject(world_, object, &access);
+  ShowObject(state_, object, &access);
   access.bytes = entry.width;
   const std::uint32_t within = lane >= entry.lane ? (lane - entry.lane) * entry.stride : 0;
   access.offset = line * kLineBytes + entry.first + within;
@@ -272,7 +272,7 @@ void Checker::ReportSource(const Path& path, const CtaClocks::Source& source, bo
   Finding finding;
   finding.kind = Finding::Kind::kRace;
   FindingAccess& copy =
-      finding.accesses.emplace_back(ShowThread(world_, path, source.lane, source.pc, "bulk copy"));
+      finding.accesses.emplace_back(ShowThread(state_, path, source.lane, source.pc, "bulk copy"));
   copy.object = "shared memory";
   finding.text = fmt::format(
       "{} may still read shared memory when its thread has left, and the block with it", Who(copy));
@@ -307,7 +307,7 @@ void Checker::ReportVector(const StrongWrite& write, const StrongWrite* apart, c
   Finding finding;
   finding.kind = Finding::Kind::kPortability;
   FindingAccess& second =
-      finding.accesses.emplace_back(ShowThread(world_, path, lane, path.pc, "load"));
+      finding.accesses.emplace_back(ShowThread(state_, path, lane, path.pc, "load"));
   second.object = object.name;
   second.offset = offset;
   second.bytes = size;

@@ -17,7 +17,7 @@
 
 #include "node/check/clock.h"
 #include "node/check/history.h"
-#include "node/code.h"
+#include "node/code/code.h"
 
 namespace allranks::node::check {
 

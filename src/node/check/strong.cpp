@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "node/check/checker.h"
-#include "node/lanes.h"
+#include "node/code/lanes.h"
 
 namespace allranks::node::check {
 
@@ -127,7 +127,7 @@ void Checker::Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, con
 // Under a directed schedule: whether this load is the one that gets old values.
 bool Checker::StaleHere(const Path& path) {
   const Cta& cta = *path.warp->cta;
-  return world_.delays.At({Delays::Kind::kStale, cta.launch->code.get(), path.pc,
+  return state_.delays.At({Delays::Kind::kStale, cta.launch->code.get(), path.pc,
                            cta.launch->device->number, cta.index.x, path.warp->id},
                           0, 0) != 0;
 }
@@ -253,9 +253,9 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
   bool chosen = false;
   // An atomic that only reads reads the write before it, whatever the schedule.
   const bool loads = access.op->what == MemoryOp::What::kLoad;
-  const bool stopped = loads && world_.delays.TakeStale(access.path);
-  const bool oldest = stopped || (loads && world_.delays.on() &&
-                                  (world_.delays.Standing(sampled) || StaleHere(path)));
+  const bool stopped = loads && state_.delays.TakeStale(access.path);
+  const bool oldest = stopped || (loads && state_.delays.on() &&
+                                  (state_.delays.Standing(sampled) || StaleHere(path)));
   const bool chooses = oldest || (loads && Perturbed(sampled));
   std::uint32_t left = access.lanes;
   while (left != 0) {
@@ -490,7 +490,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
         return;
       }
     }
-    StrongWrite& write = history.Add(seed_ != 0 ? History::kDepth : std::size_t{1}, world_.now);
+    StrongWrite& write = history.Add(seed_ != 0 ? History::kDepth : std::size_t{1}, state_.now);
     records_ += history.writes().size();
     records_ -= kept;
     write.base = crowded;
@@ -512,7 +512,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     write.own = std::move(own);
     write.fenced = GroupOf(warp, l).sc.fenced;
     if (fenced != nullptr) write.fenced = Join(write.fenced, fenced);
-    if (settled || crowded) write.visible = world_.now;
+    if (settled || crowded) write.visible = state_.now;
   });
   RememberStrong(*this, cta, warp, access);
   RecordWrite(cta, path, access.lanes, access);

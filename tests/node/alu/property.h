@@ -12,8 +12,8 @@
 
 #include "alu/forms.h"
 #include "alu/reference.h"
-#include "node/alu.h"
-#include "node/alu_internal.h"
+#include "node/alu/alu.h"
+#include "node/alu/alu_internal.h"
 #include "ptx/parser.h"
 
 namespace allranks::node::alu_test {

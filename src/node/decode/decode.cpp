@@ -1,0 +1,406 @@
+// The decoder over a whole function; see decode.h. One() is the list of instructions it knows.
+#include "node/decode/decode.h"
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <unordered_map>
+
+#include "node/decode/decode_internal.h"
+
+namespace allranks::node {
+namespace {
+
+constexpr std::uint32_t kMaxRegisters = 255;          // per thread, on every architecture
+constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;  // per thread, as on hardware
+
+}  // namespace
+
+void Decoder::One(const Instruction& in) {
+  const std::string_view name = in.opcode;
+  bool known = false;
+  if (IsAsync(in)) {
+    known = Async(in);
+  } else if (name == "ld" || name == "ldu") {
+    known = LoadStore(in, true);
+  } else if (name == "st") {
+    known = LoadStore(in, false);
+  } else if (name == "atom" || name == "red") {
+    known = Atomic(in, name == "red");
+  } else if (name == "fence" || name == "membar") {
+    known = Fence(in);
+  } else if (name == "bra") {
+    known = Branch(in);
+  } else if (name == "brx") {
+    known = BranchIndexed(in);
+  } else if (name == "call") {
+    known = Call(in);
+  } else if ((name == "bar" || name == "barrier") && !in.Has("warp")) {
+    known = Barrier(in);
+  } else if (name == "bar" || name == "barrier" || name == "shfl" || name == "vote" ||
+             name == "match" || name == "redux" || name == "activemask" || name == "elect") {
+    known = Warp(in);
+  } else if (name == "mma" || name == "wmma" || name == "wgmma" || name == "ldmatrix" ||
+             name == "stmatrix" || name == "movmatrix") {
+    known = Matrix(in);
+  } else if (name == "exit" || name == "ret") {
+    Emit(Start(in, name == "ret" && !IsEntry() ? OpKind::kReturn : OpKind::kExit));
+    known = true;
+  } else if (name == "griddepcontrol") {
+    Op op = Start(in, OpKind::kGridWait);
+    op.imm = in.Has("launch_dependents") ? 1 : 0;
+    Emit(op);
+    known = true;
+  } else if (name == "trap" || name == "brkpt") {
+    Emit(Start(in, OpKind::kTrap));
+    known = true;
+  } else if (name == "nanosleep") {
+    Op op = Start(in, OpKind::kSleep);
+    op.s[0] = in.operands.empty() ? kNoSlot : Place(in.operands[0], 4, false);
+    known = op.s[0] != kNoSlot;
+    if (known) Emit(op);
+  } else if (name == "multimem") {
+    known = Multimem(in);
+  } else if (name == "prefetch" || name == "prefetchu" || name == "discard" ||
+             name == "applypriority") {
+    known = CacheHint(in);
+  } else if (name == "tensormap") {
+    known = TensormapReplace(in);
+  } else if (name == "createpolicy") {
+    known = CreatePolicy(in);
+  } else if (name == "pmevent" || name == "setmaxnreg") {
+    Emit(Start(in, OpKind::kNop));  // no effect on results
+    known = true;
+  } else {
+    known = (name == "mov" && Mov(in)) || Alu(in);
+  }
+  if (!known && HasNoEffect(in)) {
+    Emit(Start(in, OpKind::kNop));
+  } else if (!known) {
+    Emit(Start(in, OpKind::kUnsupported));
+    code_->unsupported.push_back(in.Form());
+  }
+}
+
+// It touches registers only, and nobody reads the one that it writes. Then its meaning does not
+// matter, and a program cannot make it look as if that were missing.
+bool Decoder::HasNoEffect(const Instruction& in) const {
+  static constexpr std::string_view kOfRegisters[] = {"stacksave", "istypep", "fns", "bmsk",
+                                                      "szext",     "tanh",    "sad"};
+  if (std::find(std::begin(kOfRegisters), std::end(kOfRegisters), in.opcode) ==
+          std::end(kOfRegisters) ||
+      in.operands.empty() || in.operands[0].kind != Operand::Kind::kReg)
+    return false;
+  const std::int32_t written = in.operands[0].reg;
+  const std::function<bool(const Operand&)> names = [&](const Operand& operand) {
+    return (operand.reg == written && operand.kind == Operand::Kind::kReg) ||
+           std::any_of(operand.elements.begin(), operand.elements.end(), names);
+  };
+  std::size_t named = 0;
+  for (const Instruction& other : function_.code) {
+    for (const Operand& operand : other.operands) named += names(operand) ? 1 : 0;
+    if (other.guard == written) ++named;
+  }
+  return named == 1;
+}
+
+void Decoder::Track(std::uint32_t at) {
+  Op& op = code_->ops[at];
+  if (op.kind != OpKind::kAlu) return;
+  using What = CompareCode::What;
+  static const std::unordered_map<std::string_view, What> kCompares = {
+      {"eq", What::kEq}, {"ne", What::kNe}, {"lt", What::kLt}, {"le", What::kLe},
+      {"gt", What::kGt}, {"ge", What::kGe}, {"lo", What::kLt}, {"ls", What::kLe},
+      {"hi", What::kGt}, {"hs", What::kGe}};
+  const Instruction& in = function_.code[op.source];
+  CompareCode compare;
+  const Type type = in.TypeFromEnd();
+  const auto what = in.modifiers.empty() ? kCompares.end() : kCompares.find(in.modifiers[0]);
+  compare.exact = in.opcode != "setp" || what == kCompares.end() || type == Type::kF32 ||
+                  type == Type::kF64 || ptx::SizeOf(type) < 4;
+  if (what != kCompares.end()) compare.what = what->second;
+  compare.is_signed = type == Type::kS32 || type == Type::kS64;
+  compare.bytes = ptx::SizeOf(type) == 8 ? 8 : 4;
+  // SelectAlu may have exchanged the operands (a > b as b < a).
+  if (!compare.exact && op.s[0] != Place(in.operands[1], compare.bytes, false)) {
+    static constexpr What kMirrored[] = {What::kEq, What::kNe, What::kGt,
+                                         What::kGe, What::kLt, What::kLe};
+    compare.what = kMirrored[static_cast<int>(compare.what)];
+  }
+  op.kind = OpKind::kTracked;
+  op.aux = static_cast<std::uint32_t>(code_->compares.size());
+  code_->compares.push_back(compare);
+}
+
+void Decoder::LayOutVariables() {
+  std::uint64_t local = 0;
+  const auto add = [&](const ptx::Variable& variable) {
+    local = AlignUp(local, AlignOf(variable));
+    frame_[variable.name] = {static_cast<std::uint32_t>(std::min<std::uint64_t>(local, UINT32_MAX)),
+                             static_cast<std::uint32_t>(variable.size)};
+    local += variable.size;
+  };
+  FunctionCode& function = code_->functions.back();
+  if (IsEntry()) {
+    LayoutParams(function_, &code_->param_offsets, &code_->param_sizes, &code_->param_bytes);
+    for (std::size_t i = 0; i < function_.params.size(); ++i) {
+      params_[function_.params[i].name] = code_->param_offsets[i];
+    }
+  } else {
+    for (const ptx::Variable& param : function_.params) {
+      add(param);
+      function.params.push_back(frame_[param.name]);
+    }
+    for (const ptx::Variable& result : function_.results) {
+      add(result);
+      function.results.push_back(frame_[result.name]);
+    }
+  }
+  for (const ptx::Variable& variable : function_.variables) {
+    if (variable.space == Space::kLocal || variable.space == Space::kParam) add(variable);
+  }
+  for (const ptx::Variable& variable : module_.variables) {
+    if (variable.space == Space::kLocal) add(variable);
+  }
+  function.local_bytes =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(AlignUp(local, 16), UINT32_MAX));
+}
+
+// Reports name the innermost position that is the user's: code inlined from the toolkit's headers
+// is shown where the user called it.
+void Decoder::Lines() {
+  const auto is_toolkit = [&](int file) {
+    if (file < 0) return true;
+    const std::string& path = module_.files[static_cast<std::size_t>(file)];
+    for (const char* part : {"/targets/x86_64-linux/include/", "/include/cccl/", "/include/cuda/",
+                             "/include/cooperative_groups", "/include/crt/", "/include/nv/"}) {
+      if (path.find(part) != std::string::npos) return true;
+    }
+    return path.find("/cuda") != std::string::npos && path.find("/include/") != std::string::npos;
+  };
+  code_->lines.resize(code_->ops.size());
+  code_->forms.resize(code_->ops.size());
+  for (std::size_t i = begin_; i < code_->ops.size(); ++i) {
+    const std::uint32_t source = code_->ops[i].source;
+    if (source >= function_.code.size()) {
+      code_->forms[i] = "exit";
+      continue;
+    }
+    const Instruction& in = function_.code[source];
+    code_->forms[i] = in.Form();
+    ptx::SourceLoc loc = in.loc;
+    for (ptx::SourceLoc at = in.loc;;) {
+      if (!is_toolkit(at.file)) {
+        loc = at;
+        break;
+      }
+      if (at.inlined_at < 0) break;
+      at = module_.inline_sites[static_cast<std::size_t>(at.inlined_at)].call;
+    }
+    if (loc.file < 0) continue;
+    SourceLine& line = code_->lines[i];
+    line.file = module_.files[static_cast<std::size_t>(loc.file)];
+    line.line = loc.line;
+    line.column = loc.column;
+    for (int at = loc.inlined_at; at >= 0;) {
+      const ptx::InlineSite& site = module_.inline_sites[static_cast<std::size_t>(at)];
+      const ptx::SourceLoc& call = site.call;
+      if (call.file >= 0) {
+        line.calls.push_back({module_.files[static_cast<std::size_t>(call.file)], call.line,
+                              call.column, std::string(site.function)});
+        line.inlined_at +=
+            fmt::format("{}{}:{}", line.inlined_at.empty() ? "" : ", ",
+                        module_.files[static_cast<std::size_t>(call.file)], call.line);
+      }
+      at = call.inlined_at;
+    }
+  }
+}
+
+void Decoder::Spins() {
+  const std::size_t first = code_->spins.size();
+  std::vector<std::int32_t> spin_of(flow_.spin_loops.size(), -1);
+  for (std::size_t i = 0; i < flow_.spin_loops.size(); ++i) {
+    const SpinLoop& loop = flow_.spin_loops[i];
+    SpinCode spin;
+    spin.outer = loop.outer;  // made an index into spins below
+    spin.branch = op_of_[loop.branch];
+    spin.head = op_of_[loop.head];
+    spin.seldom = loop.seldom;
+    for (const std::int32_t reg : loop.carried) {
+      const Type type = function_.registers[static_cast<std::size_t>(reg)].type;
+      const Slot slot = flow_.place[static_cast<std::size_t>(reg)];
+      if (slot == kNoSlot) continue;
+      spin.carried.push_back(
+          {slot, static_cast<std::uint8_t>(SlotBytes(type)), type == Type::kPred});
+    }
+    for (const std::uint32_t at : loop.linear_compares) spin.linear_compares.push_back(op_of_[at]);
+    for (const std::uint32_t at : loop.nonlinear_uses) spin.nonlinear_uses.push_back(op_of_[at]);
+    std::sort(spin.linear_compares.begin(), spin.linear_compares.end());
+    std::sort(spin.nonlinear_uses.begin(), spin.nonlinear_uses.end());
+    const Op& op = code_->ops[spin.branch];
+    if (op.kind != OpKind::kBranch) continue;
+    spin_of[i] = static_cast<std::int32_t>(code_->spins.size());
+    code_->branches[op.aux].spin = spin_of[i];
+    code_->spins.push_back(std::move(spin));
+  }
+  for (std::size_t i = first; i < code_->spins.size(); ++i) {
+    SpinCode& spin = code_->spins[i];
+    if (spin.outer >= 0) spin.outer = spin_of[static_cast<std::size_t>(spin.outer)];
+  }
+  for (std::size_t i = first; i < code_->spins.size(); ++i) {
+    for (const std::uint32_t at : code_->spins[i].linear_compares) Track(at);
+    for (const std::uint32_t at : code_->spins[i].nonlinear_uses) Track(at);
+  }
+}
+
+Result<void> Decoder::Prepare() {
+  index_ = code_->functions.size();
+  code_->functions.emplace_back();
+  LayOutVariables();
+  FindSteady();
+  FindArrays();
+  std::vector<bool> steady(steady_slot_.size());
+  for (std::size_t i = 0; i < steady.size(); ++i) steady[i] = steady_slot_[i] != kNoSlot;
+  flow_ = Analyse(function_, steady);
+  if (!flow_.ok) return Fail("{}: {}", function_.name, flow_.error);
+  code_->reads_unset |= flow_.reads_unset;
+  FunctionCode& function = code_->functions[index_];
+  function.name = std::string(function_.name);
+  function.slots = static_cast<std::uint32_t>(flow_.slots);
+  function.wide_slots = static_cast<std::uint32_t>(flow_.wide_slots);
+  if (function.local_bytes > kMaxLocalBytes) {
+    return Fail("{}: {} bytes of local memory per thread; the most is {}", function_.name,
+                function.local_bytes, kMaxLocalBytes);
+  }
+  return {};
+}
+
+void Decoder::Shape(int wide_slots, int slots) {
+  const int shift = wide_slots - flow_.wide_slots;
+  for (std::size_t reg = 0; reg < flow_.place.size(); ++reg) {
+    const Type type = function_.registers[reg].type;
+    if (flow_.place[reg] != kNoSlot && type != Type::kPred && SlotBytes(type) == 4) {
+      flow_.place[reg] = static_cast<Slot>(flow_.place[reg] + shift);
+    }
+  }
+  code_->functions[index_].slots = static_cast<std::uint32_t>(slots);
+  code_->functions[index_].wide_slots = static_cast<std::uint32_t>(wide_slots);
+}
+
+Result<void> Decoder::Run() {
+  begin_ = static_cast<std::uint32_t>(code_->ops.size());
+  FunctionCode& function = code_->functions[index_];
+  function.begin = begin_;
+  predicates_ = flow_.predicates;
+  const std::size_t first_branch = code_->branches.size(), first_table = code_->tables.size();
+  op_of_.resize(function_.code.size() + 1);
+  std::vector<bool> labelled(function_.code.size() + 1, false);
+  for (const auto& [name, index] : function_.labels) labelled[index] = true;
+  for (at_ = 0; at_ < function_.code.size(); ++at_) {
+    if (labelled[at_] || skipped_ == 100) FlushSkipped();
+    op_of_[at_] = static_cast<std::uint32_t>(code_->ops.size());
+    if (steady_move_[at_]) {
+      ++skipped_;
+    } else {
+      One(function_.code[at_]);
+    }
+  }
+  FlushSkipped();
+  op_of_[at_] = static_cast<std::uint32_t>(code_->ops.size());
+  Op end;
+  end.kind = IsEntry() ? OpKind::kExit : OpKind::kReturn;
+  end.source = at_;
+  Emit(end);
+  for (std::size_t i = first_branch; i < code_->branches.size(); ++i) {
+    BranchOp& branch = code_->branches[i];
+    branch.target = op_of_[branch.target];
+    if (branch.reconverge != kNoPc) branch.reconverge = op_of_[branch.reconverge];
+  }
+  for (std::size_t i = first_table; i < code_->tables.size(); ++i) {
+    BranchTable& table = code_->tables[i];
+    for (std::uint32_t& target : table.targets) target = op_of_[target];
+    if (table.reconverge != kNoPc) table.reconverge = op_of_[table.reconverge];
+  }
+  Spins();
+  MarkRuns();
+  Lines();
+  function.end = static_cast<std::uint32_t>(code_->ops.size());
+  function.predicates = static_cast<std::uint32_t>(predicates_);
+  return {};
+}
+
+void LayoutParams(const ptx::Function& function, std::vector<std::uint32_t>* offsets,
+                  std::vector<std::uint32_t>* sizes, std::uint32_t* bytes) {
+  std::uint64_t at = 0;
+  offsets->clear();
+  sizes->clear();
+  for (const ptx::Variable& param : function.params) {
+    at = AlignUp(at, AlignOf(param));
+    offsets->push_back(static_cast<std::uint32_t>(at));
+    sizes->push_back(static_cast<std::uint32_t>(param.size));
+    at += param.size;
+  }
+  *bytes = static_cast<std::uint32_t>(at);
+}
+
+Result<std::shared_ptr<const Code>> Decode(const ptx::Module& module, const ptx::Function& function,
+                                           const ptx::KernelResources* resources) {
+  Closure closure(module);
+  closure.Build(function);
+  Code& code = *closure.code;
+  code.name = std::string(function.name);
+  std::deque<Decoder> decoders;
+  int wide = 0, narrow = 0;
+  for (const ptx::Function* f : closure.functions) {
+    Decoder& decoder = decoders.emplace_back(closure, *f);
+    if (auto prepared = decoder.Prepare(); !prepared) return Fail(prepared.error());
+    wide = std::max(wide, decoder.flow().wide_slots);
+    narrow = std::max(narrow, decoder.flow().slots - decoder.flow().wide_slots);
+  }
+  // Lanes of one warp may be in different functions at different depths. They do not disturb each
+  // other as long as a slot has the same width in all frames that may lie there: so all frames of a
+  // code have one shape.
+  const int frame = (wide + narrow + 1) / 2 * 2;
+  if (frame > kMaxSlots) {
+    return Fail("{}: more registers live at once than fit in all its functions", function.name);
+  }
+  for (Decoder& decoder : decoders) {
+    if (decoders.size() > 1) decoder.Shape(wide, frame);
+    if (auto decoded = decoder.Run(); !decoded) return Fail(decoded.error());
+  }
+  if (closure.literals.size() > static_cast<std::size_t>(kMaxSlots)) {
+    return Fail("{}: more than {} literals", function.name, kMaxSlots);
+  }
+  const FunctionCode& entry = code.functions[0];
+  code.slots = static_cast<int>(entry.slots);
+  code.predicates = static_cast<int>(entry.predicates);
+  code.local_bytes = entry.local_bytes;
+  code.function_of.assign(module.functions.size(), -1);
+  for (std::size_t i = 0; i < module.functions.size(); ++i) {
+    const auto it = closure.number.find(&module.functions[i]);
+    if (it != closure.number.end() && it->second != 0) code.function_of[i] = it->second;
+  }
+  code.max_threads = 1024;
+  const auto& limits = function.limits;
+  if (limits.max_threads[0] != 0) {
+    code.max_threads =
+        std::min<std::uint32_t>(1024, limits.max_threads[0] * std::max(1u, limits.max_threads[1]) *
+                                          std::max(1u, limits.max_threads[2]));
+  }
+  std::copy_n(limits.cluster, 3, code.cluster);
+  if (resources != nullptr) {
+    code.registers = std::min<std::uint32_t>(resources->registers, kMaxRegisters);
+    // The real compiler may place more than the text declares; what it placed decides residency.
+    code.static_shared = std::max(
+        code.static_shared,
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(resources->shared_bytes, UINT32_MAX)));
+  } else {
+    int slots = 0;
+    for (const Decoder& decoder : decoders) slots = std::max(slots, decoder.flow().slots);
+    code.registers = std::clamp(static_cast<std::uint32_t>(slots) + 8, 16u, kMaxRegisters);
+  }
+  return std::shared_ptr<const Code>(closure.code);
+}
+
+}  // namespace allranks::node

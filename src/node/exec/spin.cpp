@@ -1,0 +1,353 @@
+// Watching a loop that may be a wait: what its iterations do, and how many more are certain to be
+// like the last. wait.h has the theory; wait.cpp parks the path then.
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "node/code/lanes.h"
+#include "node/exec/wait.h"
+
+namespace allranks::node {
+namespace {
+
+// A loop whose iteration does more than this is not watched: it is work, not waiting.
+constexpr std::size_t kMaxSignature = 2048;
+constexpr std::size_t kMaxWatched = 4;
+// Iterations that a timer leaves to be executed before the change it expects.
+constexpr std::uint64_t kMargin = 2;
+
+bool Contains(const std::vector<std::uint32_t>& sorted, std::uint32_t pc) {
+  return std::binary_search(sorted.begin(), sorted.end(), pc);
+}
+
+void Snapshot(const Path& path, const SpinCode& loop, std::vector<std::uint64_t>* values) {
+  values->clear();
+  for (const SpinCode::Carried& carried : loop.carried) {
+    if (carried.predicate) {
+      values->push_back(PredicatesOf(path)[carried.slot] & path.mask);
+      continue;
+    }
+    const std::byte* base = RegistersOf(path) + carried.slot * kSlotBytes;
+    for (std::uint32_t m = path.mask; m != 0; m &= m - 1) {
+      const int lane = std::countr_zero(m);
+      const int words = std::max(1, carried.bytes / 8);
+      for (int w = 0; w < words; ++w) {
+        std::uint64_t value = 0;
+        if (carried.bytes == 4) {
+          std::memcpy(&value, base + lane * 4, 4);
+        } else {
+          std::memcpy(&value, base + w * 2 * kSlotBytes + lane * 8, 8);
+        }
+        values->push_back(value);
+      }
+    }
+  }
+}
+
+std::int64_t Difference(std::uint64_t now, std::uint64_t before, int bytes) {
+  return bytes == 4 ? static_cast<std::int32_t>(static_cast<std::uint32_t>(now - before))
+                    : static_cast<std::int64_t>(now - before);
+}
+
+}  // namespace
+
+std::uint64_t StableIterations(const CompareCode& compare, std::uint64_t a, std::uint64_t b,
+                               std::int64_t da, std::int64_t db, std::int64_t slack) {
+  if (da == 0 && db == 0) return kForever;
+  if (compare.exact) return 0;
+  __extension__ using Wide = __int128;
+  const auto widen = [&](std::uint64_t v) -> Wide {
+    if (compare.bytes == 4) {
+      return compare.is_signed ? Wide{static_cast<std::int32_t>(v)}
+                               : Wide{static_cast<std::uint32_t>(v)};
+    }
+    return compare.is_signed ? Wide{static_cast<std::int64_t>(v)} : Wide{v};
+  };
+  const int bits = compare.bytes * 8;
+  const Wide low = compare.is_signed ? -(Wide{1} << (bits - 1)) : Wide{0};
+  const Wide high = low + (Wide{1} << bits) - 1;
+  Wide stable = Wide{1} << 100;
+  // Until an operand would wrap.
+  const auto until_wrap = [&](Wide value, std::int64_t step) {
+    if (step > 0) stable = std::min(stable, (high - value) / step);
+    if (step < 0) stable = std::min(stable, (value - low) / -Wide{step});
+  };
+  until_wrap(widen(a), da);
+  until_wrap(widen(b), db);
+  // The outcome depends on the sign of a - b, which moves by `slope` per iteration.
+  const Wide difference = widen(a) - widen(b);
+  const Wide slope = Wide{da} - db;
+  if (slope != 0) {
+    using What = CompareCode::What;
+    // Number of steps during which difference + k * slope stays on its side of `edge`: the outcome
+    // is the same for all values below the edge, and for all at or above it.
+    const auto until_edge = [&](Wide edge) {
+      const Wide distance = difference - edge;
+      if (distance < 0 && slope > 0) {
+        stable = std::min(stable, (-distance - slack - 1) / slope);
+      } else if (distance >= 0 && slope < 0) {
+        stable = std::min(stable, (distance - slack) / -slope);
+      }
+    };
+    switch (compare.what) {
+      case What::kLt:
+      case What::kGe:
+        until_edge(0);
+        break;
+      case What::kLe:
+      case What::kGt:
+        until_edge(1);
+        break;
+      case What::kEq:
+      case What::kNe:
+        until_edge(0);
+        until_edge(1);
+        break;
+    }
+  }
+  if (stable < 0) return 0;
+  return stable >= (Wide{1} << 62) ? kForever : static_cast<std::uint64_t>(stable);
+}
+
+void World::RecordBranch(Path& path, bool taken) {
+  const std::uint64_t entry = std::uint64_t{path.pc} << 1 | (taken ? 1 : 0);
+  for (std::size_t i = 0; i < path.spins.size();) {
+    SpinState& spin = *path.spins[i];
+    spin.signature.push_back(entry);
+    if (spin.signature.size() > kMaxSignature) {
+      path.spins.erase(path.spins.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+}
+
+void World::RecordRead(Path& path, Object& object, std::uint64_t offset, std::uint32_t size,
+                       const std::byte* value, Time time, Time delay, Time span) {
+  SpinRead read;
+  read.object = &object;
+  read.offset = offset;
+  read.size = size;
+  if (size > sizeof(read.value)) return RecordChange(path);
+  std::memcpy(read.value, value, size);
+  read.time = time;
+  read.delay = delay;
+  read.span = span;
+  read.pc = path.pc;
+  for (auto& spin : path.spins) {
+    if (Contains(spin->loop->nonlinear_uses, path.pc)) {
+      spin->nonlinear = true;
+    }
+    // Lanes that look at one word see it once.
+    if (!spin->reads.empty() && spin->reads.back().SameAs(read)) continue;
+    spin->reads.push_back(read);
+    spin->signature.insert(spin->signature.end(),
+                           {object.id, offset, read.value[0], read.value[1]});
+  }
+}
+
+void World::RecordTracked(Path& path, const Op& op, std::uint32_t mask) {
+  const Launch& launch = *path.warp->cta->launch;
+  const CompareCode& compare = launch.code->compares[op.aux];
+  const auto value = [&](Slot slot, int lane) -> std::uint64_t {
+    if (slot == kNoSlot || compare.exact) return 0;
+    const std::byte* base = SlotAt(RegistersOf(path), launch.constants.data(), slot);
+    std::uint64_t v = 0;
+    if (compare.bytes == 4) {
+      std::memcpy(&v, base + lane * 4, 4);
+    } else {
+      std::memcpy(&v, base + lane * 8, 8);
+    }
+    return v;
+  };
+  for (auto& spin : path.spins) {
+    const SpinCode& loop = *spin->loop;
+    if (Contains(loop.nonlinear_uses, path.pc)) {
+      spin->nonlinear = true;
+    }
+    if (!Contains(loop.linear_compares, path.pc)) continue;
+    spin->compares[0].push_back(path.pc);
+    spin->compares[0].push_back(mask);
+    for (std::uint32_t m = mask; m != 0; m &= m - 1) {
+      const int lane = std::countr_zero(m);
+      spin->compares[0].push_back(value(op.s[0], lane));
+      spin->compares[0].push_back(value(op.s[1], lane));
+    }
+  }
+}
+
+void World::RecordSleep(Path& path, std::uint64_t length) {
+  for (auto& spin : path.spins) {
+    spin->signature.push_back(length);
+    if (Contains(spin->loop->nonlinear_uses, path.pc)) {
+      spin->nonlinear = true;
+    }
+  }
+}
+
+void World::RecordExchange(Path& path) {
+  for (auto& spin : path.spins) {
+    if (Contains(spin->loop->nonlinear_uses, path.pc)) spin->nonlinear = true;
+  }
+}
+
+void World::RecordClock(Path& path) {
+  for (auto& spin : path.spins) spin->reads_clock = true;
+}
+
+void World::RecordChange(Path& path) { path.spins.clear(); }
+
+// Rarely enough that loops which compute do not notice, and from the start of long waits on: after
+// 1024 back edges of the warp, after twice as many and so on, then every 16384.
+constexpr std::uint32_t kFirstWatch = 1024, kWatchPeriod = 16384, kWatchLength = 64;
+
+bool World::WatchesNow(Warp& warp) {
+  const std::uint32_t edges = ++warp.seldom_edges;
+  if (edges < kFirstWatch) return false;
+  return (edges & (std::min(std::bit_floor(edges), kWatchPeriod) - 1)) < kWatchLength;
+}
+
+void World::EndWatch(Warp& warp) { warp.seldom_edges |= kWatchLength - 1; }
+
+SpinState* World::SpinBackEdge(Path& path, const SpinCode& loop) {
+  // What was written down of other loops is no iteration of theirs any more, unless they are around
+  // this one (or begin where it begins).
+  const std::vector<SpinCode>& all = path.warp->cta->launch->code->spins;
+  std::erase_if(path.spins, [&](const std::unique_ptr<SpinState>& watched) {
+    for (const SpinCode* around = &loop;; around = &all[static_cast<std::size_t>(around->outer)]) {
+      if (around == watched->loop || around->head == watched->loop->head) return false;
+      if (around->outer < 0) return true;
+    }
+  });
+  std::size_t at = 0;
+  while (at < path.spins.size() && path.spins[at]->loop != &loop) ++at;
+  if (at == path.spins.size()) {
+    if (path.spins.size() >= kMaxWatched) path.spins.erase(path.spins.begin());
+    path.spins.push_back(std::make_unique<SpinState>());
+    at = path.spins.size() - 1;
+  }
+  SpinState& spin = *path.spins[at];
+  const bool fresh = spin.loop == nullptr || spin.mask != path.mask;
+  if (fresh) {
+    spin = {};
+    spin.loop = &loop;
+    spin.mask = path.mask;
+    spin.head = path.clock;
+    Snapshot(path, loop, &spin.carried[0]);
+    return nullptr;
+  }
+  // An iteration is over: turn the page.
+  ++spin.iterations;
+  spin.period = std::max<Time>(1, path.clock - spin.head);
+  spin.carried[2].swap(spin.carried[1]);
+  spin.carried[1].swap(spin.carried[0]);
+  Snapshot(path, loop, &spin.carried[0]);
+  // Somebody may have written since the iteration read (it may have yielded in between), or what it
+  // read is not the newest yet: then there is something to see soon, and no write to wake for.
+  const bool current = std::all_of(spin.reads.begin(), spin.reads.end(),
+                                   [](const SpinRead& read) { return read.Current(); });
+  const bool same = current && spin.iterations >= 2 && spin.signature == spin.previous;
+  const std::uint64_t stable = same ? StableSpin(path, spin) : 0;
+  if (stable > kMargin) {
+    const Time room = (kTimeNever - path.clock) / spin.period;
+    std::uint64_t skip = stable == kForever ? kForever : stable - kMargin;
+    if (skip != kForever && skip > static_cast<std::uint64_t>(room) / 2) skip = kForever;
+    spin.skip = skip;
+    return &spin;
+  }
+  if (!spin.reads.empty()) spin.looked = spin.reads.front();
+  spin.previous.swap(spin.signature);
+  spin.signature.clear();
+  spin.reads.clear();
+  spin.compares[2].swap(spin.compares[1]);
+  spin.compares[1].swap(spin.compares[0]);
+  spin.compares[0].clear();
+  spin.reads_clock = spin.nonlinear = false;
+  spin.head = path.clock;
+  return nullptr;
+}
+
+// How many further iterations are certain to be like the last one; 0 if that cannot be said.
+std::uint64_t World::StableSpin(const Path& path, SpinState& spin) const {
+  const Code& code = *path.warp->cta->launch->code;
+  // Carried registers: still, or moving evenly.
+  spin.step.assign(spin.carried[0].size(), 0);
+  bool moving = false;
+  {
+    std::size_t i = 0;
+    for (const SpinCode::Carried& carried : spin.loop->carried) {
+      const int lanes =
+          carried.predicate ? 1 : std::popcount(path.mask) * std::max(1, carried.bytes / 8);
+      for (int l = 0; l < lanes; ++l, ++i) {
+        const int bytes = carried.bytes == 4 ? 4 : 8;
+        const std::int64_t step = Difference(spin.carried[0][i], spin.carried[1][i], bytes);
+        if (step == 0) continue;
+        if (carried.predicate || spin.iterations < 2 ||
+            step != Difference(spin.carried[1][i], spin.carried[2][i], bytes)) {
+          return 0;
+        }
+        spin.step[i] = step;
+        moving = true;
+      }
+    }
+  }
+  if (spin.nonlinear && (moving || spin.reads_clock)) return 0;
+  // Compares: with operands at rest they never change; with moving ones see when.
+  const auto& last = spin.compares[0];
+  const auto& before = spin.compares[1];
+  const auto& earlier = spin.compares[2];
+  if (last.size() != before.size()) return 0;
+  const bool three = earlier.size() == last.size();
+  const auto period_ns = static_cast<std::int64_t>(spin.period / 1000);
+  const auto period_cycles = static_cast<std::int64_t>(spin.period / costs.cycle);
+  const std::int64_t resolution = ToNs(profile.time.globaltimer_resolution);
+  std::uint64_t stable = kForever;
+  for (std::size_t i = 0; i < last.size();) {
+    const CompareCode& compare = code.compares[code.ops[last[i]].aux];
+    const int lanes = std::popcount(static_cast<std::uint32_t>(last[i + 1]));
+    i += 2;
+    for (int l = 0; l < lanes; ++l, i += 2) {
+      // How each operand may move. The timer ticks in steps that can be longer than an iteration,
+      // so an operand that stood still for two iterations may still be a time: then both ways
+      // count.
+      std::int64_t steps[2][3];
+      int ways[2];
+      std::int64_t slack = 0;
+      for (int k = 0; k < 2; ++k) {
+        const std::size_t at = i + static_cast<std::size_t>(k);
+        const std::int64_t step = Difference(last[at], before[at], compare.bytes);
+        const std::int64_t size = std::abs(step);
+        ways[k] = 1;
+        steps[k][0] = step;
+        if (spin.reads_clock && std::abs(size - period_cycles) <= 2 && step != 0) {
+          steps[k][0] = (step < 0 ? -1 : 1) * (period_cycles + 1);
+          slack = std::max<std::int64_t>(slack, 4);
+        } else if (spin.reads_clock && std::abs(size - period_ns) <= resolution + 1) {
+          slack = std::max(slack, 2 * resolution + 2);
+          if (step == 0) {
+            ways[k] = 3;
+            steps[k][1] = period_ns + 1;
+            steps[k][2] = -(period_ns + 1);
+          } else {
+            steps[k][0] = (step < 0 ? -1 : 1) * (period_ns + 1);
+          }
+        } else if (step != 0 &&
+                   (!three || step != Difference(before[at], earlier[at], compare.bytes))) {
+          return 0;
+        }
+      }
+      for (int a = 0; a < ways[0]; ++a) {
+        for (int b = 0; b < ways[1]; ++b) {
+          stable = std::min(stable, StableIterations(compare, last[i], last[i + 1], steps[0][a],
+                                                     steps[1][b], slack));
+        }
+      }
+    }
+  }
+  return stable;
+}
+
+}  // namespace allranks::node

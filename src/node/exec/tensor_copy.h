@@ -1,0 +1,11 @@
+// cp.async.bulk.tensor: tiles of tensors in global memory, described by tensor maps
+// (base/tensor_map.h), to and from shared memory.
+#pragma once
+
+#include "node/exec/world.h"
+
+namespace allranks::node {
+
+World::AsyncNext ExecuteTensor(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes);
+
+}  // namespace allranks::node

@@ -1,0 +1,32 @@
+// The order of what happens at one time; faults.
+#include "node/exec/world.h"
+
+#include "node/check/errors.h"
+#include "node/exec/wait.h"
+
+namespace allranks::node {
+World::~World() = default;
+
+// One-to-one, with 0 as the only number that becomes 0.
+std::uint64_t World::Permuted(std::uint64_t ticket) const {
+  for (const std::uint64_t factor : {order_seed | 1, std::uint64_t{0x9e3779b97f4a7c15}}) {
+    ticket *= factor;
+    ticket ^= ticket >> 32;
+  }
+  return ticket;
+}
+
+void World::Fault(const Path& path, Status status, const std::string& what, const FaultAt& at) {
+  if (errors != nullptr) errors->OnFault(path, status, what, at);
+  const Cta& cta = *path.warp->cta;
+  Launch& launch = *cta.launch;
+  const SourceLine& line = launch.code->lines[path.pc];
+  std::string message =
+      fmt::format("{} in kernel {}, block ({},{},{}), warp {}", what, launch.code->name,
+                  cta.index.x, cta.index.y, cta.index.z, path.warp->id);
+  if (line.line != 0) message += fmt::format(", {}:{}", line.file, line.line);
+  if (!line.inlined_at.empty()) message += fmt::format(" (inlined at {})", line.inlined_at);
+  on_fault(launch, status, std::move(message));
+}
+
+}  // namespace allranks::node

@@ -1,0 +1,125 @@
+// What the node does itself, for whoever watches over a run: actions in stream order, and bytes of
+// memory outside of time.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "node/check/errors.h"
+#include "node/machine/machine_impl.h"
+
+namespace allranks::node {
+namespace {
+
+constexpr std::uint64_t kHidden = 64;  // bytes that LateWrites looks at in one go
+
+}  // namespace
+
+Status MachineImpl::Act(ProcessId process, StreamId stream, Time delay,
+                        std::function<void(Time)> action, Time at, OpId* id) {
+  Stream* s = FindStream(process, stream);
+  if (s == nullptr) return Status::kInvalidHandle;
+  if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
+  if (delay < 0) return Status::kInvalidValue;
+  Operation& op = NewOperation(Operation::What::kAct, process, s->device);
+  op.delay = delay;
+  op.action = std::move(action);
+  *id = op.id;
+  Enqueue(*s, op, at);
+  return Status::kSuccess;
+}
+
+bool MachineImpl::Busy(ProcessId process) const {
+  const auto it = queued_.find(process);
+  return it != queued_.end() && it->second != 0;
+}
+
+bool MachineImpl::Peek(ProcessId process, Address address, std::span<std::byte> bytes) const {
+  if (Find(process) == nullptr) return false;
+  if (bytes.empty()) return true;
+  Place place;
+  const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
+  if (FindRange(world_.ProcessOf(process).table, address, bytes.size(), false, &place, anybody)
+          .what != RangeError::What::kNone) {
+    return false;
+  }
+  place.Read(bytes.data(), bytes.size());
+  if (world_.checker != nullptr && acting_ != nullptr) {
+    place.ForParts(bytes.size(),
+                   [&](Object& object, std::uint64_t offset, std::uint64_t, std::uint64_t size) {
+                     checker_->Direct(acting_, object, offset, size, false);
+                   });
+  }
+  // What is still on its way has not arrived for this reader, either.
+  place.ForParts(bytes.size(),
+                 [&](Object& object, std::uint64_t offset, std::uint64_t at, std::uint64_t size) {
+                   HideLate(object, offset, bytes.subspan(at, size));
+                 });
+  return true;
+}
+
+void MachineImpl::HideLate(const Object& object, std::uint64_t offset,
+                           std::span<std::byte> bytes) const {
+  if (!object.late.Pending(world_.now)) return;
+  for (std::uint64_t done = 0; done < bytes.size(); done += kHidden) {
+    const auto part = static_cast<std::uint32_t>(std::min(kHidden, bytes.size() - done));
+    object.late.Hide(offset + done, part, bytes.data() + done, world_.now, 0);
+  }
+}
+
+bool MachineImpl::Poke(ProcessId process, Address address, std::span<const std::byte> bytes) {
+  if (Find(process) == nullptr) return false;
+  if (bytes.empty()) return true;
+  Place place;
+  const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
+  if (FindRange(world_.ProcessOf(process).table, address, bytes.size(), true, &place, anybody)
+          .what != RangeError::What::kNone) {
+    return false;
+  }
+  world_.last_change = world_.now;
+  world_.timer_wakes = 0;
+  place.ForParts(bytes.size(), [&](Object& object, std::uint64_t offset, std::uint64_t at,
+                                   std::uint64_t size) {
+    if (world_.checker != nullptr) checker_->Direct(acting_, object, offset, size, true);
+    std::memcpy(object.data + offset, bytes.data() + at, size);
+    check::Errors::OnWrite(object, offset, size);
+    if (object.late.Pending(world_.now)) {
+      for (std::uint64_t done = 0; done < size; done += kHidden) {
+        object.late.Reveal(offset + done,
+                           static_cast<std::uint32_t>(std::min(kHidden, size - done)), world_.now);
+      }
+    }
+    if (!object.watches.empty()) world_.NotifyWrite(object, offset, size, world_.now, world_.now);
+  });
+  return true;
+}
+
+Time MachineImpl::Settled(ProcessId process, Address address, std::uint64_t size) const {
+  Place place;
+  const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
+  if (Find(process) == nullptr || size == 0 ||
+      FindRange(world_.ProcessOf(process).table, address, size, false, &place, anybody).what !=
+          RangeError::What::kNone) {
+    return world_.now;
+  }
+  Time settled = world_.now;
+  place.ForParts(size,
+                 [&](Object& object, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
+                   if (!object.late.Pending(world_.now)) return;
+                   for (std::uint64_t done = 0; done < bytes; done += kHidden) {
+                     const auto part = static_cast<std::uint32_t>(std::min(kHidden, bytes - done));
+                     for (Time next = object.late.Next(offset + done, part, world_.now);
+                          next != kTimeNever; next = object.late.Next(offset + done, part, next))
+                       settled = std::max(settled, next);
+                   }
+                 });
+  return settled;
+}
+
+void MachineImpl::HideFromDevices(ProcessId id, Address address) {
+  if (Find(id) == nullptr) return;
+  AddressTable& table = world_.ProcessOf(id).table;
+  if (const Mapping* mapping = table.Find(address); mapping != nullptr)
+    table.Grant(mapping->base, Mapping::Rights::kMapped, {}, {});
+}
+
+}  // namespace allranks::node

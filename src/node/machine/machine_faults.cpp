@@ -1,0 +1,48 @@
+// Planned faults: links that slow down or die, ranks that die. See faults.h.
+#include "node/exec/wait.h"
+#include "node/machine/machine_impl.h"
+
+namespace allranks::node {
+
+Result<void> MachineImpl::PlanFaults() {
+  for (const PlannedFault& fault : options_.faults) {
+    if (fault.rank >= 0) {
+      At(fault.at, [this, rank = fault.rank] {
+        if (rank_killer_) rank_killer_(rank, world_.now);
+      });
+      continue;
+    }
+    const std::vector<int> links = LinksNamed(profile().topology, fault.name);
+    if (links.empty()) {
+      return Fail("profile {} has no link or vertex called {}; allranks profile show {} draws them",
+                  profile().name, fault.name, profile().name);
+    }
+    if (fault.at == 0) {
+      BreakLinks(links, fault.rate);
+    } else {
+      At(fault.at, [this, links, rate = fault.rate] { BreakLinks(links, rate); });
+    }
+  }
+  return {};
+}
+
+void MachineImpl::BreakLinks(const std::vector<int>& links, double rate) {
+  for (const int link : links) world_.fabric.SetRate(link, rate);
+  if (rate > 0) return;
+  world_.faulty_links = true;
+  world_.last_change = world_.now;
+  // Those who poll over a dead link find out with their next load.
+  for (Device& device : world_.devices) {
+    for (const struct Launch& launch : device.launches) {
+      for (const Cta* cta : launch.ctas) {
+        for (const Warp& warp : cta->warps) {
+          for (Path* path : warp.paths) {
+            if (path->parked != nullptr) world_.Disturb(*path);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace allranks::node

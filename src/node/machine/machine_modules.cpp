@@ -1,0 +1,369 @@
+// Modules: fat binary → PTX → parsed image → code, lazily; module-scope variables.
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/link_set.h"
+#include "node/code/lanes.h"
+#include "node/decode/decode.h"
+#include "node/machine/machine_impl.h"
+#include "ptx/fatbin.h"
+#include "ptx/link.h"
+#include "ptx/parser.h"
+
+namespace allranks::node {
+namespace {
+
+bool IsFatbin(std::span<const std::byte> image) {
+  if (image.size() < ptx::kFatbinHeaderBytes) return false;
+  std::uint32_t magic = 0;
+  std::memcpy(&magic, image.data(), 4);
+  return magic == ptx::kFatbinMagic;
+}
+
+bool IsElf(std::span<const std::byte> image) {
+  return image.size() >= 4 && std::memcmp(image.data(), "\177ELF", 4) == 0;
+}
+
+std::uint32_t TargetNumber(std::string_view target) {
+  std::uint32_t number = 0;
+  for (const char c : target) {
+    if (c >= '0' && c <= '9') number = number * 10 + static_cast<std::uint32_t>(c - '0');
+  }
+  return number;
+}
+
+struct PtxText {
+  std::string name, text;
+};
+
+// The PTX of one image, empty if it has none that the device could take, and what its machine code
+// says of resources: of a linked program they stand in an image of their own, which comes first.
+Result<PtxText> TextOf(const LinkSetImage& image, std::uint32_t arch, ParsedImage* parsed) {
+  const auto add_resources = [&](std::span<const std::byte> cubin) {
+    // A cubin that cannot be read leaves them estimated.
+    if (auto resources = ptx::ReadCubin(cubin)) parsed->resources.merge(*resources);
+  };
+  PtxText text{std::string(image.name), ""};
+  if (IsElf(image.bytes)) {
+    add_resources(image.bytes);
+  } else if (IsFatbin(image.bytes)) {
+    auto fatbin = ptx::Fatbin::Open(image.bytes);
+    if (!fatbin) return Fail(fatbin.error());
+    if (const auto cubin = fatbin->PickCubin(arch)) {
+      if (auto bytes = fatbin->Extract(*cubin)) add_resources(std::as_bytes(std::span(*bytes)));
+    }
+    if (const auto pick = fatbin->PickPtx(arch)) {
+      auto extracted = fatbin->Extract(*pick);
+      if (!extracted) return Fail(extracted.error());
+      text.text = std::move(*extracted);
+      if (text.name.empty()) text.name = std::string(fatbin->images()[*pick].name);
+    }
+  } else {
+    text.text.assign(reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size());
+    while (!text.text.empty() && text.text.back() == '\0') text.text.pop_back();
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(std::span<const std::byte> image,
+                                                             Status* status) {
+  *status = Status::kInvalidImage;
+  std::string key(reinterpret_cast<const char*>(image.data()), image.size());
+  std::erase_if(images_, [](const auto& entry) { return entry.second.expired(); });
+  if (const auto it = images_.find(key); it != images_.end()) {
+    *status = Status::kSuccess;
+    return it->second.lock();
+  }
+  if (IsElf(image)) {
+    *status = Status::kNoBinaryForGpu;
+    return Fail(
+        "this is SASS only; the virtual device needs PTX (build with code=[sm_90,compute_90])");
+  }
+  const auto arch = static_cast<std::uint32_t>(profile().device.compute_major * 10 +
+                                               profile().device.compute_minor);
+  std::vector<LinkSetImage> parts = {{"", image}};
+  if (IsLinkSet(image) && !ReadLinkSet(image, &parts)) return Fail("a damaged set of images");
+  auto parsed = std::make_shared<ParsedImage>();
+  std::vector<ptx::LinkInput> inputs;
+  std::uint64_t text_bytes = 0;
+  for (const LinkSetImage& part : parts) {
+    auto text = TextOf(part, arch, parsed.get());
+    if (!text) return Fail(text.error());
+    if (text->text.empty()) continue;
+    text_bytes += text->text.size();
+    if (text_bytes > ptx::kMaxImageBytes)
+      return Fail("more than {} bytes of PTX", ptx::kMaxImageBytes);
+    auto module = ptx::Parse(std::move(text->text));
+    if (!module) {
+      *status = Status::kInvalidPtx;
+      return Fail("{}{}{}", text->name, text->name.empty() ? "" : ": ", module.error().message);
+    }
+    inputs.push_back({std::move(*module), std::move(text->name)});
+  }
+  if (inputs.empty()) {
+    *status = Status::kNoBinaryForGpu;
+    return Fail("the fat binary has no PTX for compute_{} or lower", arch);
+  }
+  // A single module, too: what it lacks is an error when it is loaded, not when it is called.
+  auto module = ptx::Link(std::move(inputs), [](std::string_view name) {
+    return BuiltinOf(name) != CallOp::Builtin::kNone;
+  });
+  if (!module) {
+    *status = parts.size() > 1 ? Status::kInvalidImage : Status::kInvalidPtx;
+    return Fail(module.error());
+  }
+  parsed->module = std::move(*module);
+  images_.emplace(std::move(key), parsed);
+  *status = Status::kSuccess;
+  return parsed;
+}
+
+Result<ModuleId> MachineImpl::LoadModule(ProcessId id, int device, std::span<const std::byte> image,
+                                         Status* status) {
+  *status = Status::kInvalidContext;
+  const Process* process = Find(id);
+  if (process == nullptr || DeviceOf(*process, device) == nullptr) return Fail("no such device");
+  auto parsed = ParseImage(image, status);
+  if (!parsed) return Fail(parsed.error());
+  LoadedModule module;
+  module.process = id;
+  module.device = world_.NumberOf(*process, device);
+  module.image = std::move(*parsed);
+  *status = PlaceGlobals(module);
+  if (*status != Status::kSuccess) return Fail("no memory for the module's variables");
+  const ModuleId number = next_id_++;
+  modules_.emplace(number, std::move(module));
+  return number;
+}
+
+Status MachineImpl::PlaceGlobals(LoadedModule& module) {
+  Process& process = world_.ProcessOf(module.process);
+  const int visible = world_.OrdinalOf(process, module.device);
+  for (const ptx::Variable& variable : module.image->module.variables) {
+    const bool constant = variable.space == ptx::Space::kConst;
+    if ((variable.space != ptx::Space::kGlobal && !constant) || variable.is_extern) continue;
+    if (variable.managed) {
+      ManagedGlobals& managed = managed_globals_[{module.process, module.image.get()}];
+      if (const auto known = managed.globals.find(std::string(variable.name));
+          known != managed.globals.end()) {
+        module.globals[known->first] = known->second;
+        continue;
+      }
+    }
+    const Object::Kind kind = variable.managed ? Object::Kind::kManaged
+                              : constant       ? Object::Kind::kConst
+                                               : Object::Kind::kGlobal;
+    Mapping mapping;
+    const Status status =
+        variable.managed && TooManyPinned(process)
+            ? Status::kOutOfMemory
+            : MapNew(process, visible, kind, std::max<std::uint64_t>(variable.size, 1),
+                     std::string(variable.name), &mapping);
+    if (status != Status::kSuccess) {
+      UnmapGlobals(process, module);
+      return status;
+    }
+    std::memcpy(mapping.object->data, variable.init.data(),
+                std::min<std::uint64_t>(variable.init.size(), variable.size));
+    GlobalInfo& info = module.globals[std::string(variable.name)];
+    info.address = mapping.base;
+    info.size = variable.size;
+    if (!variable.managed) continue;
+    info.managed = true;
+    info.mapped = mapping.object->mapped;
+    info.fd = mapping.object->fd;
+    ManagedGlobals& managed = managed_globals_[{module.process, module.image.get()}];
+    managed.image = module.image;
+    managed.globals[std::string(variable.name)] = info;
+  }
+  for (const ptx::Variable& variable : module.image->module.variables) {
+    const auto self = module.globals.find(std::string(variable.name));
+    if (self == module.globals.end()) continue;
+    const Mapping* mapping = process.table.Find(self->second.address);
+    for (const ptx::SymbolRef& ref : variable.refs) {
+      const auto target = module.globals.find(std::string(ref.symbol));
+      if (ref.at + ref.size > variable.size || ref.size > 8) continue;
+      std::uint64_t base = 0;
+      if (target != module.globals.end()) {
+        base = target->second.address;
+      } else if (const auto function = FunctionAddress(module.image->module, ref.symbol)) {
+        base = *function;
+      } else {
+        continue;
+      }
+      const std::uint64_t value = (base + static_cast<std::uint64_t>(ref.addend)) >> ref.shift;
+      std::memcpy(mapping->object->data + ref.at, &value, ref.size);
+    }
+  }
+  return Status::kSuccess;
+}
+
+bool MachineImpl::IsManagedGlobal(ProcessId process, Address address) const {
+  for (const auto& [key, managed] : managed_globals_) {
+    if (key.first != process) continue;
+    for (const auto& [name, global] : managed.globals) {
+      if (global.address == address) return true;
+    }
+  }
+  return false;
+}
+
+void MachineImpl::UnmapGlobals(Process& process, const LoadedModule& module) {
+  for (const auto& [name, global] : module.globals) {
+    if (!global.managed) Unmap(process, global.address);
+  }
+}
+
+Status MachineImpl::UnloadModule(ProcessId id, ModuleId number) {
+  const auto it = modules_.find(number);
+  if (it == modules_.end() || it->second.process != id) return Status::kInvalidHandle;
+  Process& process = world_.ProcessOf(id);
+  UnmapGlobals(process, it->second);
+  for (const auto& [name, kernel] : it->second.kernels) kernels_.erase(kernel);
+  modules_.erase(it);
+  return Status::kSuccess;
+}
+
+Status MachineImpl::GetKernel(ModuleId number, const std::string& name, KernelInfo* info) {
+  const auto it = modules_.find(number);
+  if (it == modules_.end()) return Status::kInvalidHandle;
+  LoadedModule& module = it->second;
+  const ptx::Module& ptx = module.image->module;
+  const ptx::Function* function = ptx.FindFunction(name);
+  if (function == nullptr || !function->is_entry || !function->has_body) return Status::kNotFound;
+  KernelId& id = module.kernels[name];
+  if (id == 0) {
+    id = next_id_++;
+    Kernel kernel;
+    kernel.module = number;
+    kernel.name = name;
+    kernel.dynamic_shared_limit = static_cast<std::uint32_t>(profile().sm.shared_default_bytes);
+    kernels_.emplace(id, std::move(kernel));
+  }
+  info->id = id;
+  info->name = name;
+  LayoutParams(*function, &info->param_offsets, &info->param_sizes, &info->param_bytes);
+  const Status status = DecodeKernel(kernels_.at(id));
+  if (status != Status::kSuccess) return status;
+  const Code& code = *kernels_.at(id).code;
+  info->registers = code.registers;
+  info->static_shared = code.static_shared;
+  info->max_threads = code.max_threads;
+  info->local = code.local_bytes;
+  const auto resources = module.image->resources.find(name);
+  if (resources != module.image->resources.end()) {
+    info->local = static_cast<std::uint32_t>(resources->second.local_bytes);
+    info->const_bytes = 0;
+  }
+  info->ptx_version = TargetNumber(ptx.target);
+  info->binary_version = static_cast<std::uint32_t>(profile().device.compute_major * 10 +
+                                                    profile().device.compute_minor);
+  return Status::kSuccess;
+}
+
+Status MachineImpl::DecodeKernel(Kernel& kernel) {
+  if (kernel.code != nullptr) return Status::kSuccess;
+  ParsedImage& image = *modules_.at(kernel.module).image;
+  std::shared_ptr<const Code>& cached = image.code[kernel.name];
+  if (cached == nullptr) {
+    const ptx::Function* function = image.module.FindFunction(kernel.name);
+    const auto resources = image.resources.find(kernel.name);
+    auto code = Decode(image.module, *function,
+                       resources == image.resources.end() ? nullptr : &resources->second);
+    if (!code) {
+      const LoadedModule& module = modules_.at(kernel.module);
+      faults_.push_back({module.process, module.device, Status::kInvalidPtx, code.error().message});
+      return Status::kInvalidPtx;
+    }
+    cached = std::move(*code);
+  }
+  kernel.code = cached;
+  return Status::kSuccess;
+}
+
+Status MachineImpl::GetGlobal(ModuleId number, const std::string& name, GlobalInfo* info) {
+  const auto it = modules_.find(number);
+  if (it == modules_.end()) return Status::kInvalidHandle;
+  const auto global = it->second.globals.find(name);
+  if (global == it->second.globals.end()) return Status::kNotFound;
+  *info = global->second;
+  return Status::kSuccess;
+}
+
+Status MachineImpl::SetMaxDynamicShared(KernelId id, std::uint32_t bytes) {
+  const auto it = kernels_.find(id);
+  if (it == kernels_.end()) return Status::kInvalidHandle;
+  const Status status = DecodeKernel(it->second);
+  if (status != Status::kSuccess) return status;
+  if (std::uint64_t{bytes} + it->second.code->static_shared >
+      static_cast<std::uint64_t>(profile().sm.shared_per_cta_bytes)) {
+    return Status::kInvalidValue;
+  }
+  it->second.dynamic_shared_limit = bytes + it->second.code->static_shared;
+  return Status::kSuccess;
+}
+
+Status MachineImpl::Occupancy(KernelId id, std::uint32_t threads, std::uint32_t dynamic_shared,
+                              int* ctas_per_sm) {
+  const auto it = kernels_.find(id);
+  if (it == kernels_.end()) return Status::kInvalidHandle;
+  const Status status = DecodeKernel(it->second);
+  if (status != Status::kSuccess) return status;
+  if (threads == 0) return Status::kInvalidValue;
+  *ctas_per_sm = threads > it->second.code->max_threads
+                     ? 0
+                     : world_.CtasPerSm(*it->second.code, threads, dynamic_shared);
+  return Status::kSuccess;
+}
+
+Status MachineImpl::ClusterOccupancy(KernelId id, std::uint32_t threads,
+                                     std::uint32_t dynamic_shared, std::uint32_t cluster,
+                                     int* clusters) {
+  int ctas = 0;
+  const Status status = Occupancy(id, threads, dynamic_shared, &ctas);
+  if (status != Status::kSuccess) return status;
+  if (cluster == 0 || cluster > 1024) return Status::kInvalidValue;
+  *clusters = ctas == 0 ? 0
+                        : world_.MaxActiveClusters(*kernels_.at(id).code, threads, dynamic_shared,
+                                                   Dim3{cluster, 1, 1});
+  return Status::kSuccess;
+}
+
+Status MachineImpl::ListKernels(ModuleId number, std::vector<std::string>* names) {
+  const auto it = modules_.find(number);
+  if (it == modules_.end()) return Status::kInvalidHandle;
+  for (const ptx::Function& function : it->second.image->module.functions) {
+    if (function.is_entry && function.has_body) names->emplace_back(function.name);
+  }
+  return Status::kSuccess;
+}
+
+Bank MachineImpl::BuildConstants(const Code& code, const LoadedModule& module,
+                                 const std::vector<std::byte>& params) const {
+  Bank bank = code.constants;
+  for (const ConstantRef& ref : code.refs) {
+    std::uint64_t value = 0;
+    if (ref.what == ConstantRef::What::kSpecial) continue;  // at the start (residency.cpp)
+    if (ref.what == ConstantRef::What::kParam) {
+      const auto size = static_cast<std::size_t>(ptx::SizeOf(ref.type));
+      if (ref.offset + size > params.size()) continue;
+      std::memcpy(&value, params.data() + ref.offset, size);
+      const bool is_signed =
+          ref.type == ptx::Type::kS8 || ref.type == ptx::Type::kS16 || ref.type == ptx::Type::kS32;
+      if (is_signed) {
+        const int shift = 64 - static_cast<int>(size) * 8;
+        value = static_cast<std::uint64_t>(static_cast<std::int64_t>(value << shift) >> shift);
+      }
+    } else if (const auto global = module.globals.find(ref.symbol);
+               global != module.globals.end()) {
+      value = global->second.address + static_cast<std::uint64_t>(ref.addend);
+    }
+    Broadcast(bank.at(ref.slot), value, ref.bytes);
+  }
+  return bank;
+}
+
+}  // namespace allranks::node

@@ -1,0 +1,178 @@
+// See late_writes.h.
+#include "node/state/late_writes.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace allranks::node {
+namespace {
+
+constexpr std::uint64_t kLineBytes = 128;
+// A line is pruned when it has so many, or twice as many as the last time: a counter that all
+// devices add to has hundreds, all of them on their way.
+constexpr std::size_t kFewInLine = 16;
+constexpr std::size_t kCrowd = 256;
+constexpr std::size_t kMaxWrites = std::size_t{1} << 20;
+
+}  // namespace
+
+template <class Lines, class F>
+void LateWrites::ForLines(Lines& lines, std::uint64_t offset, std::uint32_t size, F f) {
+  for (std::uint64_t at = offset / kLineBytes; at <= (offset + size - 1) / kLineBytes; ++at) {
+    if (const auto it = lines.find(at); it != lines.end()) f(it->second);
+  }
+}
+
+void LateWrites::Add(std::uint64_t offset, std::uint32_t size, const std::byte* old,
+                     std::uint64_t writer, Time now, bool atomic) {
+  if (count_ >= sweep_at_) Sweep(now);
+  const std::uint64_t number = offset / kLineBytes;
+  Line& line = lines_[number];
+  const bool open = !open_.empty() && open_.back() == number;
+  if (!open && line.writes.size() >= line.prune_at) Prune(line, now);  // else the lane before has
+  if (atomic) {  // lanes of one instruction on one place are one write
+    for (auto last = line.writes.rbegin();
+         last != line.writes.rend() && last->visible == kTimeNever; ++last) {
+      if (last->offset == offset && last->size == size) return;
+    }
+  }
+  Write write;
+  write.offset = offset;
+  write.size = static_cast<std::uint8_t>(size);
+  write.atomic = atomic;
+  std::memcpy(write.old, old, size);
+  write.visible = kTimeNever;
+  write.writer = writer;
+  line.writes.push_back(write);
+  ++count_;
+  if (!open) open_.push_back(number);
+}
+
+void LateWrites::Close(Time visible) {
+  for (const std::uint64_t number : open_) {
+    const auto it = lines_.find(number);
+    if (it == lines_.end()) continue;
+    std::vector<Write>& writes = it->second.writes;
+    for (auto write = writes.rbegin(); write != writes.rend() && write->visible == kTimeNever;
+         ++write) {
+      write->visible = visible;
+    }
+  }
+  if (!open_.empty()) latest_ = std::max(latest_, visible);
+  open_.clear();
+}
+
+void LateWrites::Reveal(std::uint64_t offset, std::uint32_t size, Time now) {
+  if (count_ == 0) return;
+  ForLines(lines_, offset, size, [&](Line& line) {
+    for (Write& write : line.writes) {
+      if (write.offset < offset + size && offset < write.end())
+        write.visible = std::min(write.visible, now);
+    }
+  });
+}
+
+Time LateWrites::Hide(std::uint64_t offset, std::uint32_t size, std::byte* value, Time sampled,
+                      std::uint64_t reader) const {
+  if (count_ == 0) return 0;
+  Time own = 0;
+  const std::uint64_t all = size == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << size) - 1;
+  std::uint64_t settled = 0;  // bytes whose newest visible write has been met
+  ForLines(lines_, offset, size, [&](const Line& line) {
+    for (auto write = line.writes.rbegin(); write != line.writes.rend() && settled != all;
+         ++write) {
+      const std::uint64_t begin = std::max(offset, write->offset);
+      const std::uint64_t end = std::min(offset + size, write->end());
+      if (begin >= end) continue;
+      const bool seen = write->visible <= sampled || write->writer == reader;
+      for (std::uint64_t at = begin; at < end; ++at) {
+        const std::uint64_t bit = std::uint64_t{1} << (at - offset);
+        if ((settled & bit) != 0) continue;
+        if (seen) {
+          settled |= bit;
+          if (write->atomic && write->writer == reader) own = std::max(own, write->visible);
+        } else {
+          value[at - offset] = std::byte{write->old[at - write->offset]};
+        }
+      }
+    }
+  });
+  return own;
+}
+
+Time LateWrites::Latest(std::uint64_t offset, std::uint32_t size) const {
+  Time latest = 0;
+  if (count_ == 0) return latest;
+  ForLines(lines_, offset, size, [&](const Line& line) {
+    for (auto write = line.writes.rbegin(); write != line.writes.rend(); ++write) {
+      if (write->offset >= offset + size || offset >= write->end()) continue;
+      latest = std::max(latest, write->visible);
+      // An atomic is visible no earlier than what it came after.
+      if (write->atomic && write->offset <= offset && write->end() >= offset + size) break;
+    }
+  });
+  return latest;
+}
+
+bool LateWrites::Crowded(std::uint64_t offset) const {
+  const auto it = lines_.find(offset / kLineBytes);
+  return it != lines_.end() && it->second.writes.size() > kCrowd;
+}
+
+Time LateWrites::Next(std::uint64_t offset, std::uint32_t size, Time now) const {
+  Time next = kTimeNever;
+  ForLines(lines_, offset, size, [&](const Line& line) {
+    for (const Write& write : line.writes) {
+      if (write.offset < offset + size && offset < write.end() && write.visible > now)
+        next = std::min(next, write.visible);
+    }
+  });
+  return next;
+}
+
+// Drops what everybody can see. A write that can be seen also ends those before it, so these go
+// with it; where they reach beyond it, both stay until they can.
+void LateWrites::Prune(Line& line, Time now) {
+  std::vector<Write>& writes = line.writes;
+  const auto late = [&](const Write& write) { return write.visible > now; };
+  if (std::none_of(writes.begin(), writes.end(), late)) {
+    count_ -= writes.size();
+    writes.clear();
+  }
+  for (std::size_t i = writes.size(); i-- > 0;) {
+    if (writes[i].visible > now) continue;
+    const Write seen = writes[i];
+    bool covers = true;
+    for (std::size_t k = 0; k < i; ++k) {
+      const bool overlaps = writes[k].offset < seen.end() && seen.offset < writes[k].end();
+      covers &= !overlaps || (writes[k].offset >= seen.offset && writes[k].end() <= seen.end());
+    }
+    if (!covers) continue;
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < i; ++k) {
+      if (writes[k].offset < seen.end() && seen.offset < writes[k].end()) continue;
+      writes[kept++] = writes[k];
+    }
+    count_ -= i + 1 - kept;
+    writes.erase(writes.begin() + static_cast<std::ptrdiff_t>(kept),
+                 writes.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    i = kept;
+  }
+  line.prune_at = std::max(kFewInLine, 2 * writes.size());
+}
+
+// All lines. How often depends on how many are left, so that each write pays for it once.
+void LateWrites::Sweep(Time now) {
+  for (auto it = lines_.begin(); it != lines_.end();) {
+    Prune(it->second, now);
+    it = it->second.writes.empty() ? lines_.erase(it) : std::next(it);
+  }
+  if (count_ >= kMaxWrites) {  // seen early rather than kept without bound
+    lines_.clear();
+    open_.clear();
+    count_ = 0;
+  }
+  sweep_at_ = std::max<std::size_t>(4096, 2 * count_);
+}
+
+}  // namespace allranks::node

@@ -1,0 +1,58 @@
+// What is known of a loop that a path spins in: the notes of its iterations, and of a parked path
+// what it waits for. exec/wait.h has the theory.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "node/code/code.h"
+#include "node/hardware/fabric.h"
+#include "node/state/memory.h"
+#include "node/time.h"
+
+namespace allranks::node {
+
+struct SpinRead {
+  Object* object = nullptr;
+  std::uint64_t offset = 0;
+  std::uint32_t size = 0;
+  std::uint64_t value[2] = {0, 0};  // as read
+  Time time = 0;                    // of the load
+  Time delay = 0;                   // from the load's issue to its sampling
+  Time span = 0;                    // how long it went on looking: a try_wait sees a later write
+  std::uint32_t pc = 0;
+  const Route* way = nullptr;  // while parked: that its polls load; null for own memory
+
+  bool SameAs(const SpinRead& other) const {
+    return pc == other.pc && time == other.time && object == other.object &&
+           offset == other.offset && size == other.size && value[0] == other.value[0] &&
+           value[1] == other.value[1];
+  }
+  // Whether memory still holds what was read.
+  bool Current() const { return std::memcmp(object->data + offset, value, size) == 0; }
+};
+
+struct SpinState {
+  const SpinCode* loop = nullptr;
+  std::uint32_t mask = 0;
+  int iterations = 0;
+  Time head = 0;    // when the current iteration began
+  Time period = 0;  // length of the last one
+  bool reads_clock = false;
+  bool nonlinear = false;
+  std::vector<std::uint64_t> signature, previous;
+  std::vector<SpinRead> reads;  // of the current iteration
+  SpinRead looked;              // the first of the last iteration that read something, for reports
+  // Operands of compares in the current iteration and the two before it: pc, then a and b per lane.
+  std::vector<std::uint64_t> compares[3];
+  std::vector<std::uint64_t> carried[3];  // at the head: now, one and two iterations ago
+
+  // While parked.
+  std::uint64_t skip = 0;  // iterations until the next wake-up that is due
+  bool due = false;
+  std::vector<std::int64_t> step;  // per carried value
+  bool by_timer = false;
+};
+
+}  // namespace allranks::node
