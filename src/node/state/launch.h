@@ -82,7 +82,7 @@ struct Cta {
   std::shared_ptr<Cluster> cluster;                  // of more than one CTA, else made on first use
   std::uint32_t rank = 0;                            // in the cluster
   std::shared_ptr<check::CtaClocks> clocks;
-  check::Stall stall;
+  Stall stall;
 };
 
 // One kernel launch on its way.
