@@ -164,7 +164,7 @@ Status Session::StartNode(const SessionOptions& options, const wire::JudgePlan& 
   if (!node) return Fail(node.error());
   node_ = std::move(*node);
   node_->SetCpu(NodeCpu(RankCpu(plan) * plan.world));  // until it is known what ranks have used
-  if (!wire::SendFrame(control_.get(), wire::JudgePlan::kOp, ++sequence_,
+  if (!wire::SendFrame(control_.get(), wire::kOpOf<wire::JudgePlan>, ++sequence_,
                        wire::EncodePayload(wire::RequestHeader{}, plan)))
     return Fail("{}", NodeEnded().text);
   return Ok();
@@ -399,7 +399,7 @@ Outcome Session::Capture() {
 }
 
 Outcome Session::Run(const wire::JudgeRun& run, wire::JudgeRunReply* reply) {
-  if (!wire::SendFrame(control_.get(), wire::JudgeRun::kOp, ++sequence_,
+  if (!wire::SendFrame(control_.get(), wire::kOpOf<wire::JudgeRun>, ++sequence_,
                        wire::EncodePayload(wire::RequestHeader{}, run)))
     return NodeEnded();
   delivered_ = ranks_.empty();

@@ -77,7 +77,7 @@ template <class M>
 void Judged::Answer(std::uint64_t sequence, Status status, const typename M::Reply& reply) {
   wire::ReplyHeader header;
   header.status = static_cast<std::int32_t>(status);
-  options_.send(M::kOp, sequence, wire::EncodePayload(header, reply));
+  options_.send(wire::kOpOf<M>, sequence, wire::EncodePayload(header, reply));
 }
 
 bool Judged::Received(const wire::Frame& frame) {

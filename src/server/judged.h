@@ -91,9 +91,9 @@ class Judged {
   // Why a rank may not do this; empty: it may.
   template <class M>
   std::string Refusal(Thread thread, const M& message) {
-    std::string why = RefusedCall(thread, M::kOp);
+    std::string why = RefusedCall(thread, wire::kOpOf<M>);
     if constexpr (requires { message.stream.stream; })
-      if (why.empty()) why = RefusedStream(thread.rank, M::kOp, message.stream.stream);
+      if (why.empty()) why = RefusedStream(thread.rank, wire::kOpOf<M>, message.stream.stream);
     return why.empty() ? RefusedArguments(thread.rank, message) : why;
   }
   void Forbidden(std::int32_t rank, const std::string& why);

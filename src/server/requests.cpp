@@ -16,26 +16,6 @@ namespace {
 // Reads of the clock cannot have cost more than this between two messages.
 constexpr node::Time kMaxLocal = node::Ms(3'600'000);
 
-// The calls with which CUDA writes out what kernels have printed.
-bool FlushesText(wire::Op op) {
-  switch (op) {
-    case wire::Op::kLaunch:
-    case wire::Op::kLaunchGraph:
-    case wire::Op::kStreamSync:
-    case wire::Op::kEventSync:
-    case wire::Op::kDeviceSync:
-    case wire::Op::kCopy:
-    case wire::Op::kCopyIn:
-    case wire::Op::kCopyOut:
-    case wire::Op::kLoadModule:
-    case wire::Op::kUnloadModule:
-    case wire::Op::kResetDevice:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 void Core::Received(Link* link, wire::Frame frame) {
@@ -52,131 +32,24 @@ void Core::Received(Link* link, wire::Frame frame) {
     return Violation(link, "a second request before the first was answered");
   if (Process& process = ProcessOf(session.thread); process.machine && process.pinned)
     machine_->HostWrote(*process.machine, hosts_.now());
-#define ALLRANKS_ACCEPT(M) \
-  case wire::M::kOp:       \
-    return Accept<wire::M>(link, session, frame);
-  switch (frame.op) {
-    ALLRANKS_ACCEPT(NewThread)
-    ALLRANKS_ACCEPT(ThreadExit)
-    ALLRANKS_ACCEPT(WaitThread)
-    ALLRANKS_ACCEPT(NewProcess)
-    ALLRANKS_ACCEPT(ProcessStarted)
-    ALLRANKS_ACCEPT(Exec)
-    ALLRANKS_ACCEPT(WaitProcess)
-    ALLRANKS_ACCEPT(WaitFd)
-    ALLRANKS_ACCEPT(Sleep)
-    ALLRANKS_ACCEPT(Yield)
-    ALLRANKS_ACCEPT(BarrierWait)
-    ALLRANKS_ACCEPT(WatchKey)
-    ALLRANKS_ACCEPT(UnwatchKey)
-    ALLRANKS_ACCEPT(WaitKey)
-    ALLRANKS_ACCEPT(WakeKey)
-    ALLRANKS_ACCEPT(HostPoll)
-    ALLRANKS_ACCEPT(BootstrapBarrier)
-    ALLRANKS_ACCEPT(Init)
-    ALLRANKS_ACCEPT(PutImage)
-    ALLRANKS_ACCEPT(DropImage)
-    ALLRANKS_ACCEPT(LoadModule)
-    ALLRANKS_ACCEPT(UnloadModule)
-    ALLRANKS_ACCEPT(GetKernel)
-    ALLRANKS_ACCEPT(GetGlobal)
-    ALLRANKS_ACCEPT(SetMaxDynamicShared)
-    ALLRANKS_ACCEPT(SetLimit)
-    ALLRANKS_ACCEPT(Occupancy)
-    ALLRANKS_ACCEPT(Alloc)
-    ALLRANKS_ACCEPT(Free)
-    ALLRANKS_ACCEPT(AllocPinned)
-    ALLRANKS_ACCEPT(FreePinned)
-    ALLRANKS_ACCEPT(Describe)
-    ALLRANKS_ACCEPT(IpcExport)
-    ALLRANKS_ACCEPT(IpcOpen)
-    ALLRANKS_ACCEPT(IpcClose)
-    ALLRANKS_ACCEPT(CanAccessPeer)
-    ALLRANKS_ACCEPT(EnablePeer)
-    ALLRANKS_ACCEPT(DisablePeer)
-    ALLRANKS_ACCEPT(MemInfo)
-    ALLRANKS_ACCEPT(StickyError)
-    ALLRANKS_ACCEPT(ResetDevice)
-    ALLRANKS_ACCEPT(CreateStream)
-    ALLRANKS_ACCEPT(DestroyStream)
-    ALLRANKS_ACCEPT(StreamQuery)
-    ALLRANKS_ACCEPT(StreamSync)
-    ALLRANKS_ACCEPT(CreateEvent)
-    ALLRANKS_ACCEPT(DestroyEvent)
-    ALLRANKS_ACCEPT(RecordEvent)
-    ALLRANKS_ACCEPT(WaitEvent)
-    ALLRANKS_ACCEPT(EventQuery)
-    ALLRANKS_ACCEPT(EventSync)
-    ALLRANKS_ACCEPT(EventElapsed)
-    ALLRANKS_ACCEPT(DeviceSync)
-    ALLRANKS_ACCEPT(Launch)
-    ALLRANKS_ACCEPT(Copy)
-    ALLRANKS_ACCEPT(CopyIn)
-    ALLRANKS_ACCEPT(CopyOut)
-    ALLRANKS_ACCEPT(Memset)
-    ALLRANKS_ACCEPT(DefaultPool)
-    ALLRANKS_ACCEPT(CreatePool)
-    ALLRANKS_ACCEPT(DestroyPool)
-    ALLRANKS_ACCEPT(GetPoolAttribute)
-    ALLRANKS_ACCEPT(SetPoolAttribute)
-    ALLRANKS_ACCEPT(TrimPool)
-    ALLRANKS_ACCEPT(SetPoolAccess)
-    ALLRANKS_ACCEPT(GetPoolAccess)
-    ALLRANKS_ACCEPT(AllocAsync)
-    ALLRANKS_ACCEPT(FreeAsync)
-    ALLRANKS_ACCEPT(RegisterHost)
-    ALLRANKS_ACCEPT(Prefetch)
-    ALLRANKS_ACCEPT(CallHost)
-    ALLRANKS_ACCEPT(NextHostCall)
-    ALLRANKS_ACCEPT(StreamValues)
-    ALLRANKS_ACCEPT(PutGraph)
-    ALLRANKS_ACCEPT(UpdateGraph)
-    ALLRANKS_ACCEPT(DropGraph)
-    ALLRANKS_ACCEPT(LaunchGraph)
-    ALLRANKS_ACCEPT(ListKernels)
-    ALLRANKS_ACCEPT(SetVisible)
-    ALLRANKS_ACCEPT(ExportEvent)
-    ALLRANKS_ACCEPT(OpenEvent)
-    ALLRANKS_ACCEPT(CreateMemory)
-    ALLRANKS_ACCEPT(ReleaseMemory)
-    ALLRANKS_ACCEPT(RetainMemory)
-    ALLRANKS_ACCEPT(MemoryInfo)
-    ALLRANKS_ACCEPT(ExportMemory)
-    ALLRANKS_ACCEPT(ImportMemory)
-    ALLRANKS_ACCEPT(ReserveAddress)
-    ALLRANKS_ACCEPT(FreeAddress)
-    ALLRANKS_ACCEPT(MapMemory)
-    ALLRANKS_ACCEPT(UnmapMemory)
-    ALLRANKS_ACCEPT(SetMemoryAccess)
-    ALLRANKS_ACCEPT(GetMemoryAccess)
-    ALLRANKS_ACCEPT(CreateMulticast)
-    ALLRANKS_ACCEPT(AddMulticastDevice)
-    ALLRANKS_ACCEPT(BindMulticast)
-    ALLRANKS_ACCEPT(UnbindMulticast)
-    ALLRANKS_ACCEPT(ExportPool)
-    ALLRANKS_ACCEPT(ImportPool)
-    ALLRANKS_ACCEPT(ExportPointer)
-    ALLRANKS_ACCEPT(ImportPointer)
-#define ALLRANKS_ACCEPT_JUDGED(M)  \
-  case wire::M::kOp:               \
-    if (judged_ == nullptr) break; \
-    return Accept<wire::M>(link, session, frame);
-    ALLRANKS_ACCEPT_JUDGED(JudgeNext)
-    ALLRANKS_ACCEPT_JUDGED(JudgeOpen)
-    ALLRANKS_ACCEPT_JUDGED(JudgeClose)
-    ALLRANKS_ACCEPT_JUDGED(JudgeGather)
-    ALLRANKS_ACCEPT_JUDGED(JudgeHostStep)
-#undef ALLRANKS_ACCEPT_JUDGED
-    case wire::Op::kNone:
-    case wire::Op::kHello:
-    case wire::Op::kFinish:
-    case wire::Op::kDeadlock:
-    case wire::Op::kJudgePlan:
-    case wire::Op::kJudgeRun:
-    case wire::Op::kJudgeNews:
-      break;
+  const wire::Sender sender = wire::InfoOf(frame.op).sender;
+  if (sender == wire::Sender::kRank ||
+      (sender == wire::Sender::kJudgedRank && judged_ != nullptr)) {
+    switch (frame.op) {
+#define ALLRANKS_MESSAGE(M, name, sender, cost, traits)                \
+  case wire::Op::k##M:                                                 \
+    if constexpr (wire::Sender::sender == wire::Sender::kRank ||       \
+                  wire::Sender::sender == wire::Sender::kJudgedRank) { \
+      return Accept<wire::M>(link, session, frame);                    \
+    }                                                                  \
+    break;
+#include "wire/messages.def"
+#undef ALLRANKS_MESSAGE
+      case wire::Op::kNone:
+      case wire::Op::kAfterLast_:
+        break;
+    }
   }
-#undef ALLRANKS_ACCEPT
   Violation(link, fmt::format("'{}' is not for a rank to send", wire::OpName(frame.op)));
 }
 
@@ -259,52 +132,22 @@ node::Status Core::Refused(Thread thread, const std::string& why, int device,
   return machine_->StickyError(*process.machine, device);
 }
 
-// What a real process finds out once, or without asking anybody, is free: when a shim asks is its
-// own affair. Answers still come in order.
+// Answers come in order, however little their calls cost.
 node::Time Core::CostOf(wire::Op op) const {
-  switch (op) {
-    case wire::Op::kProcessStarted:
-    case wire::Op::kThreadExit:
-    case wire::Op::kWatchKey:
-    case wire::Op::kUnwatchKey:
-    case wire::Op::kNextHostCall:
-    case wire::Op::kPutGraph:
-    case wire::Op::kUpdateGraph:
-    case wire::Op::kDropGraph:
-    case wire::Op::kListKernels:
-    case wire::Op::kSetVisible:
-    case wire::Op::kInit:
-    case wire::Op::kPutImage:
-    case wire::Op::kDropImage:
-    case wire::Op::kLoadModule:
-    case wire::Op::kUnloadModule:
-    case wire::Op::kGetKernel:
-    case wire::Op::kGetGlobal:
-    case wire::Op::kSetMaxDynamicShared:
-    case wire::Op::kOccupancy:
-    case wire::Op::kDescribe:
-    case wire::Op::kCanAccessPeer:
-    case wire::Op::kMemInfo:
-    case wire::Op::kStickyError:
-    case wire::Op::kDefaultPool:
-    case wire::Op::kGetPoolAttribute:
-    case wire::Op::kGetPoolAccess:
-    case wire::Op::kMemoryInfo:
-    case wire::Op::kGetMemoryAccess:
-    case wire::Op::kJudgeNext:
-    case wire::Op::kJudgeOpen:
-    case wire::Op::kJudgeClose:
-    case wire::Op::kJudgeGather:
-    case wire::Op::kJudgeHostStep:
+  const auto& launch = machine_->profile().launch;
+  switch (wire::InfoOf(op).cost) {
+    case wire::Cost::kNothing:
       return 0;
-    case wire::Op::kLaunch:
-      return std::max(kHostCall, machine_->profile().launch.host_call);
-    case wire::Op::kLaunchGraph:
-      return std::max(kHostCall, machine_->profile().launch.graph_call);
-    default:
-      return op > wire::Op::kInit ? std::max(kHostCall, machine_->profile().launch.api_call)
-                                  : kHostCall;
+    case wire::Cost::kHostCall:
+      return kHostCall;
+    case wire::Cost::kApiCall:
+      return std::max(kHostCall, launch.api_call);
+    case wire::Cost::kLaunch:
+      return std::max(kHostCall, launch.host_call);
+    case wire::Cost::kGraphLaunch:
+      return std::max(kHostCall, launch.graph_call);
   }
+  return 0;
 }
 
 // What one process's host code has waited for may be known to another's from here on. By which way
@@ -373,7 +216,7 @@ void Core::SendReply(Thread thread, node::Status status, const wire::Blob& body,
                      (machine_->Busy() || checking_->HostBehind(*process->second.machine));
     }
     header.clock = hosts_.now();
-    if (FlushesText(record.op)) {
+    if (wire::InfoOf(record.op).Has(wire::kFlushesText)) {
       if (const auto process = processes_.find(thread.rank);
           process != processes_.end() && process->second.machine) {
         const std::size_t room =

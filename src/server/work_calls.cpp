@@ -50,7 +50,7 @@ void Core::ReplyWhenDone(Thread thread, std::vector<OpId> ops, int device, Time 
     Reply<M>(thread, reply, machine_->StickyError(MachineOf(thread), device));
   };
   if (machine_->Done(ops)) return answer(at);
-  hosts_.Wait(thread, wire::OpName(M::kOp), false);
+  hosts_.Wait(thread, wire::OpName(wire::kOpOf<M>), false);
   const std::uint64_t id = machine_->WhenDone(std::move(ops), [this, thread, answer](Time done) {
     if (auto record = threads_.find(thread); record != threads_.end()) record->second.when_done = 0;
     hosts_.WakeAt(thread, done + machine_->profile().launch.sync, answer);
@@ -174,11 +174,11 @@ void Core::AnswerQuery(Thread thread, std::vector<OpId> ops, std::uint64_t objec
   };
   if (machine_->Done(ops)) return answer();
   hosts_.Note(thread, Hosts::Activity::kPolls);
-  if (series.op == M::kOp && series.object == object && series.device == device) {
+  if (series.op == wire::kOpOf<M> && series.object == object && series.device == device) {
     series.period = at - series.last;
     ++series.count;
   } else {
-    series = {M::kOp, object, device, 1, at, at, 0};
+    series = {wire::kOpOf<M>, object, device, 1, at, at, 0};
   }
   series.last = at;
   const auto not_ready = [this, thread](Time now) {
@@ -190,7 +190,7 @@ void Core::AnswerQuery(Thread thread, std::vector<OpId> ops, std::uint64_t objec
   const Time waited = at - series.first;
   // In whole periods, so that the loop stays on its grid.
   const Time step = std::max<Time>(period, waited / 8 / period * period);
-  hosts_.Wait(thread, wire::OpName(M::kOp), false);
+  hosts_.Wait(thread, wire::OpName(wire::kOpOf<M>), false);
   hosts_.WakeAt(thread, at + step, not_ready);
   const std::uint64_t id =
       machine_->WhenDone(std::move(ops), [this, thread, at, period, answer](Time done) {

@@ -69,7 +69,7 @@ template <class T>
 int Call(const T& request, typename T::Reply* answer, int* fd = nullptr, int with = -1) {
   const wire::Blob bytes = wire::Encode(request);
   ArReply reply;
-  const int linked = ar_call(static_cast<std::uint16_t>(T::kOp), bytes.data(), bytes.size(),
+  const int linked = ar_call(static_cast<std::uint16_t>(wire::kOpOf<T>), bytes.data(), bytes.size(),
                              nullptr, 0, with, &reply);
   if (linked != kArOk) return 999;
   std::span<const std::byte> rest(static_cast<const std::byte*>(reply.body), reply.size);

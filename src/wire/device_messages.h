@@ -44,7 +44,6 @@ struct InitReply {
   template <class A> void Visit(A& a) { a(devices); }
 };
 struct Init {
-  static constexpr Op kOp = Op::kInit;
   using Reply = InitReply;
   template <class A> void Visit(A& a) { a(); }
 };
@@ -52,7 +51,6 @@ struct Init {
 // Part of a fat binary or PTX text, under a number that the process chose; parts come in order. It
 // can be loaded when all `total` bytes are there.
 struct PutImage {
-  static constexpr Op kOp = Op::kPutImage;
   using Reply = Empty;
   std::uint64_t image = 0;
   std::uint64_t total = 0, offset = 0;
@@ -60,7 +58,6 @@ struct PutImage {
   template <class A> void Visit(A& a) { a(image, total, offset, bytes); }
 };
 struct DropImage {
-  static constexpr Op kOp = Op::kDropImage;
   using Reply = Empty;
   std::uint64_t image = 0;
   template <class A> void Visit(A& a) { a(image); }
@@ -72,14 +69,12 @@ struct LoadModuleReply {
   template <class A> void Visit(A& a) { a(module, message); }
 };
 struct LoadModule {
-  static constexpr Op kOp = Op::kLoadModule;
   using Reply = LoadModuleReply;
   std::int32_t device = 0;
   std::uint64_t image = 0;
   template <class A> void Visit(A& a) { a(device, image); }
 };
 struct UnloadModule {
-  static constexpr Op kOp = Op::kUnloadModule;
   using Reply = Empty;
   std::uint64_t module = 0;
   template <class A> void Visit(A& a) { a(module); }
@@ -97,7 +92,6 @@ struct GetKernelReply {
   }
 };
 struct GetKernel {
-  static constexpr Op kOp = Op::kGetKernel;
   using Reply = GetKernelReply;
   std::uint64_t module = 0;
   std::string name;
@@ -112,7 +106,6 @@ struct GetGlobalReply {
   template <class A> void Visit(A& a) { a(address, size, managed, mapped); }
 };
 struct GetGlobal {
-  static constexpr Op kOp = Op::kGetGlobal;
   using Reply = GetGlobalReply;
   std::uint64_t module = 0;
   std::string name;
@@ -121,7 +114,6 @@ struct GetGlobal {
 
 // By the numbers of CUlimit.
 struct SetLimit {
-  static constexpr Op kOp = Op::kSetLimit;
   using Reply = Empty;
   std::int32_t device = 0;
   std::int32_t limit = 0;
@@ -134,14 +126,12 @@ struct ListKernelsReply {
   template <class A> void Visit(A& a) { a(names); }
 };
 struct ListKernels {
-  static constexpr Op kOp = Op::kListKernels;
   using Reply = ListKernelsReply;
   std::uint64_t module = 0;
   template <class A> void Visit(A& a) { a(module); }
 };
 
 struct SetMaxDynamicShared {
-  static constexpr Op kOp = Op::kSetMaxDynamicShared;
   using Reply = Empty;
   std::uint64_t kernel = 0;
   std::uint32_t bytes = 0;
@@ -153,7 +143,6 @@ struct OccupancyReply {
   template <class A> void Visit(A& a) { a(ctas_per_sm, clusters); }
 };
 struct Occupancy {
-  static constexpr Op kOp = Op::kOccupancy;
   using Reply = OccupancyReply;
   std::uint64_t kernel = 0;
   std::uint32_t threads = 0, dynamic_shared = 0;
@@ -168,14 +157,12 @@ struct AddressReply {
   template <class A> void Visit(A& a) { a(address); }
 };
 struct Alloc {
-  static constexpr Op kOp = Op::kAlloc;
   using Reply = AddressReply;
   std::int32_t device = 0;
   std::uint64_t size = 0;
   template <class A> void Visit(A& a) { a(device, size); }
 };
 struct Free {
-  static constexpr Op kOp = Op::kFree;
   using Reply = Empty;
   std::uint64_t address = 0;
   template <class A> void Visit(A& a) { a(address); }
@@ -187,7 +174,6 @@ struct AllocPinnedReply {
   template <class A> void Visit(A& a) { a(address, size); }
 };
 struct AllocPinned {
-  static constexpr Op kOp = Op::kAllocPinned;
   using Reply = AllocPinnedReply;
   std::uint64_t size = 0;
   bool managed = false;
@@ -195,7 +181,6 @@ struct AllocPinned {
 };
 // Pinned, managed or registered.
 struct FreePinned {
-  static constexpr Op kOp = Op::kFreePinned;
   using Reply = Empty;
   std::uint64_t address = 0;
   template <class A> void Visit(A& a) { a(address); }
@@ -218,7 +203,6 @@ struct DescribeReply {
   }
 };
 struct Describe {
-  static constexpr Op kOp = Op::kDescribe;
   using Reply = DescribeReply;
   std::uint64_t address = 0;
   template <class A> void Visit(A& a) { a(address); }
@@ -230,20 +214,17 @@ struct IpcExportReply {
   template <class A> void Visit(A& a) { a(handle); }
 };
 struct IpcExport {
-  static constexpr Op kOp = Op::kIpcExport;
   using Reply = IpcExportReply;
   std::uint64_t address = 0;
   template <class A> void Visit(A& a) { a(address); }
 };
 struct IpcOpen {
-  static constexpr Op kOp = Op::kIpcOpen;
   using Reply = AddressReply;
   std::int32_t device = 0;
   IpcBytes handle{};
   template <class A> void Visit(A& a) { a(device, handle); }
 };
 struct IpcClose {
-  static constexpr Op kOp = Op::kIpcClose;
   using Reply = Empty;
   std::uint64_t address = 0;
   template <class A> void Visit(A& a) { a(address); }
@@ -254,19 +235,16 @@ struct CanAccessPeerReply {
   template <class A> void Visit(A& a) { a(can); }
 };
 struct CanAccessPeer {
-  static constexpr Op kOp = Op::kCanAccessPeer;
   using Reply = CanAccessPeerReply;
   std::int32_t device = 0, peer = 0;
   template <class A> void Visit(A& a) { a(device, peer); }
 };
 struct EnablePeer {
-  static constexpr Op kOp = Op::kEnablePeer;
   using Reply = Empty;
   std::int32_t device = 0, peer = 0;
   template <class A> void Visit(A& a) { a(device, peer); }
 };
 struct DisablePeer {
-  static constexpr Op kOp = Op::kDisablePeer;
   using Reply = Empty;
   std::int32_t device = 0, peer = 0;
   template <class A> void Visit(A& a) { a(device, peer); }
@@ -277,7 +255,6 @@ struct MemInfoReply {
   template <class A> void Visit(A& a) { a(free, total); }
 };
 struct MemInfo {
-  static constexpr Op kOp = Op::kMemInfo;
   using Reply = MemInfoReply;
   std::int32_t device = 0;
   template <class A> void Visit(A& a) { a(device); }
@@ -285,13 +262,11 @@ struct MemInfo {
 
 // The reply's status is the sticky error of the process on that device.
 struct StickyError {
-  static constexpr Op kOp = Op::kStickyError;
   using Reply = Empty;
   std::int32_t device = 0;
   template <class A> void Visit(A& a) { a(device); }
 };
 struct ResetDevice {
-  static constexpr Op kOp = Op::kResetDevice;
   using Reply = Empty;
   std::int32_t device = 0;
   template <class A> void Visit(A& a) { a(device); }
@@ -310,7 +285,6 @@ struct CreateStreamReply {
   template <class A> void Visit(A& a) { a(stream); }
 };
 struct CreateStream {
-  static constexpr Op kOp = Op::kCreateStream;
   using Reply = CreateStreamReply;
   std::int32_t device = 0;
   bool non_blocking = false;
@@ -318,19 +292,16 @@ struct CreateStream {
   template <class A> void Visit(A& a) { a(device, non_blocking, priority); }
 };
 struct DestroyStream {
-  static constexpr Op kOp = Op::kDestroyStream;
   using Reply = Empty;
   std::uint64_t stream = 0;
   template <class A> void Visit(A& a) { a(stream); }
 };
 struct StreamQuery {  // status 600 while unfinished
-  static constexpr Op kOp = Op::kStreamQuery;
   using Reply = Empty;
   StreamRef stream;
   template <class A> void Visit(A& a) { a(stream); }
 };
 struct StreamSync {
-  static constexpr Op kOp = Op::kStreamSync;
   using Reply = Empty;
   StreamRef stream;
   template <class A> void Visit(A& a) { a(stream); }
@@ -341,40 +312,34 @@ struct CreateEventReply {
   template <class A> void Visit(A& a) { a(event); }
 };
 struct CreateEvent {
-  static constexpr Op kOp = Op::kCreateEvent;
   using Reply = CreateEventReply;
   std::int32_t device = 0;
   bool timing = true;
   template <class A> void Visit(A& a) { a(device, timing); }
 };
 struct DestroyEvent {
-  static constexpr Op kOp = Op::kDestroyEvent;
   using Reply = Empty;
   std::uint64_t event = 0;
   template <class A> void Visit(A& a) { a(event); }
 };
 struct RecordEvent {
-  static constexpr Op kOp = Op::kRecordEvent;
   using Reply = Empty;
   StreamRef stream;
   std::uint64_t event = 0;
   template <class A> void Visit(A& a) { a(stream, event); }
 };
 struct WaitEvent {  // the stream waits, not the thread
-  static constexpr Op kOp = Op::kWaitEvent;
   using Reply = Empty;
   StreamRef stream;
   std::uint64_t event = 0;
   template <class A> void Visit(A& a) { a(stream, event); }
 };
 struct EventQuery {
-  static constexpr Op kOp = Op::kEventQuery;
   using Reply = Empty;
   std::uint64_t event = 0;
   template <class A> void Visit(A& a) { a(event); }
 };
 struct EventSync {
-  static constexpr Op kOp = Op::kEventSync;
   using Reply = Empty;
   std::uint64_t event = 0;
   template <class A> void Visit(A& a) { a(event); }
@@ -384,13 +349,11 @@ struct EventElapsedReply {
   template <class A> void Visit(A& a) { a(ps); }
 };
 struct EventElapsed {
-  static constexpr Op kOp = Op::kEventElapsed;
   using Reply = EventElapsedReply;
   std::uint64_t start = 0, end = 0;
   template <class A> void Visit(A& a) { a(start, end); }
 };
 struct DeviceSync {
-  static constexpr Op kOp = Op::kDeviceSync;
   using Reply = Empty;
   std::int32_t device = 0;
   template <class A> void Visit(A& a) { a(device); }
@@ -401,7 +364,6 @@ struct Dim {
   template <class A> void Visit(A& a) { a(x, y, z); }
 };
 struct Launch {
-  static constexpr Op kOp = Op::kLaunch;
   using Reply = Empty;
   StreamRef stream;
   std::uint64_t kernel = 0;
@@ -431,7 +393,6 @@ struct Rows {
 };
 // Device and pinned memory by address. `wait`: reply when done, with its error if it failed.
 struct Copy {
-  static constexpr Op kOp = Op::kCopy;
   using Reply = Empty;
   StreamRef stream;
   std::uint64_t dst = 0, src = 0, size = 0;  // size: of one row
@@ -441,7 +402,6 @@ struct Copy {
 };
 // From memory that only the process has.
 struct CopyIn {
-  static constexpr Op kOp = Op::kCopyIn;
   using Reply = Empty;
   StreamRef stream;
   std::uint64_t dst = 0, size = 0;  // size: of one row
@@ -456,7 +416,6 @@ struct CopyOutReply {
   template <class A> void Visit(A& a) { a(bytes); }
 };
 struct CopyOut {
-  static constexpr Op kOp = Op::kCopyOut;
   using Reply = CopyOutReply;
   StreamRef stream;
   std::uint64_t src = 0, size = 0;  // size: of one row
@@ -464,7 +423,6 @@ struct CopyOut {
   template <class A> void Visit(A& a) { a(stream, src, size, rows); }
 };
 struct Memset {
-  static constexpr Op kOp = Op::kMemset;
   using Reply = Empty;
   StreamRef stream;
   std::uint64_t dst = 0;

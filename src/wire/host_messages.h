@@ -28,7 +28,6 @@ struct HelloReply {
   }
 };
 struct Hello {
-  static constexpr Op kOp = Op::kHello;
   using Reply = HelloReply;
   enum class Kind : std::uint8_t {
     kRoot,     // a process nobody announced; `token` is 0
@@ -55,7 +54,6 @@ struct NewThreadReply {
   template <class A> void Visit(A& a) { a(thread); }
 };
 struct NewThread {
-  static constexpr Op kOp = Op::kNewThread;
   using Reply = NewThreadReply;
   template <class A> void Visit(A& a) { a(); }
 };
@@ -63,7 +61,6 @@ struct NewThread {
 // 0: the sender ends; its connection is closed next. Else: that announced thread could not be
 // created.
 struct ThreadExit {
-  static constexpr Op kOp = Op::kThreadExit;
   using Reply = Empty;
   std::uint64_t thread = 0;
   template <class A> void Visit(A& a) { a(thread); }
@@ -71,7 +68,6 @@ struct ThreadExit {
 
 // Reply when that thread of the process has ended (at once if it has, or never was).
 struct WaitThread {
-  static constexpr Op kOp = Op::kWaitThread;
   using Reply = Empty;
   std::uint64_t thread = 0;
   template <class A> void Visit(A& a) { a(thread); }
@@ -83,14 +79,12 @@ struct NewProcessReply {
   template <class A> void Visit(A& a) { a(token); }
 };
 struct NewProcess {
-  static constexpr Op kOp = Op::kNewProcess;
   using Reply = NewProcessReply;
   template <class A> void Visit(A& a) { a(); }
 };
 
 // After it, by the parent: the child's pid, or -1 if it could not be created.
 struct ProcessStarted {
-  static constexpr Op kOp = Op::kProcessStarted;
   using Reply = Empty;
   std::uint64_t token = 0;
   std::int32_t pid = 0;
@@ -104,7 +98,6 @@ struct ExecReply {
   template <class A> void Visit(A& a) { a(token); }
 };
 struct Exec {
-  static constexpr Op kOp = Op::kExec;
   using Reply = ExecReply;
   bool failed = false;
   template <class A> void Visit(A& a) { a(failed); }
@@ -118,7 +111,6 @@ struct WaitProcessReply {
   template <class A> void Visit(A& a) { a(pid); }
 };
 struct WaitProcess {
-  static constexpr Op kOp = Op::kWaitProcess;
   using Reply = WaitProcessReply;
   std::int32_t pid = -1;
   bool no_hang = false;
@@ -134,7 +126,6 @@ struct WaitFdReply {
   template <class A> void Visit(A& a) { a(ready); }
 };
 struct WaitFd {
-  static constexpr Op kOp = Op::kWaitFd;
   using Reply = WaitFdReply;
   std::vector<std::int16_t> events;
   std::int64_t timeout_ps = -1;
@@ -142,7 +133,6 @@ struct WaitFd {
 };
 
 struct Sleep {
-  static constexpr Op kOp = Op::kSleep;
   using Reply = Empty;
   std::int64_t ps = 0;
   template <class A> void Visit(A& a) { a(ps); }
@@ -150,7 +140,6 @@ struct Sleep {
 
 // Lets others go first; costs what a call costs.
 struct Yield {
-  static constexpr Op kOp = Op::kYield;
   using Reply = Empty;
   template <class A> void Visit(A& a) { a(); }
 };
@@ -171,7 +160,6 @@ struct BarrierWaitReply {
   template <class A> void Visit(A& a) { a(last); }
 };
 struct BarrierWait {
-  static constexpr Op kOp = Op::kBarrierWait;
   using Reply = BarrierWaitReply;
   Key key;
   std::uint32_t count = 0;
@@ -180,7 +168,6 @@ struct BarrierWait {
 
 // The same by name, among the processes of the node.
 struct BootstrapBarrier {
-  static constexpr Op kOp = Op::kBootstrapBarrier;
   using Reply = BarrierWaitReply;
   std::string name;
   std::uint32_t count = 0;
@@ -192,7 +179,6 @@ struct BootstrapBarrier {
 // already), or UnwatchKey, which withdraws the registration and says whether a wake was used up by
 // it.
 struct WatchKey {
-  static constexpr Op kOp = Op::kWatchKey;
   using Reply = Empty;
   Key key;
   template <class A> void Visit(A& a) { a(key); }
@@ -202,13 +188,11 @@ struct WaitKeyReply {
   template <class A> void Visit(A& a) { a(woken); }
 };
 struct UnwatchKey {
-  static constexpr Op kOp = Op::kUnwatchKey;
   using Reply = WaitKeyReply;
   Key key;
   template <class A> void Visit(A& a) { a(key); }
 };
 struct WaitKey {
-  static constexpr Op kOp = Op::kWaitKey;
   using Reply = WaitKeyReply;
   Key key;
   std::int64_t timeout_ps = -1;
@@ -220,7 +204,6 @@ struct WakeKeyReply {
   template <class A> void Visit(A& a) { a(woken); }
 };
 struct WakeKey {
-  static constexpr Op kOp = Op::kWakeKey;
   using Reply = WakeKeyReply;
   Key key;
   std::uint32_t count = 1;
@@ -237,7 +220,6 @@ struct HostPollReply {
   template <class A> void Visit(A& a) { a(changed, doubt); }
 };
 struct HostPoll {
-  static constexpr Op kOp = Op::kHostPoll;
   using Reply = HostPollReply;
   struct Watch {
     std::uint64_t address = 0;

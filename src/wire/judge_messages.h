@@ -62,7 +62,6 @@ struct JudgeRules {
 };
 // The first message of a judged run; its reply says whether memory suffices.
 struct JudgePlan {
-  static constexpr Op kOp = Op::kJudgePlan;
   using Reply = Empty;
   JudgeWindow window = JudgeWindow::kGraph;
   std::uint32_t world = 1;
@@ -181,7 +180,6 @@ struct JudgeRunReply {
   }
 };
 struct JudgeRun {
-  static constexpr Op kOp = Op::kJudgeRun;
   using Reply = JudgeRunReply;
   std::uint32_t case_index = 0;
   bool drain = false;             // a test mode: every call begins when all ranks are at rest
@@ -210,7 +208,6 @@ struct JudgeRun {
 
 // Sent by the node, unasked; has no reply.
 struct JudgeNews {
-  static constexpr Op kOp = Op::kJudgeNews;
   using Reply = Empty;
   enum class What : std::uint8_t {
     kReady,      // every rank has delivered every case
@@ -254,7 +251,6 @@ struct JudgeNextReply {
   }
 };
 struct JudgeNext {
-  static constexpr Op kOp = Op::kJudgeNext;
   using Reply = JudgeNextReply;
   std::int32_t status = 0;   // cudaError_t of what was asked before
   std::uint64_t graph = 0;   // the node's number of the executable graph, after kCapture
@@ -264,14 +260,12 @@ struct JudgeNext {
 };
 // The beginning and end of a call in the rank's stream.
 struct JudgeOpen {
-  static constexpr Op kOp = Op::kJudgeOpen;
   using Reply = Empty;
   std::uint64_t stream = 0;
   std::uint32_t call = 0;
   template <class A> void Visit(A& a) { a(stream, call); }
 };
 struct JudgeClose {
-  static constexpr Op kOp = Op::kJudgeClose;
   using Reply = Empty;
   std::uint64_t stream = 0;
   std::uint32_t call = 0;
@@ -284,7 +278,6 @@ struct JudgeGatherReply {
   template <class A> void Visit(A& a) { a(bytes); }
 };
 struct JudgeGather {
-  static constexpr Op kOp = Op::kJudgeGather;
   using Reply = JudgeGatherReply;
   Blob bytes;
   template <class A> void Visit(A& a) { a(bytes); }
@@ -292,7 +285,6 @@ struct JudgeGather {
 // Instrumented host code is about to touch memory that devices see: its time so far is charged, and
 // what it then reads has arrived.
 struct JudgeHostStep {
-  static constexpr Op kOp = Op::kJudgeHostStep;
   using Reply = Empty;
   std::int64_t cost_ps = 0;
   std::uint64_t address = 0, size = 0;

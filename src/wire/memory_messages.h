@@ -19,13 +19,11 @@ struct PoolReply {
   template <class A> void Visit(A& a) { a(pool); }
 };
 struct DefaultPool {
-  static constexpr Op kOp = Op::kDefaultPool;
   using Reply = PoolReply;
   std::int32_t device = 0;
   template <class A> void Visit(A& a) { a(device); }
 };
 struct CreatePool {
-  static constexpr Op kOp = Op::kCreatePool;
   using Reply = PoolReply;
   std::int32_t device = 0;
   std::uint64_t max_size = 0;  // 0: no limit
@@ -33,7 +31,6 @@ struct CreatePool {
   template <class A> void Visit(A& a) { a(device, max_size, share); }
 };
 struct DestroyPool {
-  static constexpr Op kOp = Op::kDestroyPool;
   using Reply = Empty;
   std::uint64_t pool = 0;
   template <class A> void Visit(A& a) { a(pool); }
@@ -45,14 +42,12 @@ struct GetPoolAttributeReply {
   template <class A> void Visit(A& a) { a(value); }
 };
 struct GetPoolAttribute {
-  static constexpr Op kOp = Op::kGetPoolAttribute;
   using Reply = GetPoolAttributeReply;
   std::uint64_t pool = 0;
   std::uint8_t attribute = 0;
   template <class A> void Visit(A& a) { a(pool, attribute); }
 };
 struct SetPoolAttribute {
-  static constexpr Op kOp = Op::kSetPoolAttribute;
   using Reply = Empty;
   std::uint64_t pool = 0;
   std::uint8_t attribute = 0;
@@ -60,14 +55,12 @@ struct SetPoolAttribute {
   template <class A> void Visit(A& a) { a(pool, attribute, value); }
 };
 struct TrimPool {
-  static constexpr Op kOp = Op::kTrimPool;
   using Reply = Empty;
   std::uint64_t pool = 0, keep = 0;
   template <class A> void Visit(A& a) { a(pool, keep); }
 };
 
 struct SetPoolAccess {
-  static constexpr Op kOp = Op::kSetPoolAccess;
   using Reply = Empty;
   std::uint64_t pool = 0;
   std::int32_t device = 0;
@@ -79,7 +72,6 @@ struct GetPoolAccessReply {
   template <class A> void Visit(A& a) { a(access); }
 };
 struct GetPoolAccess {
-  static constexpr Op kOp = Op::kGetPoolAccess;
   using Reply = GetPoolAccessReply;
   std::uint64_t pool = 0;
   std::int32_t device = 0;
@@ -87,14 +79,12 @@ struct GetPoolAccess {
 };
 
 struct AllocAsync {
-  static constexpr Op kOp = Op::kAllocAsync;
   using Reply = AddressReply;
   StreamRef stream;
   std::uint64_t pool = 0, size = 0;  // pool 0: the default one of the stream's device
   template <class A> void Visit(A& a) { a(stream, pool, size); }
 };
 struct FreeAsync {
-  static constexpr Op kOp = Op::kFreeAsync;
   using Reply = Empty;
   StreamRef stream;
   std::uint64_t address = 0;
@@ -106,14 +96,12 @@ struct FreeAsync {
 // Whole pages of the process's own memory, which become the node's: the reply's frame carries the
 // memory file to be put there.
 struct RegisterHost {
-  static constexpr Op kOp = Op::kRegisterHost;
   using Reply = AllocPinnedReply;
   std::uint64_t address = 0, size = 0;
   template <class A> void Visit(A& a) { a(address, size); }
 };
 // Moves managed memory. `device` < 0: to the host.
 struct Prefetch {
-  static constexpr Op kOp = Op::kPrefetch;
   using Reply = Empty;
   StreamRef stream;
   std::uint64_t address = 0, size = 0;

@@ -37,13 +37,11 @@ struct FinishReply {
   template <class A> void Visit(A& a) { a(stats_json); }
 };
 struct Finish {
-  static constexpr Op kOp = Op::kFinish;
   using Reply = FinishReply;
   template <class A> void Visit(A& a) { a(); }
 };
 // Sent by the node, unasked; has no reply.
 struct Deadlock {
-  static constexpr Op kOp = Op::kDeadlock;
   using Reply = Empty;
   std::string text, json;
   template <class A> void Visit(A& a) { a(text, json); }

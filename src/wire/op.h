@@ -20,131 +20,53 @@ inline constexpr int kMaxFds = 64;
 
 enum class Op : std::uint16_t {
   kNone = 0,
-  // Threads, processes and their waits.
-  kHello,
-  kNewThread,
-  kThreadExit,
-  kWaitThread,
-  kNewProcess,
-  kProcessStarted,
-  kExec,
-  kWaitProcess,
-  kWaitFd,
-  kSleep,
-  kYield,
-  kBarrierWait,
-  kWatchKey,
-  kUnwatchKey,
-  kWaitKey,
-  kWakeKey,
-  kHostPoll,
-  kBootstrapBarrier,
-  // The device API.
-  kInit,
-  kPutImage,
-  kDropImage,
-  kLoadModule,
-  kUnloadModule,
-  kGetKernel,
-  kGetGlobal,
-  kSetMaxDynamicShared,
-  kOccupancy,
-  kAlloc,
-  kFree,
-  kAllocPinned,
-  kFreePinned,
-  kDescribe,
-  kIpcExport,
-  kIpcOpen,
-  kIpcClose,
-  kCanAccessPeer,
-  kEnablePeer,
-  kDisablePeer,
-  kMemInfo,
-  kStickyError,
-  kResetDevice,
-  kCreateStream,
-  kDestroyStream,
-  kStreamQuery,
-  kStreamSync,
-  kCreateEvent,
-  kDestroyEvent,
-  kRecordEvent,
-  kWaitEvent,
-  kEventQuery,
-  kEventSync,
-  kEventElapsed,
-  kDeviceSync,
-  kLaunch,
-  kCopy,
-  kCopyIn,
-  kCopyOut,
-  kMemset,
-  // Memory (memory_messages.h).
-  kDefaultPool,
-  kCreatePool,
-  kDestroyPool,
-  kGetPoolAttribute,
-  kSetPoolAttribute,
-  kTrimPool,
-  kSetPoolAccess,
-  kGetPoolAccess,
-  kAllocAsync,
-  kFreeAsync,
-  kRegisterHost,
-  kPrefetch,
-  // Streams and graphs (work_messages.h).
-  kCallHost,
-  kNextHostCall,
-  kStreamValues,
-  kPutGraph,
-  kUpdateGraph,
-  kDropGraph,
-  kLaunchGraph,
-  // The device runtime (device_messages.h).
-  kSetLimit,
-  kListKernels,
-  kSetVisible,
-  kExportEvent,
-  kOpenEvent,
-  // Memory by handles, multicast, sharing (share_messages.h).
-  kCreateMemory,
-  kReleaseMemory,
-  kRetainMemory,
-  kMemoryInfo,
-  kExportMemory,
-  kImportMemory,
-  kReserveAddress,
-  kFreeAddress,
-  kMapMemory,
-  kUnmapMemory,
-  kSetMemoryAccess,
-  kGetMemoryAccess,
-  kCreateMulticast,
-  kAddMulticastDevice,
-  kBindMulticast,
-  kUnbindMulticast,
-  kExportPool,
-  kImportPool,
-  kExportPointer,
-  kImportPointer,
-  // A judged run, from its driver (judge_messages.h).
-  kJudgeNext,
-  kJudgeOpen,
-  kJudgeClose,
-  kJudgeGather,
-  kJudgeHostStep,
-  // The supervisor's connection only.
-  kJudgePlan,
-  kJudgeRun,
-  kJudgeNews,
-  kFinish,
-  kDeadlock,
-  kLast_ = kDeadlock,
+#define ALLRANKS_MESSAGE(type, name, sender, cost, traits) k##type,
+#include "wire/messages.def"
+#undef ALLRANKS_MESSAGE
+  kAfterLast_,
+  kLast_ = kAfterLast_ - 1,
 };
 
-// For logs and reports: "hello", "wait_fd", ...; "?" for a number that is none.
-const char* OpName(Op op);
+enum class Sender : std::uint8_t { kNobody, kFirst, kRank, kJudgedRank, kSupervisor, kNode };
+enum class Cost : std::uint8_t { kNothing, kHostCall, kApiCall, kLaunch, kGraphLaunch };
+enum MessageTraits : std::uint8_t { kFlushesText = 1, kWantsStack = 2 };
+
+// What messages.def has of an operation.
+struct MessageInfo {
+  const char* name = "?";
+  Sender sender = Sender::kNobody;
+  Cost cost = Cost::kNothing;
+  std::uint8_t traits = 0;
+  constexpr bool Has(MessageTraits trait) const { return (traits & trait) != 0; }
+};
+
+inline constexpr MessageInfo kMessages[] = {
+    {"none"},
+#define ALLRANKS_MESSAGE(type, name, sender, cost, traits) \
+  {#name, Sender::sender, Cost::cost, traits},
+#include "wire/messages.def"
+#undef ALLRANKS_MESSAGE
+};
+
+// A number that is none has the name "?".
+constexpr MessageInfo InfoOf(Op op) {
+  return op < Op::kAfterLast_ ? kMessages[static_cast<std::size_t>(op)] : MessageInfo{};
+}
+// For logs and reports: "hello", "wait_fd", ...
+constexpr const char* OpName(Op op) { return InfoOf(op).name; }
+
+#define ALLRANKS_MESSAGE(type, name, sender, cost, traits) struct type;
+#include "wire/messages.def"
+#undef ALLRANKS_MESSAGE
+
+// The operation that a message's struct is for.
+template <class M>
+inline constexpr Op kOpOf = Op::kNone;
+#define ALLRANKS_MESSAGE(type, name, sender, cost, traits) \
+  template <>                                              \
+  inline constexpr Op kOpOf<type> = Op::k##type;
+#include "wire/messages.def"
+#undef ALLRANKS_MESSAGE
 
 // One line per Visit, so that a struct and its description stand side by side.
 // clang-format off

@@ -22,7 +22,6 @@ struct HandleReply {
   template <class A> void Visit(A& a) { a(handle); }
 };
 struct CreateMemory {
-  static constexpr Op kOp = Op::kCreateMemory;
   using Reply = HandleReply;
   std::int32_t device = 0;
   std::uint64_t size = 0;
@@ -30,13 +29,11 @@ struct CreateMemory {
   template <class A> void Visit(A& a) { a(device, size, share); }
 };
 struct ReleaseMemory {
-  static constexpr Op kOp = Op::kReleaseMemory;
   using Reply = Empty;
   std::uint64_t handle = 0;
   template <class A> void Visit(A& a) { a(handle); }
 };
 struct RetainMemory {
-  static constexpr Op kOp = Op::kRetainMemory;
   using Reply = HandleReply;
   std::uint64_t address = 0;
   template <class A> void Visit(A& a) { a(address); }
@@ -49,7 +46,6 @@ struct MemoryInfoReply {
   template <class A> void Visit(A& a) { a(multicast, device, size, share); }
 };
 struct MemoryInfo {
-  static constexpr Op kOp = Op::kMemoryInfo;
   using Reply = MemoryInfoReply;
   std::uint64_t handle = 0;
   template <class A> void Visit(A& a) { a(handle); }
@@ -60,7 +56,6 @@ struct ExportReply {
   template <class A> void Visit(A& a) { a(fabric); }
 };
 struct ExportMemory {
-  static constexpr Op kOp = Op::kExportMemory;
   using Reply = ExportReply;
   std::uint64_t handle = 0;
   ShareBy by = ShareBy::kDescriptor;
@@ -68,7 +63,6 @@ struct ExportMemory {
 };
 // The request's frame carries the descriptor.
 struct ImportMemory {
-  static constexpr Op kOp = Op::kImportMemory;
   using Reply = HandleReply;
   ShareBy by = ShareBy::kDescriptor;
   IpcBytes fabric{};
@@ -78,33 +72,28 @@ struct ImportMemory {
 // --- addresses ---------------------------------------------------------------------------------
 
 struct ReserveAddress {
-  static constexpr Op kOp = Op::kReserveAddress;
   using Reply = AddressReply;
   std::uint64_t size = 0, alignment = 0, hint = 0;
   template <class A> void Visit(A& a) { a(size, alignment, hint); }
 };
 struct FreeAddress {
-  static constexpr Op kOp = Op::kFreeAddress;
   using Reply = Empty;
   std::uint64_t address = 0, size = 0;
   template <class A> void Visit(A& a) { a(address, size); }
 };
 // Of a multicast object: answered when its team is complete.
 struct MapMemory {
-  static constexpr Op kOp = Op::kMapMemory;
   using Reply = Empty;
   std::uint64_t address = 0, size = 0, offset = 0, handle = 0;
   template <class A> void Visit(A& a) { a(address, size, offset, handle); }
 };
 // Answered when the devices that may use the range are idle.
 struct UnmapMemory {
-  static constexpr Op kOp = Op::kUnmapMemory;
   using Reply = Empty;
   std::uint64_t address = 0, size = 0;
   template <class A> void Visit(A& a) { a(address, size); }
 };
 struct SetMemoryAccess {
-  static constexpr Op kOp = Op::kSetMemoryAccess;
   using Reply = Empty;
   std::uint64_t address = 0, size = 0;
   std::int32_t device = 0;
@@ -116,7 +105,6 @@ struct GetMemoryAccessReply {
   template <class A> void Visit(A& a) { a(flags); }
 };
 struct GetMemoryAccess {
-  static constexpr Op kOp = Op::kGetMemoryAccess;
   using Reply = GetMemoryAccessReply;
   std::uint64_t address = 0;
   std::int32_t device = 0;
@@ -126,7 +114,6 @@ struct GetMemoryAccess {
 // --- multicast objects -------------------------------------------------------------------------
 
 struct CreateMulticast {
-  static constexpr Op kOp = Op::kCreateMulticast;
   using Reply = HandleReply;
   std::uint32_t devices = 0;
   std::uint64_t size = 0;
@@ -134,7 +121,6 @@ struct CreateMulticast {
   template <class A> void Visit(A& a) { a(devices, size, share); }
 };
 struct AddMulticastDevice {
-  static constexpr Op kOp = Op::kAddMulticastDevice;
   using Reply = Empty;
   std::uint64_t handle = 0;
   std::int32_t device = 0;
@@ -142,13 +128,11 @@ struct AddMulticastDevice {
 };
 // Memory by its handle, or (if that is 0) by its address. Answered when the team is complete.
 struct BindMulticast {
-  static constexpr Op kOp = Op::kBindMulticast;
   using Reply = Empty;
   std::uint64_t handle = 0, offset = 0, memory = 0, place = 0, size = 0;  // place: offset or address
   template <class A> void Visit(A& a) { a(handle, offset, memory, place, size); }
 };
 struct UnbindMulticast {
-  static constexpr Op kOp = Op::kUnbindMulticast;
   using Reply = Empty;
   std::uint64_t handle = 0;
   std::int32_t device = 0;
@@ -159,7 +143,6 @@ struct UnbindMulticast {
 // --- pools -------------------------------------------------------------------------------------
 
 struct ExportPool {
-  static constexpr Op kOp = Op::kExportPool;
   using Reply = ExportReply;
   std::uint64_t pool = 0;
   ShareBy by = ShareBy::kDescriptor;
@@ -172,7 +155,6 @@ struct ImportPoolReply {
 };
 // The request's frame carries the descriptor.
 struct ImportPool {
-  static constexpr Op kOp = Op::kImportPool;
   using Reply = ImportPoolReply;
   ShareBy by = ShareBy::kDescriptor;
   IpcBytes fabric{};
@@ -180,13 +162,11 @@ struct ImportPool {
 };
 // One allocation of a pool, for processes that have imported the pool.
 struct ExportPointer {
-  static constexpr Op kOp = Op::kExportPointer;
   using Reply = IpcExportReply;
   std::uint64_t address = 0;
   template <class A> void Visit(A& a) { a(address); }
 };
 struct ImportPointer {
-  static constexpr Op kOp = Op::kImportPointer;
   using Reply = AddressReply;
   std::uint64_t pool = 0;
   IpcBytes data{};

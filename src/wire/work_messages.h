@@ -22,7 +22,6 @@ struct HostFunction {
   template <class A> void Visit(A& a) { a(function, argument, after_error); }
 };
 struct CallHost {
-  static constexpr Op kOp = Op::kCallHost;
   using Reply = Empty;
   StreamRef stream;
   HostFunction function;
@@ -37,7 +36,6 @@ struct NextHostCallReply {
   template <class A> void Visit(A& a) { a(call, function, error); }
 };
 struct NextHostCall {
-  static constexpr Op kOp = Op::kNextHostCall;
   using Reply = NextHostCallReply;
   std::uint64_t done = 0;
   template <class A> void Visit(A& a) { a(done); }
@@ -61,7 +59,6 @@ struct ValueOp {
   template <class A> void Visit(A& a) { a(kind, compare, width, address, value); }
 };
 struct StreamValues {
-  static constexpr Op kOp = Op::kStreamValues;
   using Reply = Empty;
   StreamRef stream;
   std::vector<ValueOp> values;
@@ -71,7 +68,6 @@ struct StreamValues {
 // --- events between processes, devices ---------------------------------------------------------
 
 struct ExportEvent {
-  static constexpr Op kOp = Op::kExportEvent;
   using Reply = IpcExportReply;
   std::uint64_t event = 0;
   template <class A> void Visit(A& a) { a(event); }
@@ -82,14 +78,12 @@ struct OpenEventReply {
   template <class A> void Visit(A& a) { a(event, device); }
 };
 struct OpenEvent {
-  static constexpr Op kOp = Op::kOpenEvent;
   using Reply = OpenEventReply;
   IpcBytes handle{};
   template <class A> void Visit(A& a) { a(handle); }
 };
 // Which of the devices that Init named the process uses, and in which order (CUDA_VISIBLE_DEVICES).
 struct SetVisible {
-  static constexpr Op kOp = Op::kSetVisible;
   using Reply = Empty;
   std::vector<std::int32_t> devices;
   template <class A> void Visit(A& a) { a(devices); }
@@ -122,14 +116,12 @@ struct PutGraphReply {
   template <class A> void Visit(A& a) { a(graph); }
 };
 struct PutGraph {
-  static constexpr Op kOp = Op::kPutGraph;
   using Reply = PutGraphReply;
   std::vector<GraphNode> nodes;
   template <class A> void Visit(A& a) { a(nodes); }
 };
 // Launches from now on do `nodes` in `places`; what each waits for stays as it was.
 struct UpdateGraph {
-  static constexpr Op kOp = Op::kUpdateGraph;
   using Reply = Empty;
   std::uint64_t graph = 0;
   std::vector<std::uint32_t> places;
@@ -137,13 +129,11 @@ struct UpdateGraph {
   template <class A> void Visit(A& a) { a(graph, places, nodes); }
 };
 struct DropGraph {
-  static constexpr Op kOp = Op::kDropGraph;
   using Reply = Empty;
   std::uint64_t graph = 0;
   template <class A> void Visit(A& a) { a(graph); }
 };
 struct LaunchGraph {
-  static constexpr Op kOp = Op::kLaunchGraph;
   using Reply = Empty;
   StreamRef stream;
   std::uint64_t graph = 0;

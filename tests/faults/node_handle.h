@@ -84,7 +84,7 @@ class Rank {
 
   template <class M>
   void Ask(const M& message) {
-    EXPECT_TRUE(wire::SendFrame(fd_.get(), M::kOp, ++sequence_,
+    EXPECT_TRUE(wire::SendFrame(fd_.get(), wire::kOpOf<M>, ++sequence_,
                                 wire::EncodePayload(wire::RequestHeader{}, message)));
   }
   template <class M>
@@ -97,7 +97,7 @@ class Rank {
     if (!wire::ReceiveFrame(fd_.get(), &op, &sequence, &payload, fds, 1, &received))
       return std::nullopt;
     if (received == 1) memory = wire::Fd(fds[0]);
-    EXPECT_EQ(op, M::kOp);
+    EXPECT_EQ(op, wire::kOpOf<M>);
     EXPECT_EQ(sequence, sequence_);
     std::span<const std::byte> bytes = payload;
     typename M::Reply reply;
@@ -109,7 +109,7 @@ class Rank {
   typename M::Reply Call(const M& message) {
     Ask(message);
     auto reply = Answer<M>();
-    EXPECT_TRUE(reply.has_value()) << wire::OpName(M::kOp) << " was not answered";
+    EXPECT_TRUE(reply.has_value()) << wire::OpName(wire::kOpOf<M>) << " was not answered";
     return reply.value_or(typename M::Reply{});
   }
   int fd() const { return fd_.get(); }

@@ -109,7 +109,7 @@ class Session {
 
   template <class M>
   std::optional<typename M::Reply> Call(const M& message, std::int32_t* status = nullptr) {
-    if (!wire::SendFrame(control_.get(), M::kOp, ++sequence_,
+    if (!wire::SendFrame(control_.get(), wire::kOpOf<M>, ++sequence_,
                          wire::EncodePayload(wire::RequestHeader{}, message)))
       return std::nullopt;
     for (;;) {
@@ -118,7 +118,7 @@ class Session {
       wire::Blob payload;
       if (!wire::ReceiveFrame(control_.get(), &op, &sequence, &payload)) return std::nullopt;
       if (Keep(op, payload)) continue;
-      EXPECT_EQ(op, M::kOp);
+      EXPECT_EQ(op, wire::kOpOf<M>);
       EXPECT_EQ(sequence, sequence_);
       std::span<const std::byte> bytes = payload;
       wire::ReplyHeader header;

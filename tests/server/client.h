@@ -24,7 +24,7 @@ class Client final : public Link {
   template <class M>
   void Ask(const M& message, std::vector<wire::Fd> fds = {}, std::int64_t local_ps = 0) {
     wire::Frame frame;
-    frame.op = M::kOp;
+    frame.op = wire::kOpOf<M>;
     frame.sequence = ++sequence_;
     frame.payload = wire::EncodePayload(wire::RequestHeader{local_ps, {}, {}}, message);
     frame.fds = std::move(fds);
@@ -36,7 +36,7 @@ class Client final : public Link {
     if (replies_.empty()) return std::nullopt;
     const Raw raw = replies_.front();
     replies_.pop_front();
-    EXPECT_EQ(raw.op, M::kOp);
+    EXPECT_EQ(raw.op, wire::kOpOf<M>);
     EXPECT_EQ(raw.sequence, sequence_);
     std::span<const std::byte> bytes = raw.payload;
     typename M::Reply reply;
@@ -51,7 +51,7 @@ class Client final : public Link {
     Ask(message);
     core_.Run();
     auto reply = Take<M>();
-    EXPECT_TRUE(reply.has_value()) << wire::OpName(M::kOp) << " was not answered";
+    EXPECT_TRUE(reply.has_value()) << wire::OpName(wire::kOpOf<M>) << " was not answered";
     return reply.value_or(typename M::Reply{});
   }
   void Gone() { core_.Closed(this); }

@@ -89,7 +89,7 @@ class JudgedTest : public ::testing::Test {
   template <class M>
   std::int32_t Judge(const M& message, typename M::Reply* reply = nullptr) {
     wire::Frame frame;
-    frame.op = M::kOp;
+    frame.op = wire::kOpOf<M>;
     frame.payload = wire::EncodePayload(wire::RequestHeader{}, message);
     EXPECT_TRUE(core->judged()->Received(frame));
     core->Run();
@@ -126,7 +126,7 @@ class JudgedTest : public ::testing::Test {
   template <class M>
   typename M::Reply Call(int r, const M& message) {
     auto reply = Ask(r, message);
-    EXPECT_TRUE(reply.has_value()) << wire::OpName(M::kOp);
+    EXPECT_TRUE(reply.has_value()) << wire::OpName(wire::kOpOf<M>);
     return reply.value_or(typename M::Reply{});
   }
   void Join(const wire::JudgePlan& plan) {
@@ -147,8 +147,8 @@ class JudgedTest : public ::testing::Test {
   void ExpectForbidden(const M& message, const std::string& words) {
     news.clear();
     Call(0, message);
-    EXPECT_EQ(rank[0]->header.status, kNotPermitted) << wire::OpName(M::kOp);
-    ASSERT_EQ(news.size(), 1u) << wire::OpName(M::kOp);
+    EXPECT_EQ(rank[0]->header.status, kNotPermitted) << wire::OpName(wire::kOpOf<M>);
+    ASSERT_EQ(news.size(), 1u) << wire::OpName(wire::kOpOf<M>);
     EXPECT_EQ(news[0].what, What::kForbidden);
     EXPECT_EQ(news[0].rank, 0);
     EXPECT_NE(news[0].text.find(words), std::string::npos) << news[0].text;

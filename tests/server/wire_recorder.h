@@ -40,15 +40,16 @@ class Recorder {
     std::span<const std::byte> bytes = payload;
     typename M::Reply reply;
     EXPECT_TRUE(wire::DecodeFrom(bytes, &header));
-    EXPECT_TRUE(wire::DecodeFrom(bytes, &reply)) << wire::OpName(M::kOp);
+    EXPECT_TRUE(wire::DecodeFrom(bytes, &reply)) << wire::OpName(wire::kOpOf<M>);
     return reply;
   }
   template <class M>
   void Ask(std::size_t which, const M& message, bool run) {
     const wire::Blob payload = wire::EncodePayload(wire::RequestHeader{}, message);
-    std::vector<std::uint8_t> record = {
-        static_cast<std::uint8_t>(which | (run ? 16u : 0u)), static_cast<std::uint8_t>(M::kOp),
-        static_cast<std::uint8_t>(payload.size()), static_cast<std::uint8_t>(payload.size() >> 8)};
+    std::vector<std::uint8_t> record = {static_cast<std::uint8_t>(which | (run ? 16u : 0u)),
+                                        static_cast<std::uint8_t>(wire::kOpOf<M>),
+                                        static_cast<std::uint8_t>(payload.size()),
+                                        static_cast<std::uint8_t>(payload.size() >> 8)};
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(payload.data());
     record.insert(record.end(), bytes, bytes + payload.size());
     Append(record);

@@ -17,7 +17,7 @@ int SendCopyIn(const wire::CopyIn& copy, const void* data, std::size_t size) {
   const auto count = static_cast<std::uint32_t>(size);
   memcpy(head.data() + head.size() - sizeof count, &count, sizeof count);
   ArReply reply;
-  const int linked = ar_call(static_cast<std::uint16_t>(wire::CopyIn::kOp), head.data(),
+  const int linked = ar_call(static_cast<std::uint16_t>(wire::kOpOf<wire::CopyIn>), head.data(),
                              head.size(), data, size, -1, &reply);
   return linked == kArOk ? reply.status : 999;
 }
@@ -26,8 +26,8 @@ int SendCopyIn(const wire::CopyIn& copy, const void* data, std::size_t size) {
 int ReceiveCopyOut(const wire::CopyOut& copy, char* data, std::uint64_t pitch) {
   wire::Blob head = wire::Encode(copy);
   ArReply reply;
-  if (ar_call(static_cast<std::uint16_t>(wire::CopyOut::kOp), head.data(), head.size(), nullptr, 0,
-              -1, &reply) != kArOk) {
+  if (ar_call(static_cast<std::uint16_t>(wire::kOpOf<wire::CopyOut>), head.data(), head.size(),
+              nullptr, 0, -1, &reply) != kArOk) {
     return 999;
   }
   if (reply.status != 0) return reply.status;

@@ -180,33 +180,6 @@ _Unwind_Reason_Code NextFrame(_Unwind_Context* context, void* argument) {
   return _URC_NO_REASON;
 }
 
-// Calls that make work or memory: what findings name.
-bool WantsStack(wire::Op op) {
-  switch (op) {
-    case wire::Op::kAlloc:
-    case wire::Op::kFree:
-    case wire::Op::kAllocPinned:
-    case wire::Op::kFreePinned:
-    case wire::Op::kAllocAsync:
-    case wire::Op::kFreeAsync:
-    case wire::Op::kRegisterHost:
-    case wire::Op::kCreateMemory:
-    case wire::Op::kUnmapMemory:
-    case wire::Op::kIpcClose:
-    case wire::Op::kPrefetch:
-    case wire::Op::kLaunch:
-    case wire::Op::kCopy:
-    case wire::Op::kMemset:
-    case wire::Op::kRecordEvent:
-    case wire::Op::kWaitEvent:
-    case wire::Op::kStreamValues:
-    case wire::Op::kLaunchGraph:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // "child:<hex>" or "exec:<hex>", set by whoever started this image.
 wire::Hello::Kind JoinKind(std::uint64_t* token) {
   const char* join = getenv("ALLRANKS_JOIN");
@@ -400,7 +373,7 @@ int ar_call(std::uint16_t op, const void* head, std::size_t head_size, const voi
     if (thread == nullptr) return kArNoNode;
   }
   Inside inside;
-  if (shim::WantsStack(static_cast<allranks::wire::Op>(op)))
+  if (allranks::wire::InfoOf(static_cast<allranks::wire::Op>(op)).Has(allranks::wire::kWantsStack))
     thread->frames = shim::Stack(thread->stack, allranks::wire::kMaxStack);
   shim::BeginRequest(thread);
   const auto* bytes = static_cast<const std::byte*>(head);

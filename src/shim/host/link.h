@@ -112,7 +112,7 @@ int Call(Thread* thread, const T& request, typename T::Reply* reply,
   BeginRequest(thread);
   wire::EncodeTo(request, thread->send);
   std::span<const std::byte> body;
-  const int status = Exchange(thread, T::kOp, {}, fds, &body, nullptr);
+  const int status = Exchange(thread, wire::kOpOf<T>, {}, fds, &body, nullptr);
   if (status == kNoLink) return kNoLink;
   return wire::DecodeFrom(body, reply) ? status : kNoLink;
 }
