@@ -1,4 +1,5 @@
-// The decoder over a whole function; see decode.h. One() is the list of instructions it knows.
+// The decoder over a whole function; see decode.h. opcodes.def is the list of instructions it
+// knows.
 #include "node/decode/decode.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <unordered_map>
 
 #include "node/decode/decode_internal.h"
+#include "node/decode/opcodes.h"
 
 namespace allranks::node {
 namespace {
@@ -17,79 +19,83 @@ constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;  // per thread, as on hardw
 }  // namespace
 
 void Decoder::One(const Instruction& in) {
-  const std::string_view name = in.opcode;
-  bool known = false;
-  if (IsAsync(in)) {
-    known = Async(in);
-  } else if (name == "ld" || name == "ldu") {
-    known = LoadStore(in, true);
-  } else if (name == "st") {
-    known = LoadStore(in, false);
-  } else if (name == "atom" || name == "red") {
-    known = Atomic(in, name == "red");
-  } else if (name == "fence" || name == "membar") {
-    known = Fence(in);
-  } else if (name == "bra") {
-    known = Branch(in);
-  } else if (name == "brx") {
-    known = BranchIndexed(in);
-  } else if (name == "call") {
-    known = Call(in);
-  } else if ((name == "bar" || name == "barrier") && !in.Has("warp")) {
-    known = Barrier(in);
-  } else if (name == "bar" || name == "barrier" || name == "shfl" || name == "vote" ||
-             name == "match" || name == "redux" || name == "activemask" || name == "elect") {
-    known = Warp(in);
-  } else if (name == "mma" || name == "wmma" || name == "wgmma" || name == "ldmatrix" ||
-             name == "stmatrix" || name == "movmatrix") {
-    known = Matrix(in);
-  } else if (name == "exit" || name == "ret") {
-    Emit(Start(in, name == "ret" && !IsEntry() ? OpKind::kReturn : OpKind::kExit));
-    known = true;
-  } else if (name == "griddepcontrol") {
-    Op op = Start(in, OpKind::kGridWait);
-    op.imm = in.Has("launch_dependents") ? 1 : 0;
-    Emit(op);
-    known = true;
-  } else if (name == "trap" || name == "brkpt") {
-    Emit(Start(in, OpKind::kTrap));
-    known = true;
-  } else if (name == "nanosleep") {
-    Op op = Start(in, OpKind::kSleep);
-    op.s[0] = in.operands.empty() ? kNoSlot : Place(in.operands[0], 4, false);
-    known = op.s[0] != kNoSlot;
-    if (known) Emit(op);
-  } else if (name == "multimem") {
-    known = Multimem(in);
-  } else if (name == "prefetch" || name == "prefetchu" || name == "discard" ||
-             name == "applypriority") {
-    known = CacheHint(in);
-  } else if (name == "tensormap") {
-    known = TensormapReplace(in);
-  } else if (name == "createpolicy") {
-    known = CreatePolicy(in);
-  } else if (name == "pmevent" || name == "setmaxnreg") {
-    Emit(Start(in, OpKind::kNop));  // no effect on results
-    known = true;
-  } else {
-    known = (name == "mov" && Mov(in)) || Alu(in);
+  if (!Known(in)) {
+    const bool unread = HasNoEffect(in);
+    Emit(Start(in, unread ? OpKind::kNop : OpKind::kUnsupported));
+    if (!unread) code_->unsupported.push_back(in.Form());
   }
-  if (!known && HasNoEffect(in)) {
-    Emit(Start(in, OpKind::kNop));
-  } else if (!known) {
-    Emit(Start(in, OpKind::kUnsupported));
-    code_->unsupported.push_back(in.Form());
+}
+
+bool Decoder::Known(const Instruction& in) {
+  const auto emit = [&](OpKind kind) {
+    Emit(Start(in, kind));
+    return true;
+  };
+  if (IsAsync(in)) return Async(in);
+  switch (FindOpcode(in.opcode).group) {
+    case OpcodeGroup::kLoad:
+      return LoadStore(in, true);
+    case OpcodeGroup::kStore:
+      return LoadStore(in, false);
+    case OpcodeGroup::kAtomic:
+      return Atomic(in, false);
+    case OpcodeGroup::kReduction:
+      return Atomic(in, true);
+    case OpcodeGroup::kMultimem:
+      return Multimem(in);
+    case OpcodeGroup::kFence:
+      return Fence(in);
+    case OpcodeGroup::kCacheHint:
+      return CacheHint(in);
+    case OpcodeGroup::kPolicy:
+      return CreatePolicy(in);
+    case OpcodeGroup::kTensormap:
+      return TensormapReplace(in);
+    case OpcodeGroup::kBranch:
+      return Branch(in);
+    case OpcodeGroup::kBranchIndexed:
+      return BranchIndexed(in);
+    case OpcodeGroup::kCall:
+      return Call(in);
+    case OpcodeGroup::kExit:
+      return emit(in.opcode == "ret" && !IsEntry() ? OpKind::kReturn : OpKind::kExit);
+    case OpcodeGroup::kTrap:
+      return emit(OpKind::kTrap);
+    case OpcodeGroup::kNothing:
+      return emit(OpKind::kNop);
+    case OpcodeGroup::kGrid: {
+      Op op = Start(in, OpKind::kGridWait);
+      op.imm = in.Has("launch_dependents") ? 1 : 0;
+      Emit(op);
+      return true;
+    }
+    case OpcodeGroup::kSleep: {
+      Op op = Start(in, OpKind::kSleep);
+      op.s[0] = in.operands.empty() ? kNoSlot : Place(in.operands[0], 4, false);
+      if (op.s[0] != kNoSlot) Emit(op);
+      return op.s[0] != kNoSlot;
+    }
+    case OpcodeGroup::kBarrier:
+      return in.Has("warp") ? Warp(in) : Barrier(in);
+    case OpcodeGroup::kWarp:
+      return Warp(in);
+    case OpcodeGroup::kMatrix:
+      return Matrix(in);
+    case OpcodeGroup::kAlu:
+      return (in.opcode == "mov" && Mov(in)) || Alu(in);
+    case OpcodeGroup::kAsync:
+    case OpcodeGroup::kNone:
+      return false;
   }
+  return false;
 }
 
 // It touches registers only, and nobody reads the one that it writes. Then its meaning does not
 // matter, and a program cannot make it look as if that were missing.
 bool Decoder::HasNoEffect(const Instruction& in) const {
-  static constexpr std::string_view kOfRegisters[] = {"stacksave", "istypep", "fns", "bmsk",
-                                                      "szext",     "tanh",    "sad"};
-  if (std::find(std::begin(kOfRegisters), std::end(kOfRegisters), in.opcode) ==
-          std::end(kOfRegisters) ||
-      in.operands.empty() || in.operands[0].kind != Operand::Kind::kReg)
+  const Behaviour behaviour = FindOpcode(in.opcode).behaviour;
+  if (behaviour.effect != Effect::kPlain || behaviour.destinations != 1 || in.operands.empty() ||
+      in.operands[0].kind != Operand::Kind::kReg)
     return false;
   const std::int32_t written = in.operands[0].reg;
   const std::function<bool(const Operand&)> names = [&](const Operand& operand) {

@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "node/decode/decode_internal.h"
+#include "node/decode/opcodes.h"
 
 namespace allranks::node {
 namespace {
@@ -15,7 +16,7 @@ constexpr std::uint64_t kMaxPending = 0x7fffffff;  // of wait_group
 
 bool IsAsync(const Instruction& in) {
   const std::string_view name = in.opcode;
-  if (name == "mbarrier" || name == "cp" || name == "mapa" || name == "getctarank") return true;
+  if (FindOpcode(name).group == OpcodeGroup::kAsync) return true;
   if (name == "st" || name == "red") return in.Has("async");
   return name == "barrier" && in.Has("cluster");
 }

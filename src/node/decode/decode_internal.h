@@ -133,6 +133,7 @@ class Decoder {
   void FlushSkipped();
   void MarkRuns();
   void One(const Instruction& in);
+  bool Known(const Instruction& in);  // false: it is not decoded
   bool LoadParam(const Instruction& in);
   bool LoadStore(const Instruction& in, bool load);
   bool Atomic(const Instruction& in, bool reduce);

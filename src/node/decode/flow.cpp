@@ -5,50 +5,14 @@
 #include "node/decode/flow.h"
 
 #include <string_view>
-#include <unordered_map>
 
 #include "node/decode/flow_internal.h"
 
 namespace allranks::node {
 
 namespace flow_internal {
-namespace {
-
-const std::unordered_map<std::string_view, Behaviour>& Table() {
-  static const auto* table = [] {
-    auto* t = new std::unordered_map<std::string_view, Behaviour>;
-    const auto put = [t](Behaviour behaviour, std::initializer_list<std::string_view> opcodes) {
-      for (std::string_view opcode : opcodes) t->emplace(opcode, behaviour);
-    };
-    put({.destinations = 0, .effect = Effect::kBranch}, {"bra"});
-    put({.destinations = 0, .effect = Effect::kBranchIndexed}, {"brx"});
-    put({.destinations = 0, .effect = Effect::kReturn}, {"ret", "exit"});
-    put({.destinations = 0, .effect = Effect::kTrap}, {"trap"});
-    put({.destinations = 0, .effect = Effect::kSleep}, {"nanosleep"});
-    put({.destinations = 0, .effect = Effect::kNeutral},
-        {"fence", "membar", "brkpt", "pmevent", "prefetch", "prefetchu", "applypriority"});
-    put({.destinations = 0, .effect = Effect::kChange},
-        {"red", "cp", "sust", "sured", "stmatrix", "discard", "tensormap", "griddepcontrol",
-         "setmaxnreg", "stackrestore", "call", "clusterlaunchcontrol", "bar", "barrier", "mbarrier",
-         "multimem", "wmma", "wgmma", "tcgen05"});
-    put({.destinations = 0, .effect = Effect::kStore}, {"st"});
-    put({.effect = Effect::kLoad}, {"ld", "ldu", "tex", "tld4", "suld"});
-    put({.effect = Effect::kAtomic}, {"atom"});
-    put({.effect = Effect::kExchange, .early_write = true},
-        {"shfl", "vote", "match", "redux", "elect"});
-    put({.effect = Effect::kChange, .early_write = true},
-        {"mma", "ldmatrix", "movmatrix", "alloca"});
-    put({.early_write = true}, {"activemask"});
-    return t;
-  }();
-  return *table;
-}
-
-}  // namespace
-
 Behaviour Describe(const ptx::Instruction& instruction) {
-  Behaviour behaviour;
-  if (auto it = Table().find(instruction.opcode); it != Table().end()) behaviour = it->second;
+  Behaviour behaviour = FindOpcode(instruction.opcode).behaviour;
   const std::string_view opcode = instruction.opcode;
   const auto& operands = instruction.operands;
   if (behaviour.effect == Effect::kChange && behaviour.destinations == 0) {

@@ -9,35 +9,12 @@
 #include <vector>
 
 #include "node/decode/flow.h"
+#include "node/decode/opcodes.h"
 #include "ptx/module.h"
 
 namespace allranks::node::flow_internal {
 
 inline constexpr std::uint32_t kNone = 0xffffffffu;
-
-// What an instruction does, as far as waiting and control flow ask.
-enum class Effect : std::uint8_t {
-  kPlain,     // computes
-  kLoad,      // reads memory
-  kAtomic,    // reads and perhaps changes memory
-  kTryWait,   // mbarrier test_wait, try_wait
-  kSleep,     // nanosleep
-  kNeutral,   // fences, bar.warp.sync, prefetches: neither result nor change
-  kStore,     // st: whether it changes anything is for run time
-  kExchange,  // data between lanes of a warp: shuffles, votes and their like
-  kBranch,    // bra
-  kBranchIndexed,
-  kReturn,  // ret, exit
-  kTrap,
-  kChange,  // reductions, barriers, calls, copies: not in a wait
-};
-
-struct Behaviour {
-  std::uint8_t destinations = 1;  // leading operands that are written
-  Effect effect = Effect::kPlain;
-  bool reads_destination = false;  // accumulates in place
-  bool early_write = false;        // may write a destination before the last source is read
-};
 
 Behaviour Describe(const ptx::Instruction& instruction);
 
