@@ -42,6 +42,7 @@
 #include "node/faults.h"
 #include "node/hardware/profile.h"
 #include "wire/frame.h"
+#include "wire/listen.h"
 
 namespace allranks::cli {
 
@@ -59,21 +60,6 @@ template <class... Args>
 void Say(fmt::format_string<Args...> format, Args&&... args) {
   const std::string text = fmt::format(format, std::forward<Args>(args)...);
   std::fprintf(stderr, "allranks: %s\n", text.c_str());
-}
-
-Result<Fd> Listen(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path)
-    return Fail("the path of the socket is too long: {} (set TMPDIR to a shorter folder)", path);
-  std::memcpy(address.sun_path, path.c_str(), path.size());
-  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int on = 1;
-  if (fd.get() < 0 || setsockopt(fd.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 ||
-      bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      listen(fd.get(), 1024) != 0)
-    return Fail("cannot listen at {}: {}", path, std::strerror(errno));
-  return fd;
 }
 
 class Supervisor {
@@ -171,7 +157,7 @@ std::optional<int> Supervisor::Start() {
     return kExitInternal;
   }
   const std::string socket = folder_->path() + "/node";
-  Result<Fd> listening = Listen(socket);
+  Result<Fd> listening = wire::Listen(socket, 1024);
   if (!listening) {
     Say("{}", listening.error().message);
     return kExitInternal;

@@ -7,18 +7,13 @@
 #include <iterator>
 #include <span>
 
+#include "base/files.h"
 #include "ptx/fatbin.h"
 
 namespace allranks::cli {
 namespace {
 
-Result<std::string> ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return Fail("{}: cannot be read", path);
-  std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (in.bad()) return Fail("{}: cannot be read", path);
-  return bytes;
-}
+constexpr std::size_t kLargestImage = std::size_t{4} << 30;
 
 bool LooksLikePtx(const std::string& bytes) {
   return bytes.find('\0') == std::string::npos && bytes.find(".version") != std::string::npos;
@@ -48,7 +43,7 @@ void AddImages(std::span<const std::byte> container, std::vector<PtxImage>* imag
 }  // namespace
 
 Result<std::vector<PtxImage>> ReadPtxImages(const std::string& path) {
-  Result<std::string> file = ReadFile(path);
+  Result<std::string> file = ReadWhole(path, kLargestImage);
   if (!file) return Fail(file.error());
   std::vector<PtxImage> images;
   if (LooksLikePtx(*file)) {

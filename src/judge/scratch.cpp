@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <openssl/evp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/sha256.h"
 #include "judge/cgroup.h"
 
 namespace allranks::judge {
@@ -28,23 +28,6 @@ fs::path Base() {
   const fs::path base = fs::temp_directory_path(error);
   return error ? fs::path("/tmp") : base;
 }
-
-struct Digest {
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context{EVP_MD_CTX_new(),
-                                                                  EVP_MD_CTX_free};
-  Digest() { CHECK(EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1); }
-  void Add(const void* data, std::size_t size) {
-    CHECK(EVP_DigestUpdate(context.get(), data, size) == 1);
-  }
-  std::string Hex() {
-    unsigned char bytes[EVP_MAX_MD_SIZE];
-    unsigned int size = 0;
-    CHECK(EVP_DigestFinal_ex(context.get(), bytes, &size) == 1);
-    std::string text;
-    for (unsigned int i = 0; i < size; ++i) text += fmt::format("{:02x}", bytes[i]);
-    return text;
-  }
-};
 
 }  // namespace
 
@@ -81,23 +64,23 @@ void SweepScratch() {
 }
 
 std::string HashOf(std::initializer_list<std::string_view> parts) {
-  Digest digest;
+  Sha256Stream digest;
   for (const std::string_view part : parts) {
     const std::uint64_t size = part.size();
-    digest.Add(&size, sizeof size);
-    digest.Add(part.data(), part.size());
+    digest.Add(std::as_bytes(std::span(&size, 1)));
+    digest.Add(part);
   }
-  return digest.Hex();
+  return Hex(digest.Finish());
 }
 
 Result<std::string> HashOfFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return Fail("cannot read {}: {}", path, std::strerror(errno));
-  Digest digest;
+  Sha256Stream digest;
   std::vector<char> buffer(1 << 16);
   while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || file.gcount() > 0)
-    digest.Add(buffer.data(), static_cast<std::size_t>(file.gcount()));
-  return digest.Hex();
+    digest.Add(std::string_view(buffer.data(), static_cast<std::size_t>(file.gcount())));
+  return Hex(digest.Finish());
 }
 
 std::string Cache::Find(const std::string& kind, const std::string& hash) const {

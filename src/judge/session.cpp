@@ -1,4 +1,5 @@
 #include "judge/session.h"
+#include "wire/listen.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -63,19 +64,10 @@ SandboxLimits NodeLimits(std::chrono::milliseconds cpu) {
   return limits;
 }
 
-Result<Fd> Listen(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path)
-    return Fail("the path of a socket is too long: {} (set TMPDIR to a shorter folder)", path);
-  std::memcpy(address.sun_path, path.c_str(), path.size());
-  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int on = 1;
-  if (fd.get() < 0 || setsockopt(fd.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 ||
-      bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      listen(fd.get(), 64) != 0)
-    return Fail("cannot listen at {}: {}", path, std::strerror(errno));
-  if (chmod(path.c_str(), 0666) != 0)  // its folder keeps others out
+// For ranks, which are other users: its folder keeps everybody else out.
+Result<Fd> ListenForRanks(const std::string& path) {
+  Result<Fd> fd = wire::Listen(path, 64);
+  if (fd && chmod(path.c_str(), 0666) != 0)
     return Fail("cannot open {} to ranks: {}", path, std::strerror(errno));
   return fd;
 }
@@ -108,7 +100,7 @@ Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options,
     const std::string path = folder + "/socket";
     std::error_code ignored;
     fs::remove(path, ignored);
-    Result<Fd> listening = Listen(path);
+    Result<Fd> listening = ListenForRanks(path);
     if (!listening) return Fail(listening.error());
     session->listening_.push_back(std::move(*listening));
   }

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/sha256.h"
 
 namespace allranks::judge {
 namespace {
@@ -24,11 +25,7 @@ Key Digest(std::initializer_list<std::string_view> parts) {
     for (int i = 0; i < 8; ++i, size >>= 8) bytes.push_back(static_cast<char>(size & 0xff));
     bytes += part;
   }
-  Key digest{};
-  unsigned int size = 0;
-  CHECK(EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) == 1);
-  CHECK_EQ(size, digest.size());
-  return digest;
+  return Sha256(bytes);
 }
 
 }  // namespace

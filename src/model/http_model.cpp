@@ -15,8 +15,6 @@
 // Redacted().
 #include "model/http_model.h"
 
-#include <openssl/sha.h>
-
 #include <algorithm>
 #include <cctype>
 #include <chrono>
@@ -24,6 +22,7 @@
 #include <random>
 #include <utility>
 
+#include "base/sha256.h"
 #include "model/attempts.h"
 #include "model/http.h"
 #include "model/limit.h"
@@ -41,13 +40,7 @@ constexpr std::size_t kLongestWhy = 500;
 
 std::uint64_t TokensOf(std::size_t bytes) { return (bytes + 3) / 4; }
 
-std::string HashOf(const std::string& bytes) {
-  unsigned char digest[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest);
-  std::string text;
-  for (const unsigned char byte : digest) text += fmt::format("{:02x}", byte);
-  return text;
-}
+std::string HashOf(const std::string& bytes) { return Hex(Sha256(bytes)); }
 
 double Unit() {
   thread_local std::mt19937_64 random{std::random_device{}()};

@@ -1,5 +1,6 @@
 // Template, region, candidate.
 #include "problem/source.h"
+#include "base/files.h"
 
 #include <fstream>
 #include <iterator>
@@ -77,19 +78,7 @@ int CountLines(std::string_view text) {
 }  // namespace
 
 Result<std::string> ReadFile(const std::filesystem::path& path, std::size_t limit) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error))
-    return Fail("there is no file {}", path.string());
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return Fail("{} cannot be read", path.string());
-  std::string text;
-  char buffer[1 << 14];
-  while (stream.read(buffer, sizeof buffer) || stream.gcount() > 0) {
-    text.append(buffer, static_cast<std::size_t>(stream.gcount()));
-    if (text.size() > limit) return Fail("{} has more than {} bytes", path.string(), limit);
-  }
-  if (stream.bad()) return Fail("{} cannot be read", path.string());
-  return text;
+  return ReadWhole(path, limit);
 }
 
 Result<Region> SplitTemplate(std::string_view text) {

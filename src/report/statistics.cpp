@@ -29,6 +29,7 @@
 #include <cstddef>
 
 #include "base/check.h"
+#include "base/splitmix.h"
 
 namespace allranks::report {
 namespace {
@@ -56,15 +57,11 @@ Totals Add(const Families& values) {
   return totals;
 }
 
-// SplitMix64: the same numbers on every machine, which the standard's distributions do not promise.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
   std::size_t Below(std::size_t bound) {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return static_cast<std::size_t>(((z ^ (z >> 31)) >> 32) * bound >> 32);
+    return static_cast<std::size_t>((SplitMix(state_ += kSplitMixStep) >> 32) * bound >> 32);
   }
 
  private:
@@ -76,7 +73,7 @@ void WidenByBootstrap(const Totals& totals, const Bootstrap& bootstrap, Interval
   const std::size_t count = totals.sums.size();
   if (count < 2 || bootstrap.resamples < 1) return;
   std::vector<double> means(static_cast<std::size_t>(bootstrap.resamples));
-  Random random(bootstrap.seed * 0x9e3779b97f4a7c15u + count);
+  Random random(bootstrap.seed * kSplitMixStep + count);
   for (double& mean : means) {
     double sum = 0, size = 0;
     for (std::size_t i = 0; i < count; ++i) {

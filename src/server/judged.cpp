@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/splitmix.h"
 #include "server/core.h"
 
 namespace allranks::server {
@@ -329,10 +330,7 @@ node::Time Judged::HostStall(const wire::JudgeHostStep& message) {
   if (core_.hosts_.now() < run_->disturbed) return 0;
   const bool looks = !message.writes && message.order != 0;
   if (looks || !message.watches.empty()) return 0;
-  std::uint64_t drawn = run_->stalls + 0x9e3779b97f4a7c15 * ++run_->host_steps;
-  drawn = (drawn ^ (drawn >> 30)) * 0xbf58476d1ce4e5b9;
-  drawn = (drawn ^ (drawn >> 27)) * 0x94d049bb133111eb;
-  drawn ^= drawn >> 31;
+  const std::uint64_t drawn = Draw(run_->stalls, ++run_->host_steps);
   if (drawn % kStallEvery != 0) return 0;
   const Time least = node::Us(1) << (drawn >> 8) % kStallLengths;
   return least + static_cast<Time>((drawn >> 16) % static_cast<std::uint64_t>(least));

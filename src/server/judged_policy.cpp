@@ -2,12 +2,12 @@
 // at the arguments of what could reach beyond it. Everything that is not listed is refused with a
 // sentence that names the call. judged.h has the theory.
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
 #include <array>
 
 #include "base/check.h"
+#include "base/sha256.h"
 #include "server/core.h"
 #include "server/judged.h"
 
@@ -262,10 +262,8 @@ std::string Judged::RefusedStream(std::int32_t rank, Op op, std::uint64_t stream
 
 bool Judged::IsOwnModule(std::span<const std::byte> image) const {
   if (plan_.module_hash.empty()) return true;
-  std::array<std::byte, 32> hash{};
-  CHECK(EVP_Digest(image.data(), image.size(), reinterpret_cast<unsigned char*>(hash.data()),
-                   nullptr, EVP_sha256(), nullptr) == 1);
-  return std::equal(hash.begin(), hash.end(), plan_.module_hash.begin(), plan_.module_hash.end());
+  const Sha256Digest digest = Sha256(image);
+  return std::ranges::equal(std::as_bytes(std::span(digest)), plan_.module_hash);
 }
 
 // --- arguments ---------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include <bitset>
 #include <cstring>
 
+#include "base/splitmix.h"
 #include "node/check/checker.h"
 #include "node/code/lanes.h"
 
@@ -24,12 +25,7 @@ constexpr std::size_t kMostRecords = std::size_t{1} << 20;
 
 }  // namespace
 
-std::uint64_t Checker::Random() {
-  std::uint64_t x = seed_ * 0x9e3779b97f4a7c15u + ++draws_ * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return x ^ x >> 31;
-}
+std::uint64_t Checker::Random() { return Mix(seed_, ++draws_); }
 
 bool Checker::Knows(const Group& group, const CtaClocks& cta, std::uint16_t warp, int lane,
                     const Stamp& stamp) const {

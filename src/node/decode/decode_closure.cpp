@@ -3,7 +3,7 @@
 #include <optional>
 #include <set>
 
-#include "node/code/windows.h"
+#include "base/address_map.h"
 #include "node/decode/decode.h"
 #include "node/decode/decode_internal.h"
 

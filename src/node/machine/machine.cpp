@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/splitmix.h"
 #include "node/code/dependents.h"
 #include "node/exec/wait.h"
 #include "node/machine/machine_impl.h"
@@ -247,10 +248,7 @@ bool MachineImpl::RunUntil(Time limit) {
 // How long the path whose wait has just ended is held up.
 Time MachineImpl::Stumble() {
   if (stumble_ == 0 || world_.now < world_.perturbed_from) return 0;
-  std::uint64_t drawn = stumble_ + 0x9e3779b97f4a7c15 * ++stumbles_;
-  drawn = (drawn ^ (drawn >> 30)) * 0xbf58476d1ce4e5b9;
-  drawn = (drawn ^ (drawn >> 27)) * 0x94d049bb133111eb;
-  drawn ^= drawn >> 31;
+  const std::uint64_t drawn = Draw(stumble_, ++stumbles_);
   return drawn % 4 != 0 ? 0 : kLeastStumble + static_cast<Time>((drawn >> 2) % kStumbleSpan);
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/sha256.h"
 
 namespace allranks::node {
 namespace {
@@ -37,8 +38,7 @@ SharedHandles::SharedHandles(const std::string& secret) {
   if (secret.empty()) {
     CHECK(getrandom(key_.data(), key_.size(), 0) == static_cast<ssize_t>(key_.size()));
   } else {
-    CHECK(EVP_Digest(secret.data(), secret.size(), key_.data(), nullptr, EVP_sha256(), nullptr) ==
-          1);
+    key_ = Sha256(secret);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "node/state/mix.h"
+#include "base/splitmix.h"
 
 namespace allranks::node {
 namespace {

@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "node/code/windows.h"
+#include "base/address_map.h"
 #include "node/ids.h"
 #include "node/state/late_writes.h"
 #include "node/state/watches.h"
@@ -35,19 +35,6 @@ struct Path;
 // Devices of the whole machine, at most: what a DeviceSet can name.
 inline constexpr int kMaxDevices = 128;
 using DeviceSet = std::bitset<kMaxDevices>;
-
-// Arenas: pinned memory of rank r starts at kPinnedArena + r * kPinnedStride and is mapped at the
-// same address in the process; device arenas are never mapped there. Fixed, so that no address
-// depends on who came first.
-inline constexpr Address kPinnedArena = 0x2000'0000'0000;
-inline constexpr std::uint64_t kPinnedStride = std::uint64_t{256} << 30;
-inline constexpr int kPinnedArenas = 64;
-inline constexpr Address kDeviceArena = 0x3000'0000'0000;
-inline constexpr std::uint64_t kDeviceStride = std::uint64_t{256} << 30;
-inline constexpr int kDeviceArenas = 128;
-// Where processes reserve addresses for themselves (virtual_memory.h): each has all of it.
-inline constexpr Address kReservedArena = 0x1000'0000'0000;
-inline constexpr std::uint64_t kReservedSize = 0x1000'0000'0000;
 
 struct FreeDeleter {
   void operator()(std::uint32_t* stamps) const { std::free(stamps); }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "node/state/mix.h"
+#include "base/splitmix.h"
 
 namespace allranks::node {
 namespace {

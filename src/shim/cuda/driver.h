@@ -19,6 +19,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/address_map.h"
 #include "shim/abi.h"
 #include "wire/messages.h"
 
@@ -26,13 +27,6 @@ namespace allranks::shim {
 
 inline constexpr int kMaxDevices = 128;
 inline constexpr int kDriverVersion = 13000;
-
-// The node's part of the address space. Nothing of the process itself lies there.
-inline bool IsPinnedAddress(std::uint64_t a) { return a - 0x2000'0000'0000 < 0x1000'0000'0000; }
-inline bool IsReservedAddress(std::uint64_t a) { return a - 0x1000'0000'0000 < 0x1000'0000'0000; }
-inline bool IsDeviceAddress(std::uint64_t a) {
-  return a - 0x3000'0000'0000 < 0x2000'0000'0000 || IsReservedAddress(a);
-}
 
 // Visible to the node when contended, so it may be held across calls to it.
 class Mutex {
