@@ -108,10 +108,4 @@ std::int64_t Stream::Between(std::int64_t low, std::int64_t high) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + step);
 }
 
-std::string Hex(const Key& key) {
-  std::string text;
-  for (const std::uint8_t byte : key) text += fmt::format("{:02x}", byte);
-  return text;
-}
-
 }  // namespace allranks::judge

@@ -7,12 +7,13 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <string_view>
+
+#include "base/sha256.h"
 
 namespace allranks::judge {
 
-using Key = std::array<std::uint8_t, 32>;
+using Key = Sha256Digest;
 
 // From a user's seed: SHA-256 of label and text. Different labels give independent keys.
 Key KeyOf(std::string_view seed, std::string_view label);
@@ -41,7 +42,5 @@ class Stream {
   std::array<std::uint8_t, 512> buffer_;  // for small requests
   std::size_t used_ = sizeof buffer_;
 };
-
-std::string Hex(const Key& key);
 
 }  // namespace allranks::judge
