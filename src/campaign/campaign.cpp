@@ -113,18 +113,9 @@ Status LayOut(const Setup& setup, const Store& store) {
       if (!text) return Fail(text.error());
       if (const Status wrote = store.Write(folder / name, *text); !wrote) return wrote;
     }
-    const ProblemFacts& facts = asked.facts;
-    const nlohmann::ordered_json json = {{"schema", kRunSchema},
-                                         {"slug", facts.slug},
-                                         {"title", facts.title},
-                                         {"category", facts.category},
-                                         {"level", facts.level},
-                                         {"library", facts.library},
-                                         {"family", facts.family},
-                                         {"split", facts.split},
-                                         {"origin", asked.problem->origin},
-                                         {"parallelism", facts.parallelism},
-                                         {"hash", facts.hash}};
+    nlohmann::ordered_json json = {{"schema", kRunSchema}};
+    json.update(FactsJson<nlohmann::ordered_json>(asked.facts));
+    json["origin"] = asked.problem->origin;
     if (const Status wrote = store.Write(
             folder / "problem.json",
             json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");

@@ -68,25 +68,9 @@ ModelFacts ModelFrom(const Json& json) {
   return facts;
 }
 
-Json JsonOf(const ProblemFacts& facts) {
-  return {{"slug", facts.slug},         {"title", facts.title},
-          {"category", facts.category}, {"level", facts.level},
-          {"library", facts.library},   {"family", facts.family},
-          {"split", facts.split},       {"parallelism", facts.parallelism},
-          {"hash", facts.hash}};
-}
-
 ProblemFacts ProblemFrom(const Json& json) {
   ProblemFacts facts;
-  json.at("slug").get_to(facts.slug);
-  json.at("title").get_to(facts.title);
-  json.at("category").get_to(facts.category);
-  json.at("level").get_to(facts.level);
-  json.at("library").get_to(facts.library);
-  json.at("family").get_to(facts.family);
-  json.at("split").get_to(facts.split);
-  json.at("parallelism").get_to(facts.parallelism);
-  json.at("hash").get_to(facts.hash);
+  ForEachFact(facts, [&](const char* name, auto& fact) { json.at(name).get_to(fact); });
   return facts;
 }
 
@@ -190,7 +174,7 @@ Result<T> Read(const char* what, const std::string& text, Make make) {
 std::string ToJson(const Settings& settings) {
   Json models = Json::array(), problems = Json::array();
   for (const ModelFacts& facts : settings.models) models.push_back(JsonOf(facts));
-  for (const ProblemFacts& facts : settings.problems) problems.push_back(JsonOf(facts));
+  for (const ProblemFacts& facts : settings.problems) problems.push_back(FactsJson<Json>(facts));
   return Print({{"schema", settings.schema},
                 {"version", settings.version},
                 {"judge", settings.judge},

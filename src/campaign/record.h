@@ -51,6 +51,25 @@ struct ProblemFacts {
   std::string hash;  // of statement, template, problem.toml, oracle and lock
 };
 ProblemFacts FactsOf(const problem::Problem& problem);
+// Every fact with its name in JSON, for writers and readers of all files that hold them.
+template <class Facts, class Fn>
+void ForEachFact(Facts& facts, Fn&& fn) {
+  fn("slug", facts.slug);
+  fn("title", facts.title);
+  fn("category", facts.category);
+  fn("level", facts.level);
+  fn("library", facts.library);
+  fn("family", facts.family);
+  fn("split", facts.split);
+  fn("parallelism", facts.parallelism);
+  fn("hash", facts.hash);
+}
+template <class Json>
+Json FactsJson(const ProblemFacts& facts) {
+  Json json;
+  ForEachFact(facts, [&](const char* name, const auto& fact) { json[name] = fact; });
+  return json;
+}
 
 struct ModelFacts {
   std::string name;      // in folders (FolderOf) and tables

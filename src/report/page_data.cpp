@@ -322,16 +322,10 @@ Json DataMaker::Problem(const ProblemSummary& problem) {
                                        Number(cell->second.pass_within),
                                        Number(cell->second.score_within), cell->second.samples}));
   }
-  Json json = {{"slug", facts.slug},
-               {"title", facts.title},
-               {"category", facts.category},
-               {"level", facts.level},
-               {"library", facts.library},
-               {"family", facts.family},
-               {"split", facts.split},
-               {"parallelism", facts.parallelism},
-               {"difficulty", Optional(problem.difficulty)},
-               {"cells", std::move(cells)}};
+  Json json = campaign::FactsJson<Json>(facts);
+  json.erase("hash");
+  json["difficulty"] = Optional(problem.difficulty);
+  json["cells"] = std::move(cells);
   const bool withheld = Withheld(facts.slug);
   if (withheld) json["withheld"] = true;
   // As it was asked in the first run that has it; a slug that is no folder's name has no files.

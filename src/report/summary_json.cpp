@@ -117,7 +117,6 @@ Json Of(const ModelSummary& model) {
 }
 
 Json Of(const ProblemSummary& problem) {
-  const campaign::ProblemFacts& facts = problem.facts;
   Json models = Json::object();
   for (const auto& [label, cell] : problem.models)
     models[label] = {{"samples", cell.samples},
@@ -125,17 +124,10 @@ Json Of(const ProblemSummary& problem) {
                      {"score", cell.score},
                      {"pass_within", cell.pass_within},
                      {"score_within", cell.score_within}};
-  return {{"slug", facts.slug},
-          {"title", facts.title},
-          {"category", facts.category},
-          {"level", facts.level},
-          {"library", facts.library},
-          {"family", facts.family},
-          {"split", facts.split},
-          {"parallelism", facts.parallelism},
-          {"hash", facts.hash},
-          {"difficulty", Of(problem.difficulty)},
-          {"models", models}};
+  Json json = campaign::FactsJson<Json>(problem.facts);
+  json["difficulty"] = Of(problem.difficulty);
+  json["models"] = std::move(models);
+  return json;
 }
 
 }  // namespace
