@@ -51,7 +51,8 @@ void Land(World& world, const Landing& landing) {
     if (world.errors != nullptr)
       check::Errors::OnWrite(cta.shared_object, piece.offset, landing.size);
     if (!cta.shared_object.watches.empty())
-      world.NotifyWrite(cta.shared_object, piece.offset, landing.size, world.now, world.now);
+      world.waiting.NotifyWrite(cta.shared_object, piece.offset, landing.size, world.now,
+                                world.now);
   }
   world.last_change = std::max(world.last_change, world.now);
   world.timer_wakes = 0;
@@ -70,7 +71,7 @@ Next Copy(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
   std::uint64_t last_sector = ~std::uint64_t{0}, last_line = ~std::uint64_t{0};
   const auto charge = [&] {
     if (last == nullptr || reach.bytes == 0) return;
-    done = std::max(done, world.ChargeLoad(cta, Mover::kSm, *last, reach, path.clock));
+    done = std::max(done, world.timing.ChargeLoad(cta, Mover::kSm, *last, reach, path.clock));
     reach = {};
   };
   for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
@@ -103,7 +104,7 @@ Next Copy(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
         if (last_sector / 4 != last_line) {
           last_line = last_sector / 4;
           ++reach.lines;
-          if (!world.InL2(*last, last_line)) ++reach.missed;
+          if (!world.timing.InL2(*last, last_line)) ++reach.missed;
         }
       }
       if (world.checker != nullptr)
@@ -284,7 +285,7 @@ bool ResolveGlobalAt(World& world, const Path& path, Address address, int lane, 
   bool dead = false;
   const RangeError error =
       FindRange(process.table, address, size, write, place, [&](const Mapping& mapping) {
-        dead = world.faulty_links && !world.Reachable(*launch.device, mapping);
+        dead = world.timing.faulty_links && !world.timing.Reachable(*launch.device, mapping);
         return dead                                                ? RangeError::What::kNoAccess
                : !world.MayAccess(process, mapping, device, write) ? RangeError::What::kNoAccess
                : write && mapping.read_only                        ? RangeError::What::kReadOnly

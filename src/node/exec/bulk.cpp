@@ -117,14 +117,14 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
                   });
     CheckTargets(world, path, lane, *transfer, size);
     record.bytes_read += size;
-    const Time read = now + world.DelayTo(device, *from.object);
+    const Time read = now + world.timing.DelayTo(device, *from.object);
     Time done = read;
-    from.ForParts(size,
-                  [&](Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
-                    if (part.device != device.number) record.remote_bytes += bytes;
-                    done = std::max(done, world.ChargeLoad(cta, Mover::kTma, part,
-                                                           world.Touch(part, offset, bytes), now));
-                  });
+    from.ForParts(size, [&](Object& part, std::uint64_t offset, std::uint64_t,
+                            std::uint64_t bytes) {
+      if (part.device != device.number) record.remote_bytes += bytes;
+      done = std::max(done, world.timing.ChargeLoad(cta, Mover::kTma, part,
+                                                    world.timing.Touch(part, offset, bytes), now));
+    });
     StartTransfer(world, std::move(transfer), read, std::max(read, done));
     return Next::kGo;
   }
@@ -174,10 +174,10 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
   } else {
     to.ForParts(size, [&](Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
       if (part.device != device.number) record.remote_bytes += bytes;
-      const Time there =
-          world.ChargeStore(cta, Mover::kTma, part, world.Touch(part, offset, bytes), read);
+      const Time there = world.timing.ChargeStore(cta, Mover::kTma, part,
+                                                  world.timing.Touch(part, offset, bytes), read);
       done = std::max(done, there);
-      acknowledged = std::max(acknowledged, there + world.AckDelay(device, part));
+      acknowledged = std::max(acknowledged, there + world.timing.AckDelay(device, part));
     });
   }
   cta.store_arrival = std::max(cta.store_arrival, acknowledged);
@@ -264,12 +264,13 @@ Time ChargeMulticast(World& world, const Cta& cta, const Place& to, Time at, Tim
     for (; next < parts.size() && parts[next].at == parts[first].at; ++next) {
       replicas.push_back({parts[next].object, parts[next].offset});
     }
-    const Reach reach = world.Touch(*parts[first].object, parts[first].offset, parts[first].size);
-    const Time there = world.ChargeMulticastStore(cta, replicas, reach, at);
+    const Reach reach =
+        world.timing.Touch(*parts[first].object, parts[first].offset, parts[first].size);
+    const Time there = world.timing.ChargeMulticastStore(cta, replicas, reach, at);
     done = std::max(done, there);
     for (const Replica& replica : replicas) {
-      *acknowledged =
-          std::max(*acknowledged, there + world.AckDelay(*cta.launch->device, *replica.object));
+      *acknowledged = std::max(*acknowledged,
+                               there + world.timing.AckDelay(*cta.launch->device, *replica.object));
     }
     first = next;
   }
@@ -371,7 +372,7 @@ void TellWritten(World& world, Object& object, std::uint64_t offset, std::uint64
   world.timer_wakes = 0;
   if (world.errors != nullptr) check::Errors::OnWrite(object, offset, size);
   if (size != 0 && !object.watches.empty())
-    world.NotifyWrite(object, offset, size, world.now, world.now);
+    world.waiting.NotifyWrite(object, offset, size, world.now, world.now);
 }
 
 Next ExecuteBulk(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {

@@ -46,8 +46,8 @@ bool World::GrowStacks(Warp& warp, const Frame& frame, const FunctionCode& funct
     const std::size_t times = std::size_t{new_slots} + new_predicates + 8;
     const std::size_t bytes = std::size_t{new_slots} * kSlotBytes + times * sizeof(Time) +
                               new_predicates * sizeof(std::uint32_t) + 64;
-    if (stack_bytes_ + bytes - warp.stack.size() > kMaxStackBytes) return false;
-    stack_bytes_ += bytes - warp.stack.size();
+    if (stack_bytes + bytes - warp.stack.size() > kMaxStackBytes) return false;
+    stack_bytes += bytes - warp.stack.size();
     std::vector<std::byte> stack(bytes);
     auto* registers = reinterpret_cast<std::byte*>(
         (reinterpret_cast<std::uintptr_t>(stack.data()) + 63) / 64 * 64);
@@ -66,8 +66,8 @@ bool World::GrowStacks(Warp& warp, const Frame& frame, const FunctionCode& funct
   if (local > warp.local_bytes) {
     const std::uint32_t bytes = std::min(kMaxLocalStack, std::max(local, warp.local_bytes * 2));
     const std::uint64_t more = std::uint64_t{bytes - warp.local_bytes} * kLanes;
-    if (stack_bytes_ + more > kMaxStackBytes) return false;
-    stack_bytes_ += more;
+    if (stack_bytes + more > kMaxStackBytes) return false;
+    stack_bytes += more;
     warp.grown_local += more;
     std::vector<std::byte> grown(std::size_t{bytes} * kLanes, std::byte{kPoison});
     for (std::size_t l = 0; l < kLanes; ++l) {

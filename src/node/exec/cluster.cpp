@@ -92,7 +92,7 @@ void LeaveCluster(World& world, Cta& cta) {
   const std::shared_ptr<Cluster> cluster = cta.cluster;
   if (cta.rank < cluster->ctas.size()) cluster->ctas[cta.rank] = nullptr;
   // Who waits for its bytes looks again, and faults.
-  if (cluster->ctas.size() > 1) world.WakeAll(cta.shared_object);
+  if (cluster->ctas.size() > 1) world.waiting.WakeAll(cta.shared_object);
   CheckClusterBarrier(world, *cluster);
 }
 

@@ -39,7 +39,7 @@ Path* World::NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time cloc
 }
 
 void World::RemovePath(Path& path) {
-  Unpark(path);
+  waiting.Unpark(path);
   if (delays.on()) delays.Gone(&path);
   path.state = Path::State::kGone;
   path.ticket = 0;  // whatever the queues still hold of it is void
@@ -127,7 +127,7 @@ bool World::ArriveAtJoin(Path& path) {
     path.clock = join.latest;
     path.join = join.outer;
     join.used = false;
-    if (join.parted && !path.spins.empty()) RecordChange(path);
+    if (join.parted && !path.spins.empty()) waiting.RecordChange(path);
     return true;
   }
   RemovePath(path);
@@ -183,9 +183,9 @@ void World::ExitLanes(Path& path, std::uint32_t lanes) {
   for (Join& join : warp.joins) join.expected &= ~lanes;
   path.mask &= ~lanes;
   if (path.mask == 0) RemovePath(path);
-  if (warp.live == 0) CloseRegisters(warp);
+  if (warp.live == 0) residency.CloseRegisters(warp);
   if (cta.live_threads == 0) {
-    CtaDone(cta);
+    residency.CtaDone(cta);
     return;
   }
   ReleaseJoins(warp);

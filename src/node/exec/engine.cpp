@@ -56,7 +56,7 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
   stalled_ = false;
   if (path.clock >= path.quantum_end) path.quantum_end = path.clock + world_.costs.quantum;
   const Op* const ops = code_->ops.data();
-  if (warp_->registers == nullptr) world_.OpenRegisters(*warp_);
+  if (warp_->registers == nullptr) world_.residency.OpenRegisters(*warp_);
   EnterFrame();
   Lanes lanes{registers_, constants_, predicates_};
   ShareIssue();
@@ -108,7 +108,7 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
           WaitFor(op.s[1]);
         }
         if (mask != 0) {
-          if (!path.spins.empty()) world_.RecordTracked(path, op, mask);
+          if (!path.spins.empty()) world_.waiting.RecordTracked(path, op, mask);
           op.alu(lanes, op, mask);
         }
         ++path.pc;
@@ -181,7 +181,7 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
             length = std::max(length, value);
           });
           length = std::min<std::uint32_t>(length, 1'000'000);
-          if (!path.spins.empty()) world_.RecordSleep(path, length);
+          if (!path.spins.empty()) world_.waiting.RecordSleep(path, length);
           Settle();
           path.clock += Ns(length);
           ++path.pc;
@@ -196,7 +196,7 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
           break;
         }
         if (mask != path.mask) SkipLanes(path.mask & ~mask);
-        world_.RecordChange(path);
+        world_.waiting.RecordChange(path);
         Settle();
         world_.ArriveAtBarrier(path, code_->barriers[op.aux]);
         return;
@@ -222,12 +222,13 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
           join_pc = JoinPc();
           break;
         }
-        if (!path.spins.empty()) world_.RecordExchange(path);
+        if (!path.spins.empty()) world_.waiting.RecordExchange(path);
         if (world_.WarpOpAlone(path)) {
           join_pc = JoinPc();
           break;
         }
-        if (warp_op.what != WarpOp::What::kSync && !path.spins.empty()) world_.RecordChange(path);
+        if (warp_op.what != WarpOp::What::kSync && !path.spins.empty())
+          world_.waiting.RecordChange(path);
         Settle();
         world_.ArriveAtWarpSync(path);
         return;
@@ -329,7 +330,7 @@ template <bool kChecked>
 typename EngineT<kChecked>::Next EngineT<kChecked>::Branch(const Op& op, std::uint32_t taken) {
   const BranchOp& branch = code_->branches[op.aux];
   Path& path = *path_;
-  if (!path.spins.empty()) world_.RecordBranch(path, taken != 0);
+  if (!path.spins.empty()) world_.waiting.RecordBranch(path, taken != 0);
   if (taken == 0) {
     ++path.pc;
     return Next::kGo;
@@ -352,16 +353,16 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Branch(const Op& op, std::ui
   }
   const SpinCode* const spin =
       branch.spin < 0 ? nullptr : &code_->spins[static_cast<std::size_t>(branch.spin)];
-  if (spin != nullptr && (!spin->seldom || World::WatchesNow(*warp_))) {
+  if (spin != nullptr && (!spin->seldom || Waiting::WatchesNow(*warp_))) {
     // Watching now and then must not be noticed: such a loop settles when it parks.
     if (!spin->seldom) Settle();
-    if (SpinState* waits = world_.SpinBackEdge(path, *spin)) {
+    if (SpinState* waits = world_.waiting.SpinBackEdge(path, *spin)) {
       Settle();
-      world_.Park(path, *waits);
+      world_.waiting.Park(path, *waits);
       return Next::kYield;
     }
   } else if (!path.spins.empty()) {
-    world_.RecordChange(path);  // an outer loop goes round: that is no waiting
+    world_.waiting.RecordChange(path);  // an outer loop goes round: that is no waiting
   }
   if (path.clock >= path.quantum_end) return Yield();
   return Next::kGo;
@@ -372,7 +373,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::BranchIndexed(const Op& op,
                                                                   std::uint32_t taken) {
   const BranchTable& table = code_->tables[op.aux];
   Path& path = *path_;
-  if (!path.spins.empty()) world_.RecordChange(path);
+  if (!path.spins.empty()) world_.waiting.RecordChange(path);
   WaitFor(table.index);
   const auto* index = reinterpret_cast<const std::uint32_t*>(Source(table.index));
   bool within = true;
@@ -411,7 +412,7 @@ template <bool kChecked>
 typename EngineT<kChecked>::Next EngineT<kChecked>::Call(const Op& op, std::uint32_t mask) {
   const CallOp& call = code_->calls[op.aux];
   Path& path = *path_;
-  if (!path.spins.empty()) world_.RecordChange(path);
+  if (!path.spins.empty()) world_.waiting.RecordChange(path);
   if (call.builtin != CallOp::Builtin::kNone) {
     Settle();
     world_.livelock.End();
@@ -463,7 +464,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Fence(const Op& op, std::uin
       path_->clock = std::max(path_->clock, warp_->pending_until);
       if (!Turn()) return Again(op);
       if (const Time late = delay(); late != 0) {
-        world_.RecordChange(*path_);
+        world_.waiting.RecordChange(*path_);
         path_->clock += late;
         world_.delays.SetStanding(path_->clock);
         return Again(op);

@@ -35,7 +35,7 @@ inline Time AtomicTurns(World& world, const Object& object, std::uint32_t lanes,
       here &= ~same;
       most = std::max(most, static_cast<std::uint32_t>(std::popcount(same)));
     }
-    last = std::max(last, world.AtomicTurn(object, sector * 32, most, arrival));
+    last = std::max(last, world.timing.AtomicTurn(object, sector * 32, most, arrival));
   }
   return last;
 }
@@ -92,15 +92,15 @@ bool EngineT<kChecked>::DenseAccess(const MemoryOp& m) {
     world_.errors->OnAccess(access);
     world_.checker->Weak(access);
   }
-  const Reach reach = world_.Touch(object, offset, size);
+  const Reach reach = world_.timing.Touch(object, offset, size);
   KernelRecord& record = world_.stats.kernels[launch_->record];
   if (load) {
     record.bytes_read += size;
-    value_ready_ = world_.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock);
+    value_ready_ = world_.timing.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock);
     return true;
   }
   record.bytes_written += size;
-  const Time arrival = world_.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock);
+  const Time arrival = world_.timing.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock);
   cta_->store_arrival = std::max(cta_->store_arrival, arrival);
   world_.last_change = std::max(world_.last_change, path_->clock);
   world_.timer_wakes = 0;
@@ -129,8 +129,8 @@ bool EngineT<kChecked>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
                     address[first] - mapping.base + mapping.offset, 0});
       return false;
     }
-    if (mapping.object->device != device_->number && world_.faulty_links &&
-        !world_.Reachable(*device_, mapping)) {
+    if (mapping.object->device != device_->number && world_.timing.faulty_links &&
+        !world_.timing.Reachable(*device_, mapping)) {
       world_.Fault(*path_, Status::kNvlinkUncorrectable,
                    fmt::format("{} accesses {} over a link that is dead", code_->forms[path_->pc],
                                mapping.object->name));
@@ -231,7 +231,7 @@ bool EngineT<kChecked>::ReplicaLanes(const MemoryOp& m, std::uint32_t lanes,
       });
     } else {
       if (not_before_ > visible) {
-        const Time known = not_before_ + world_.AckDelay(*device_, *replica.object);
+        const Time known = not_before_ + world_.timing.AckDelay(*device_, *replica.object);
         cta_->store_arrival = std::max(cta_->store_arrival, known);
       }
       TellWritten(m, lanes, *replica.object, place, std::max(visible, not_before_));
@@ -252,7 +252,7 @@ template <bool kChecked>
 Reach EngineT<kChecked>::ReachOf(const MemoryOp& m, std::uint32_t here, const Object& object,
                                  const std::uint64_t* offset) {
   const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
-  if (dense_) return world_.Touch(object, offset[0], kLanes * bytes);
+  if (dense_) return world_.timing.Touch(object, offset[0], kLanes * bytes);
   Reach reach;
   std::uint64_t last_sector = ~std::uint64_t{0}, last_line = ~std::uint64_t{0};
   ForLanes(here, [&](int l) {
@@ -263,7 +263,7 @@ Reach EngineT<kChecked>::ReachOf(const MemoryOp& m, std::uint32_t here, const Ob
       if (s / 4 == last_line) continue;
       last_line = s / 4;
       ++reach.lines;
-      if (!world_.InL2(object, last_line)) ++reach.missed;
+      if (!world_.timing.InL2(object, last_line)) ++reach.missed;
     }
   });
   return reach;
@@ -280,16 +280,16 @@ Time EngineT<kChecked>::ChargeReplicas(const MemoryOp& m, std::uint32_t here,
   record.remote_bytes += requested;
   if (m.what == MemoryOp::What::kLoad) {
     record.bytes_read += requested;
-    value_ready_ =
-        std::max(value_ready_, world_.ChargeMulticastLoad(*cta_, replicas, reach, path_->clock));
+    value_ready_ = std::max(
+        value_ready_, world_.timing.ChargeMulticastLoad(*cta_, replicas, reach, path_->clock));
     return value_ready_;
   }
   record.bytes_written += requested;
-  const Time visible = world_.ChargeMulticastStore(*cta_, replicas, reach, path_->clock);
+  const Time visible = world_.timing.ChargeMulticastStore(*cta_, replicas, reach, path_->clock);
   // The slowest acknowledgement comes back the way of the slowest store.
   Time back = 0;
   for (const Replica& replica : replicas) {
-    back = std::max(back, world_.AckDelay(*device_, *replica.object));
+    back = std::max(back, world_.timing.AckDelay(*device_, *replica.object));
   }
   cta_->store_arrival = std::max(cta_->store_arrival, visible + back);
   return visible;
@@ -310,11 +310,12 @@ void EngineT<kChecked>::TellWritten(const MemoryOp& m, std::uint32_t here, Objec
   }
   if (!changed_ || object.watches.empty()) return;
   if (dense_) {
-    world_.NotifyWrite(object, offset[0], kLanes * bytes, path_->clock, visible);
+    world_.waiting.NotifyWrite(object, offset[0], kLanes * bytes, path_->clock, visible);
     return;
   }
-  ForLanes(here,
-           [&](int l) { world_.NotifyWrite(object, offset[l], bytes, path_->clock, visible); });
+  ForLanes(here, [&](int l) {
+    world_.waiting.NotifyWrite(object, offset[l], bytes, path_->clock, visible);
+  });
 }
 
 // Lanes whose bytes are all in one object: the access, what it costs, and who is told of it.
@@ -332,29 +333,31 @@ bool EngineT<kChecked>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Objec
   switch (m.what) {
     case MemoryOp::What::kLoad:
       record.bytes_read += requested;
-      value_ready_ = std::max(value_ready_, late_by_ + world_.ChargeLoad(*cta_, Mover::kSm, object,
-                                                                         reach, path_->clock));
+      value_ready_ = std::max(
+          value_ready_,
+          late_by_ + world_.timing.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock));
       return true;
     case MemoryOp::What::kStore:
       record.bytes_written += requested;
-      visible = world_.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock);
+      visible = world_.timing.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock);
       break;
     case MemoryOp::What::kReduce:
       record.bytes_written += requested;
-      visible = AtomicTurns(world_, object, here, offset,
-                            world_.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock));
+      visible =
+          AtomicTurns(world_, object, here, offset,
+                      world_.timing.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock));
       visible = std::max(visible, not_before_);
       break;
     default: {
       record.bytes_read += requested;
       record.bytes_written += requested;
-      const Time delay = world_.DelayTo(*device_, object);
+      const Time delay = world_.timing.DelayTo(*device_, object);
       const Time arrival = path_->clock + delay + late_by_;
       const Time turn = std::max(not_before_, AtomicTurns(world_, object, here, offset, arrival));
       visible = turn;
-      value_ready_ =
-          std::max(value_ready_, world_.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock) +
-                                     (turn - path_->clock - delay));
+      value_ready_ = std::max(
+          value_ready_, world_.timing.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock) +
+                            (turn - path_->clock - delay));
       break;
     }
   }
@@ -363,7 +366,8 @@ bool EngineT<kChecked>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Objec
       visible += world_.delays.At(PlaceHere(Delays::Kind::kFlight), path_->clock, 0);
     }
   }
-  cta_->store_arrival = std::max(cta_->store_arrival, visible + world_.AckDelay(*device_, object));
+  cta_->store_arrival =
+      std::max(cta_->store_arrival, visible + world_.timing.AckDelay(*device_, object));
   TellWritten(m, here, object, offset, visible);
   return true;
 }

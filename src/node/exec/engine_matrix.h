@@ -82,7 +82,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Matrix(const Op& op) {
     }
     warp_->pending_until = std::max(warp_->pending_until, value_ready_);
   }
-  if (!path.spins.empty()) world_.RecordChange(path);
+  if (!path.spins.empty()) world_.waiting.RecordChange(path);
   if (world_.livelock.auditing()) world_.livelock.End();
   ++path.pc;
   if (path.clock >= path.quantum_end) return Yield();

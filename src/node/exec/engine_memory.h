@@ -283,13 +283,13 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::ui
     if constexpr (kChecked) {
       const bool perturbed = path.clock >= world_.perturbed_from;
       if (const Time late = perturbed ? cta_->stall.At(path.pc, warp_->id) : 0; late != 0) {
-        world_.RecordChange(path);
+        world_.waiting.RecordChange(path);
         path.clock += late;
         return Again(op);
       }
       if (world_.delays.on()) {
         if (const Time late = DelayHere(m, mask); late != 0) {
-          world_.RecordChange(path);
+          world_.waiting.RecordChange(path);
           path.clock += late;
           return Again(op);
         }
@@ -319,8 +319,8 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::ui
     }
   }
   if (changed_ && !path.spins.empty()) {
-    world_.RecordChange(path);
-    World::EndWatch(*warp_);
+    world_.waiting.RecordChange(path);
+    Waiting::EndWatch(*warp_);
   }
   ++path.pc;
   if (path.clock >= path.quantum_end) return Yield();
@@ -339,12 +339,12 @@ void EngineT<kChecked>::CheckedLoad(const MemoryOp& m, const Access& access, con
   });
   // A value that will become another one by itself is nothing to park on.
   if (world_.checker->Load(access, values[0], sampled) || late_by_ != 0)
-    world_.RecordChange(*path_);
+    world_.waiting.RecordChange(*path_);
   ForLanes(access.lanes, [&](int l) {
     LoadLane(m, registers_, l, values[l]);
     if (!path_->spins.empty()) {
-      world_.RecordRead(*path_, object, access.offset[l], access.bytes, values[l], path_->clock,
-                        sampled - path_->clock);
+      world_.waiting.RecordRead(*path_, object, access.offset[l], access.bytes, values[l],
+                                path_->clock, sampled - path_->clock);
     }
   });
 }
@@ -440,8 +440,8 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
   const bool far = global || (object != nullptr && object != &cta_->shared_object);
   // When a strong access looks at its bytes, and whether these may be newer than it may see.
   const Time sampled = path_->clock + (!far || !m.Strong() ? 0
-                                       : global            ? world_.DelayTo(*device_, *object)
-                                                           : world_.costs.cluster / 2);
+                                       : global ? world_.timing.DelayTo(*device_, *object)
+                                                : world_.costs.cluster / 2);
   const bool late = m.Strong() && object != nullptr && object->late.Pending(sampled);
   late_by_ = not_before_ = 0;
   const bool audited = world_.livelock.auditing();
@@ -464,19 +464,20 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
         HideLate(*object, offset[l], bytes, value[l], sampled);
         LoadLane(m, registers_, l, value[l]);
       });
-      if (late_by_ != 0) world_.RecordChange(*path_);
+      if (late_by_ != 0) world_.waiting.RecordChange(*path_);
       if (path_->spins.empty()) return true;
       ForLanes(lanes, [&](int l) {
-        world_.RecordRead(*path_, *object, offset[l], bytes, value[l], path_->clock,
-                          sampled - path_->clock);
+        world_.waiting.RecordRead(*path_, *object, offset[l], bytes, value[l], path_->clock,
+                                  sampled - path_->clock);
       });
       return true;
     }
     LoadLanes(m, registers_, lanes, base, offset, dense_);
     if (!path_->spins.empty() && object != nullptr) {
-      const Time delay = global ? world_.DelayTo(*device_, *object) : sampled - path_->clock;
+      const Time delay = global ? world_.timing.DelayTo(*device_, *object) : sampled - path_->clock;
       ForLanes(lanes, [&](int l) {
-        world_.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock, delay);
+        world_.waiting.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock,
+                                  delay);
       });
     }
     return true;
@@ -493,21 +494,22 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
     const bool watched = (object != nullptr && !object->watches.empty()) || !path_->spins.empty();
     changed_ |= StoreLanes(m, registers_, constants_, lanes, base, offset, dense_, watched);
     if (!changed_ && !path_->spins.empty() && object != nullptr) {
-      const Time delay = global ? world_.DelayTo(*device_, *object) : sampled - path_->clock;
+      const Time delay = global ? world_.timing.DelayTo(*device_, *object) : sampled - path_->clock;
       ForLanes(lanes, [&](int l) {
-        world_.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock, delay);
+        world_.waiting.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock,
+                                  delay);
       });
     }
   } else {
     if (late) early = EarlyAtomics(m, lanes, *object, base, offset, sampled, seen);
     changed_ |= AtomicLanes(m, registers_, constants_, lanes & ~early, base, offset, global);
-    if (late_by_ != 0 || not_before_ != 0) world_.RecordChange(*path_);
+    if (late_by_ != 0 || not_before_ != 0) world_.waiting.RecordChange(*path_);
     if (!changed_ && !path_->spins.empty() && object != nullptr) {
       // A failed compare-and-swap and its like only read.
       ForLanes(lanes, [&](int l) {
         const std::byte* value = (early >> l & 1) != 0 ? seen[l] : base + offset[l];
-        world_.RecordRead(*path_, *object, offset[l], bytes, value, path_->clock,
-                          sampled - path_->clock);
+        world_.waiting.RecordRead(*path_, *object, offset[l], bytes, value, path_->clock,
+                                  sampled - path_->clock);
       });
     }
   }
@@ -557,7 +559,7 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
     }
     if (changed_ && !object->watches.empty()) {
       ForLanes(lanes, [&](int l) {
-        world_.NotifyWrite(*object, offset[l], bytes, path_->clock, visible);
+        world_.waiting.NotifyWrite(*object, offset[l], bytes, path_->clock, visible);
       });
     }
   }

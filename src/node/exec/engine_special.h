@@ -127,7 +127,7 @@ void EngineT<kChecked>::WriteSpecial(const Op& op, std::uint32_t mask) {
       break;
   }
   if (what >= Special::kClock && what <= Special::kGlobaltimerHi) {
-    if (!path_->spins.empty()) world_.RecordClock(*path_);
+    if (!path_->spins.empty()) world_.waiting.RecordClock(*path_);
     if (world_.livelock.auditing()) world_.livelock.End();
   }
   if (op.flags == 1) {  // a predicate: %is_explicit_cluster
@@ -169,7 +169,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Async(const Op& op, std::uin
   if (!Turn()) return Again(op);
   path.release_goal = 0;
   const bool waits = a.what == AsyncOp::What::kTestWait || a.what == AsyncOp::What::kTryWait;
-  if (!waits && !path.spins.empty()) world_.RecordChange(path);
+  if (!waits && !path.spins.empty()) world_.waiting.RecordChange(path);
   if (!waits && world_.livelock.auditing()) {
     if (a.what == AsyncOp::What::kInit || a.what == AsyncOp::What::kInval ||
         a.what == AsyncOp::What::kArriveDrop) {

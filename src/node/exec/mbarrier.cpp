@@ -29,8 +29,8 @@ void Store(World& world, Cta& cta, std::uint32_t offset, std::uint64_t word, Tim
   if (world.errors != nullptr) check::Errors::OnWrite(object, offset, 8);
   if (old == word || object.watches.empty()) return;
   constexpr std::uint32_t kByte = Mbarrier::kPhaseByte;
-  world.NotifyWrite(object, offset, kByte, at, visible);
-  if (old >> 56 != word >> 56) world.NotifyWrite(object, offset + kByte, 1, at, visible);
+  world.waiting.NotifyWrite(object, offset, kByte, at, visible);
+  if (old >> 56 != word >> 56) world.waiting.NotifyWrite(object, offset + kByte, 1, at, visible);
 }
 
 // Lanes nearly always name the same mbarrier.
@@ -110,11 +110,12 @@ Next Wait(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_
   path.wait_until = 0;
   path.clock = std::max(path.clock, seen);
   if (!path.spins.empty()) {
-    if (hidden) world.RecordChange(path);  // becomes true by itself
+    if (hidden) world.waiting.RecordChange(path);  // becomes true by itself
     for (int i = 0; i < count; ++i) {
       const std::uint32_t at = places[i] + Mbarrier::kPhaseByte;
-      world.RecordRead(path, cta.shared_object, at, 1, cta.shared.data() + at,
-                       std::min(begun, path.clock), 0, a.what == What::kTryWait ? limit : 0);
+      world.waiting.RecordRead(path, cta.shared_object, at, 1, cta.shared.data() + at,
+                               std::min(begun, path.clock), 0,
+                               a.what == What::kTryWait ? limit : 0);
     }
   }
   path.clock += world.costs.shared;

@@ -1,4 +1,6 @@
-// Residency: which CTAs fit on which SM, and their coming and going.
+// CTAs on SMs; see residency.h.
+#include "node/exec/residency.h"
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -10,7 +12,6 @@
 #include "node/code/special.h"
 #include "node/exec/bulk.h"
 #include "node/exec/cluster.h"
-#include "node/exec/wait.h"
 #include "node/exec/world.h"
 
 namespace allranks::node {
@@ -77,11 +78,11 @@ void FillLaunchConstants(Launch& launch) {
 
 }  // namespace
 
-Status World::CheckLaunch(const Code& code, const LaunchRequest& request,
-                          std::uint32_t dynamic_shared_limit) const {
+Status Residency::CheckLaunch(const Code& code, const LaunchRequest& request,
+                              std::uint32_t dynamic_shared_limit) const {
   const Dim3& g = request.grid;
   const Dim3& b = request.block;
-  const auto& d = profile.device;
+  const auto& d = world_.profile.device;
   if (g.x == 0 || g.y == 0 || g.z == 0 || b.x == 0 || b.y == 0 || b.z == 0)
     return Status::kInvalidValue;
   if (g.x > d.max_grid_x || g.y > d.max_grid_yz || g.z > d.max_grid_yz)
@@ -100,7 +101,7 @@ Status World::CheckLaunch(const Code& code, const LaunchRequest& request,
     return Status::kInvalidValue;
   if (std::uint64_t{request.dynamic_shared} + code.static_shared >
       std::max<std::uint64_t>(dynamic_shared_limit,
-                              static_cast<std::uint64_t>(profile.sm.shared_default_bytes))) {
+                              static_cast<std::uint64_t>(world_.profile.sm.shared_default_bytes))) {
     return Status::kInvalidValue;
   }
   const int resident =
@@ -121,18 +122,19 @@ Status World::CheckLaunch(const Code& code, const LaunchRequest& request,
   return Status::kSuccess;
 }
 
-int World::CtasPerSm(const Code& code, std::uint32_t threads, std::uint32_t dynamic_shared) const {
+int Residency::CtasPerSm(const Code& code, std::uint32_t threads,
+                         std::uint32_t dynamic_shared) const {
   const std::uint32_t warps = (threads + kLanes - 1) / kLanes;
   if (warps == 0) return 0;
-  const auto& sm = profile.sm;
+  const auto& sm = world_.profile.sm;
   std::int64_t fit = std::min<std::int64_t>(sm.max_ctas, sm.max_warps / warps);
   fit = std::min<std::int64_t>(fit, sm.max_threads / (warps * kLanes));
-  fit = std::min(fit, sm.registers / RegistersPerCta(profile, code, warps));
-  fit = std::min(fit, sm.shared_bytes / SharedPerCta(profile, code, dynamic_shared));
+  fit = std::min(fit, sm.registers / RegistersPerCta(world_.profile, code, warps));
+  fit = std::min(fit, sm.shared_bytes / SharedPerCta(world_.profile, code, dynamic_shared));
   return static_cast<int>(fit);
 }
 
-Dim3 World::ClusterSize(const Code& code, const Dim3& asked) const {
+Dim3 Residency::ClusterSize(const Code& code, const Dim3& asked) const {
   const Dim3 request = {std::max(1u, asked.x), std::max(1u, asked.y), std::max(1u, asked.z)};
   if (code.cluster[0] == 0) return request;
   const Dim3 compiled = {code.cluster[0], std::max(1u, code.cluster[1]),
@@ -141,19 +143,20 @@ Dim3 World::ClusterSize(const Code& code, const Dim3& asked) const {
   return request.Count() == 1 || same ? compiled : Dim3{0, 0, 0};
 }
 
-int World::MaxActiveClusters(const Code& code, std::uint32_t threads, std::uint32_t dynamic_shared,
-                             const Dim3& cluster) const {
+int Residency::MaxActiveClusters(const Code& code, std::uint32_t threads,
+                                 std::uint32_t dynamic_shared, const Dim3& cluster) const {
   const std::int64_t fit = CtasPerSm(code, threads, dynamic_shared);
   const auto size = static_cast<std::int64_t>(std::max<std::uint64_t>(1, cluster.Count()));
   std::int64_t clusters = 0;
-  for (const std::int32_t sms : profile.device.gpc_sms) clusters += sms * fit / size;
+  for (const std::int32_t sms : world_.profile.device.gpc_sms) clusters += sms * fit / size;
   return static_cast<int>(clusters);
 }
 
 // The SMs of one GPC for all CTAs of a cluster, spread as evenly as what is free permits.
-bool World::FindCluster(const Device& device, const Launch& launch, std::vector<int>* sms) const {
+bool Residency::FindCluster(const Device& device, const Launch& launch,
+                            std::vector<int>* sms) const {
   const auto size = static_cast<std::size_t>(launch.request.cluster.Count());
-  const auto& gpcs = profile.device.gpc_sms;
+  const auto& gpcs = world_.profile.device.gpc_sms;
   for (std::size_t i = 0; i < gpcs.size(); ++i) {
     const std::size_t gpc = (static_cast<std::size_t>(device.next_gpc) + i) % gpcs.size();
     const int first =
@@ -176,10 +179,10 @@ bool World::FindCluster(const Device& device, const Launch& launch, std::vector<
   return false;
 }
 
-bool World::StartCluster(Device& device, Launch& launch, Time at) {
+bool Residency::StartCluster(Device& device, Launch& launch, Time at) {
   std::vector<int> sms;
   if (!FindCluster(device, launch, &sms)) return false;
-  device.next_gpc = (device.next_gpc + 1) % static_cast<int>(profile.device.gpc_sms.size());
+  device.next_gpc = (device.next_gpc + 1) % static_cast<int>(world_.profile.device.gpc_sms.size());
   const Dim3& grid = launch.request.grid;
   const Dim3& size = launch.request.cluster;
   const std::uint64_t number = launch.next_cta / sms.size();
@@ -197,15 +200,16 @@ bool World::StartCluster(Device& device, Launch& launch, Time at) {
     Cta* cta = NewCta(launch, linear, sms[rank], at);
     cta->cluster = cluster;
     cta->rank = rank;
-    if (checker != nullptr)
-      checker->JoinCluster(*cta, cluster->ctas.empty() ? cta->number : cluster->ctas[0]->number);
+    if (world_.checker != nullptr)
+      world_.checker->JoinCluster(*cta,
+                                  cluster->ctas.empty() ? cta->number : cluster->ctas[0]->number);
     cluster->ctas.push_back(cta);
     ++launch.next_cta;
   }
   return true;
 }
 
-bool World::FindSm(const Device& device, const Launch& launch, int* sm) const {
+bool Residency::FindSm(const Device& device, const Launch& launch, int* sm) const {
   const int count = static_cast<int>(device.sms.size());
   const auto threads = static_cast<int>(launch.warps_per_cta * kLanes);
   for (int i = 0; i < count; ++i) {
@@ -221,17 +225,17 @@ bool World::FindSm(const Device& device, const Launch& launch, int* sm) const {
   return false;
 }
 
-void World::Dispatch(Device& device, Time at) {
+void Residency::Dispatch(Device& device, Time at) {
   // Launches in order; a later one may fill what an earlier one cannot use only when all CTAs of
   // the earlier have started, as hardware's block scheduler does.
   for (Launch& launch : device.launches) {
     if (launch.warps_per_cta == 0) {
       launch.warps_per_cta =
           static_cast<std::uint32_t>((launch.request.block.Count() + kLanes - 1) / kLanes);
-      launch.registers_per_cta =
-          static_cast<std::uint32_t>(RegistersPerCta(profile, *launch.code, launch.warps_per_cta));
+      launch.registers_per_cta = static_cast<std::uint32_t>(
+          RegistersPerCta(world_.profile, *launch.code, launch.warps_per_cta));
       launch.shared_per_cta = static_cast<std::uint32_t>(
-          SharedPerCta(profile, *launch.code, launch.request.dynamic_shared));
+          SharedPerCta(world_.profile, *launch.code, launch.request.dynamic_shared));
       FillLaunchConstants(launch);
       const std::size_t lines = StorePerWarp(*launch.code) / sizeof(RegisterPool::Line);
       launch.registers = &register_pools_[lines];
@@ -251,7 +255,7 @@ void World::Dispatch(Device& device, Time at) {
   }
 }
 
-Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) {
+Cta* Residency::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) {
   if (free_ctas_.empty()) {
     cta_pool_.emplace_back();
     free_ctas_.push_back(&cta_pool_.back());
@@ -274,7 +278,7 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
   cta.shared_object.size = cta.shared.size();
   cta.shared_object.data = cta.shared.data();
   cta.shared_object.name = "shared memory";
-  if (errors != nullptr) check::Errors::WatchShared(cta.shared_object);
+  if (world_.errors != nullptr) check::Errors::WatchShared(cta.shared_object);
   cta.barriers.clear();
   cta.store_arrival = 0;
   cta.end = at;
@@ -283,11 +287,11 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
   cta.cluster = nullptr;
   cta.rank = 0;
 
-  const Time held =
-      checker == nullptr || !delays.on()
-          ? 0
-          : delays.At({Delays::Kind::kBlock, launch.code.get(), 0, launch.device->number, number},
-                      at, stats.kernels[launch.record].start);
+  const Time held = world_.checker == nullptr || !world_.delays.on()
+                        ? 0
+                        : world_.delays.At({Delays::Kind::kBlock, launch.code.get(), 0,
+                                            launch.device->number, number},
+                                           at, world_.stats.kernels[launch.record].start);
   cta.warps.resize(launch.warps_per_cta);
   std::uint32_t threads = cta.live_threads;
   for (std::uint32_t w = 0; w < launch.warps_per_cta; ++w) {
@@ -307,25 +311,25 @@ Cta* World::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time at) 
     warp.slots = static_cast<std::uint32_t>(code.slots);
     warp.predicate_count = static_cast<std::uint32_t>(code.predicates);
     const Time late =
-        order_seed == 0
+        world_.order_seed == 0
             ? held
-            : static_cast<Time>(Permuted((number * 64 + w + 1) ^ launch.schedule) % 512) *
-                  costs.cycle;
-    Path* path = NewPath(warp, warp.live, 0, at + late, -1);
-    QueuePath(*path, at + late);
+            : static_cast<Time>(world_.Permuted((number * 64 + w + 1) ^ launch.schedule) % 512) *
+                  world_.costs.cycle;
+    Path* path = world_.NewPath(warp, warp.live, 0, at + late, -1);
+    world_.QueuePath(*path, at + late);
   }
   cta.clocks = nullptr;
-  cta.stall = stalls.OfBlock(launch.schedule, number, launch.total_ctas);
-  if (checker != nullptr && launch.clocks != nullptr) checker->BeginCta(cta);
+  cta.stall = world_.stalls.OfBlock(launch.schedule, number, launch.total_ctas);
+  if (world_.checker != nullptr && launch.clocks != nullptr) world_.checker->BeginCta(cta);
   Reside(launch, sm_index, 1);
   launch.ctas.push_back(&cta);
   ++launch.live_ctas;
-  last_change = std::max(last_change, at);
-  timer_wakes = 0;
+  world_.last_change = std::max(world_.last_change, at);
+  world_.timer_wakes = 0;
   return &cta;
 }
 
-void World::OpenRegisters(Warp& warp) {
+void Residency::OpenRegisters(Warp& warp) {
   const Code& code = *warp.cta->launch->code;
   RegisterPool& pool = *warp.cta->launch->registers;
   if (pool.spare.empty()) {
@@ -344,7 +348,7 @@ void World::OpenRegisters(Warp& warp) {
   warp.predicates = reinterpret_cast<std::uint32_t*>(memory + ready * sizeof(Time));
 }
 
-void World::CloseRegisters(Warp& warp) {
+void Residency::CloseRegisters(Warp& warp) {
   warp.registers = nullptr;
   if (warp.file == nullptr) return;
   RegisterPool& pool = *warp.cta->launch->registers;
@@ -354,11 +358,11 @@ void World::CloseRegisters(Warp& warp) {
   warp.file = nullptr;
 }
 
-void World::ReleaseCta(Cta& cta) {
+void Residency::ReleaseCta(Cta& cta) {
   ReadOpenCopies(cta);
   for (Warp& warp : cta.warps) {
     CloseRegisters(warp);
-    stack_bytes_ -= warp.stack.size() + warp.grown_local;
+    world_.stack_bytes -= warp.stack.size() + warp.grown_local;
     warp.stack = {};
     if (warp.grown_local != 0) warp.local = {};
     warp.grown_local = 0;
@@ -369,18 +373,18 @@ void World::ReleaseCta(Cta& cta) {
   free_ctas_.push_back(&cta);
 }
 
-void World::Reside(Launch& launch, int sm_index, int ctas) {
+void Residency::Reside(Launch& launch, int sm_index, int ctas) {
   Occupy(launch, sm_index, ctas);
-  Process& process = ProcessOf(launch.process);
+  Process& process = world_.ProcessOf(launch.process);
   process.resident += ctas;
   if (process.max_resident != 0 && process.resident > process.max_resident)
     launch.crowd = process.resident;
 }
 
-void World::CtaDone(Cta& cta) {
+void Residency::CtaDone(Cta& cta) {
   Launch& launch = *cta.launch;
-  TriggerGrid(cta, cta.end);
-  LeaveCluster(*this, cta);
+  world_.TriggerGrid(cta, cta.end);
+  LeaveCluster(world_, cta);
   Reside(launch, cta.sm, -1);
   const auto it = std::find(launch.ctas.begin(), launch.ctas.end(), &cta);
   CHECK(it != launch.ctas.end());
@@ -390,22 +394,22 @@ void World::CtaDone(Cta& cta) {
   // A kernel is over when its stores have arrived.
   const Time end = std::max(cta.end, cta.store_arrival);
   launch.end = std::max(launch.end, end);
-  last_change = std::max(last_change, cta.end);
-  timer_wakes = 0;
+  world_.last_change = std::max(world_.last_change, cta.end);
+  world_.timer_wakes = 0;
   ReleaseCta(cta);
   if (launch.next_cta < launch.total_ctas || launch.device->launches.size() > 1) {
-    Dispatch(*launch.device, cta.end + profile.launch.cta);
+    Dispatch(*launch.device, cta.end + world_.profile.launch.cta);
   }
   if (launch.live_ctas == 0 && launch.next_cta == launch.total_ctas)
     on_launch_done(launch, launch.end);
 }
 
-void World::Kill(Launch& launch) {
-  livelock.End();
+void Residency::Kill(Launch& launch) {
+  world_.livelock.End();
   launch.next_cta = launch.total_ctas;
   for (Cta* cta : launch.ctas) {
     for (Warp& warp : cta->warps) {
-      while (!warp.paths.empty()) RemovePath(*warp.paths.back());
+      while (!warp.paths.empty()) world_.RemovePath(*warp.paths.back());
     }
     Reside(launch, cta->sm, -1);
     ReleaseCta(*cta);
@@ -413,8 +417,8 @@ void World::Kill(Launch& launch) {
   launch.ctas.clear();
   launch.grid_waiters.clear();
   launch.live_ctas = 0;
-  last_change = now;
-  timer_wakes = 0;
+  world_.last_change = world_.now;
+  world_.timer_wakes = 0;
 }
 
 }  // namespace allranks::node

@@ -9,6 +9,7 @@
 
 #include "node/code/lanes.h"
 #include "node/exec/wait.h"
+#include "node/exec/world.h"
 
 namespace allranks::node {
 namespace {
@@ -112,7 +113,7 @@ std::uint64_t StableIterations(const CompareCode& compare, std::uint64_t a, std:
   return stable >= (Wide{1} << 62) ? kForever : static_cast<std::uint64_t>(stable);
 }
 
-void World::RecordBranch(Path& path, bool taken) {
+void Waiting::RecordBranch(Path& path, bool taken) {
   const std::uint64_t entry = std::uint64_t{path.pc} << 1 | (taken ? 1 : 0);
   for (std::size_t i = 0; i < path.spins.size();) {
     SpinState& spin = *path.spins[i];
@@ -125,8 +126,8 @@ void World::RecordBranch(Path& path, bool taken) {
   }
 }
 
-void World::RecordRead(Path& path, Object& object, std::uint64_t offset, std::uint32_t size,
-                       const std::byte* value, Time time, Time delay, Time span) {
+void Waiting::RecordRead(Path& path, Object& object, std::uint64_t offset, std::uint32_t size,
+                         const std::byte* value, Time time, Time delay, Time span) {
   SpinRead read;
   read.object = &object;
   read.offset = offset;
@@ -149,7 +150,7 @@ void World::RecordRead(Path& path, Object& object, std::uint64_t offset, std::ui
   }
 }
 
-void World::RecordTracked(Path& path, const Op& op, std::uint32_t mask) {
+void Waiting::RecordTracked(Path& path, const Op& op, std::uint32_t mask) {
   const Launch& launch = *path.warp->cta->launch;
   const CompareCode& compare = launch.code->compares[op.aux];
   const auto value = [&](Slot slot, int lane) -> std::uint64_t {
@@ -179,7 +180,7 @@ void World::RecordTracked(Path& path, const Op& op, std::uint32_t mask) {
   }
 }
 
-void World::RecordSleep(Path& path, std::uint64_t length) {
+void Waiting::RecordSleep(Path& path, std::uint64_t length) {
   for (auto& spin : path.spins) {
     spin->signature.push_back(length);
     if (Contains(spin->loop->nonlinear_uses, path.pc)) {
@@ -188,31 +189,31 @@ void World::RecordSleep(Path& path, std::uint64_t length) {
   }
 }
 
-void World::RecordExchange(Path& path) {
+void Waiting::RecordExchange(Path& path) {
   for (auto& spin : path.spins) {
     if (Contains(spin->loop->nonlinear_uses, path.pc)) spin->nonlinear = true;
   }
 }
 
-void World::RecordClock(Path& path) {
+void Waiting::RecordClock(Path& path) {
   for (auto& spin : path.spins) spin->reads_clock = true;
 }
 
-void World::RecordChange(Path& path) { path.spins.clear(); }
+void Waiting::RecordChange(Path& path) { path.spins.clear(); }
 
 // Rarely enough that loops which compute do not notice, and from the start of long waits on: after
 // 1024 back edges of the warp, after twice as many and so on, then every 16384.
 constexpr std::uint32_t kFirstWatch = 1024, kWatchPeriod = 16384, kWatchLength = 64;
 
-bool World::WatchesNow(Warp& warp) {
+bool Waiting::WatchesNow(Warp& warp) {
   const std::uint32_t edges = ++warp.seldom_edges;
   if (edges < kFirstWatch) return false;
   return (edges & (std::min(std::bit_floor(edges), kWatchPeriod) - 1)) < kWatchLength;
 }
 
-void World::EndWatch(Warp& warp) { warp.seldom_edges |= kWatchLength - 1; }
+void Waiting::EndWatch(Warp& warp) { warp.seldom_edges |= kWatchLength - 1; }
 
-SpinState* World::SpinBackEdge(Path& path, const SpinCode& loop) {
+SpinState* Waiting::SpinBackEdge(Path& path, const SpinCode& loop) {
   // What was written down of other loops is no iteration of theirs any more, unless they are around
   // this one (or begin where it begins).
   const std::vector<SpinCode>& all = path.warp->cta->launch->code->spins;
@@ -271,7 +272,7 @@ SpinState* World::SpinBackEdge(Path& path, const SpinCode& loop) {
 }
 
 // How many further iterations are certain to be like the last one; 0 if that cannot be said.
-std::uint64_t World::StableSpin(const Path& path, SpinState& spin) const {
+std::uint64_t Waiting::StableSpin(const Path& path, SpinState& spin) const {
   const Code& code = *path.warp->cta->launch->code;
   // Carried registers: still, or moving evenly.
   spin.step.assign(spin.carried[0].size(), 0);
@@ -302,8 +303,8 @@ std::uint64_t World::StableSpin(const Path& path, SpinState& spin) const {
   if (last.size() != before.size()) return 0;
   const bool three = earlier.size() == last.size();
   const auto period_ns = static_cast<std::int64_t>(spin.period / 1000);
-  const auto period_cycles = static_cast<std::int64_t>(spin.period / costs.cycle);
-  const std::int64_t resolution = ToNs(profile.time.globaltimer_resolution);
+  const auto period_cycles = static_cast<std::int64_t>(spin.period / world_.costs.cycle);
+  const std::int64_t resolution = ToNs(world_.profile.time.globaltimer_resolution);
   std::uint64_t stable = kForever;
   for (std::size_t i = 0; i < last.size();) {
     const CompareCode& compare = code.compares[code.ops[last[i]].aux];

@@ -208,7 +208,7 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
         if (line == last_line) continue;  // chunks of swizzled rows are neighbours
         last_line = line;
         ++reach.lines;
-        if (!world.InL2(part, line)) ++reach.missed;
+        if (!world.timing.InL2(part, line)) ++reach.missed;
       }
     });
   }
@@ -232,8 +232,8 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
     Time read = now + world.costs.l2 / 2, done = now + world.costs.l2;
     if (object != nullptr) {
       if (object->device != device.number) record.remote_bytes += moved;
-      read = now + world.DelayTo(device, *object);
-      done = world.ChargeLoad(cta, Mover::kTma, *object, reach, now);
+      read = now + world.timing.DelayTo(device, *object);
+      done = world.timing.ChargeLoad(cta, Mover::kTma, *object, reach, now);
     }
     for (const Run& run : tile->runs) {
       if (run.global.object == nullptr) continue;
@@ -283,8 +283,8 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
   if (object != nullptr) {
     if (object->device != device.number) record.remote_bytes += moved;
     if (reach.bytes != 0) {
-      done = world.ChargeStore(cta, Mover::kTma, *object, reach, read);
-      acknowledged = done + world.AckDelay(device, *object);
+      done = world.timing.ChargeStore(cta, Mover::kTma, *object, reach, read);
+      acknowledged = done + world.timing.AckDelay(device, *object);
     }
     for (const Run& run : tile->runs) {
       if (run.global.object == nullptr || !run.global.multicast) continue;

@@ -1,11 +1,8 @@
-// What accesses and copies cost: which servers they pass and how long they are on their way.
-//
-// An access leaves its SM through the SM's port, goes to the L2 of the memory's home (over the
-// fabric, if that is another device or the host) and on to HBM if its lines are not there.
+// What accesses and copies cost; see timing.h.
+#include "node/exec/timing.h"
+
 #include <algorithm>
 #include <cstdlib>
-
-#include "node/exec/world.h"
 
 namespace allranks::node {
 namespace {
@@ -23,30 +20,31 @@ std::int64_t Units(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes
 
 }  // namespace
 
-std::uint32_t World::MissedLines(const Object& object, std::uint64_t first, std::uint64_t last) {
+std::uint32_t Timing::MissedLines(const Object& object, std::uint64_t first, std::uint64_t last) {
   if (object.device < 0 || last * kLine >= object.size) return 0;
   if (object.stamps == nullptr) {
     const std::uint64_t lines = (object.size + kLine - 1) / kLine;
     object.stamps.reset(static_cast<std::uint32_t*>(std::calloc(lines, sizeof(std::uint32_t))));
     if (object.stamps == nullptr) return static_cast<std::uint32_t>(last - first + 1);
   }
-  Device& home = devices[static_cast<std::size_t>(object.device)];
+  Device& home = state_.devices[static_cast<std::size_t>(object.device)];
   const auto now_at = static_cast<std::uint32_t>(home.l2_filled / kStampUnit + 1);
   std::uint32_t missed = 0;
   for (std::uint32_t* stamp = &object.stamps[first]; stamp <= &object.stamps[last]; ++stamp) {
-    if (*stamp == 0 || now_at - *stamp >= l2_stamps) ++missed;
+    if (*stamp == 0 || now_at - *stamp >= state_.l2_stamps) ++missed;
     *stamp = now_at;
   }
   home.l2_filled += missed;
   return missed;
 }
 
-void World::CoolCaches() {
+void Timing::CoolCaches() {
   // As if so much had come in since that everything else is out.
-  for (Device& device : devices) device.l2_filled += kStampUnit * (std::uint64_t{l2_stamps} + 1);
+  for (Device& device : state_.devices)
+    device.l2_filled += kStampUnit * (std::uint64_t{state_.l2_stamps} + 1);
 }
 
-Reach World::Touch(const Object& object, std::uint64_t offset, std::uint64_t size) {
+Reach Timing::Touch(const Object& object, std::uint64_t offset, std::uint64_t size) {
   Reach reach;
   if (size == 0) return reach;
   reach.bytes = ((offset + size - 1) / kSector - offset / kSector + 1) * kSector;
@@ -56,29 +54,30 @@ Reach World::Touch(const Object& object, std::uint64_t offset, std::uint64_t siz
   return reach;
 }
 
-const Route& World::WayTo(const Device& device, const Object& object) {
-  const int to = object.device < 0 ? fabric.HostOf(device.number) : object.device;
-  return fabric.Way(device.number, to < 0 ? device.number : to);
+const Route& Timing::WayTo(const Device& device, const Object& object) {
+  const int to = object.device < 0 ? state_.fabric.HostOf(device.number) : object.device;
+  return state_.fabric.Way(device.number, to < 0 ? device.number : to);
 }
 
-const Route& World::WayFrom(const Device& device, const Object& object) {
-  const int from = object.device < 0 ? fabric.HostOf(device.number) : object.device;
-  return fabric.Way(from < 0 ? device.number : from, device.number);
+const Route& Timing::WayFrom(const Device& device, const Object& object) {
+  const int from = object.device < 0 ? state_.fabric.HostOf(device.number) : object.device;
+  return state_.fabric.Way(from < 0 ? device.number : from, device.number);
 }
 
-Time World::DelayTo(const Device& device, const Object& object) {
-  if (object.device == device.number) return costs.l2 / 2;
+Time Timing::DelayTo(const Device& device, const Object& object) {
+  if (object.device == device.number) return state_.costs.l2 / 2;
   const Time way = WayTo(device, object).latency;
-  return object.device < 0 ? way : way + costs.l2 / 2;
+  return object.device < 0 ? way : way + state_.costs.l2 / 2;
 }
 
-Time World::AckDelay(const Device& device, const Object& object) {
+Time Timing::AckDelay(const Device& device, const Object& object) {
   return object.device == device.number ? 0 : WayFrom(device, object).latency;
 }
 
-bool World::Reachable(const Device& device, const Mapping& mapping) {
+bool Timing::Reachable(const Device& device, const Mapping& mapping) {
   const auto alive = [&](const Object& object) {
-    return fabric.Alive(WayTo(device, object)) && fabric.Alive(WayFrom(device, object));
+    return state_.fabric.Alive(WayTo(device, object)) &&
+           state_.fabric.Alive(WayFrom(device, object));
   };
   if (mapping.multicast == nullptr) return alive(*mapping.object);
   for (const Multicast::Segment& segment : mapping.multicast->segments) {
@@ -89,98 +88,102 @@ bool World::Reachable(const Device& device, const Mapping& mapping) {
   return true;
 }
 
-bool World::CanCopy(int from, int to) {
+bool Timing::CanCopy(int from, int to) {
   if (from == to) return true;
-  const int source = from < 0 ? fabric.HostOf(to) : from;
-  const int target = to < 0 ? fabric.HostOf(from) : to;
-  return source < 0 || target < 0 || fabric.Alive(fabric.Way(source, target));
+  const int source = from < 0 ? state_.fabric.HostOf(to) : from;
+  const int target = to < 0 ? state_.fabric.HostOf(from) : to;
+  return source < 0 || target < 0 || state_.fabric.Alive(state_.fabric.Way(source, target));
 }
 
-Time World::AtHome(const Object& object, const Reach& reach, Time at) {
+Time Timing::AtHome(const Object& object, const Reach& reach, Time at) {
   if (object.device < 0) return at;
-  Device& home = devices[static_cast<std::size_t>(object.device)];
+  Device& home = state_.devices[static_cast<std::size_t>(object.device)];
   const Time served = home.l2.Take(at, Units(reach.bytes));
   if (reach.missed == 0) return served;
   return home.hbm.Take(served, Units(reach.bytes * reach.missed / reach.lines));
 }
 
-Time World::LeaveSm(const Cta& cta, std::uint64_t bytes, Time at) {
+Time Timing::LeaveSm(const Cta& cta, std::uint64_t bytes, Time at) {
   return cta.launch->device->sms[static_cast<std::size_t>(cta.sm)].port.Take(at, Units(bytes));
 }
 
-Time World::ChargeLoad(const Cta& cta, Mover mover, const Object& object, const Reach& reach,
-                       Time at) {
+Time Timing::ChargeLoad(const Cta& cta, Mover mover, const Object& object, const Reach& reach,
+                        Time at) {
   Device& device = *cta.launch->device;
-  const Time latency = reach.missed != 0 ? costs.hbm : costs.l2;
+  const Time latency = reach.missed != 0 ? state_.costs.hbm : state_.costs.l2;
   if (object.device == device.number) {
     return AtHome(object, reach, LeaveSm(cta, reach.bytes, at)) + latency;
   }
   // The request goes out, the data comes back: a read takes the way in with its data.
   const Time sent = LeaveSm(cta, reach.bytes, at);
-  Time served = fabric.Send(WayTo(device, object), Packet::kRequest, 0, reach.lines, sent, mover);
+  Time served =
+      state_.fabric.Send(WayTo(device, object), Packet::kRequest, 0, reach.lines, sent, mover);
   served = AtHome(object, reach, served) + (object.device < 0 ? 0 : latency);
   const Route& back = WayFrom(device, object);
-  return fabric.Send(back, Packet::kAnswer, reach.bytes, reach.lines, served, mover);
+  return state_.fabric.Send(back, Packet::kAnswer, reach.bytes, reach.lines, served, mover);
 }
 
-Time World::ChargeStore(const Cta& cta, Mover mover, const Object& object, const Reach& reach,
-                        Time at) {
+Time Timing::ChargeStore(const Cta& cta, Mover mover, const Object& object, const Reach& reach,
+                         Time at) {
   Device& device = *cta.launch->device;
   if (object.device == device.number) {
-    return AtHome(object, reach, LeaveSm(cta, reach.bytes, at)) + costs.l2 / 2;
+    return AtHome(object, reach, LeaveSm(cta, reach.bytes, at)) + state_.costs.l2 / 2;
   }
   const Time sent = LeaveSm(cta, reach.bytes, at);
   const Route& way = WayTo(device, object);
-  const std::uint32_t packets = std::max(reach.lines, fabric.Packets(way, mover, reach.bytes));
-  const Time there = fabric.Send(way, Packet::kWrite, reach.bytes, packets, sent, mover);
-  return AtHome(object, reach, there) + (object.device < 0 ? 0 : costs.l2 / 2);
+  const std::uint32_t packets =
+      std::max(reach.lines, state_.fabric.Packets(way, mover, reach.bytes));
+  const Time there = state_.fabric.Send(way, Packet::kWrite, reach.bytes, packets, sent, mover);
+  return AtHome(object, reach, there) + (object.device < 0 ? 0 : state_.costs.l2 / 2);
 }
 
-Time World::AtomicTurn(const Object& object, std::uint64_t offset, std::uint32_t operations,
-                       Time arrival) {
+Time Timing::AtomicTurn(const Object& object, std::uint64_t offset, std::uint32_t operations,
+                        Time arrival) {
   if (object.device < 0) return arrival;
-  Device& home = devices[static_cast<std::size_t>(object.device)];
+  Device& home = state_.devices[static_cast<std::size_t>(object.device)];
   if (home.atomics.empty()) home.atomics.resize(kAtomicLines);
   const std::uint64_t line = offset / kSector * 0x9e3779b97f4a7c15 + object.id;
   Time& free = home.atomics[(line >> 40) % kAtomicLines];
   const Time start = std::max(arrival, free);
-  free = start + static_cast<Time>(operations) * costs.atomic;
-  return free - costs.atomic;
+  free = start + static_cast<Time>(operations) * state_.costs.atomic;
+  return free - state_.costs.atomic;
 }
 
-Time World::ChargeMulticastStore(const Cta& cta, std::span<const Replica> replicas,
+Time Timing::ChargeMulticastStore(const Cta& cta, std::span<const Replica> replicas,
+                                  const Reach& reach, Time at) {
+  const std::vector<int> members = HomesOf(replicas);
+  const Time sent = LeaveSm(cta, reach.bytes, at);
+  Time last =
+      state_.fabric.Replicate(cta.launch->device->number, members, reach.bytes, reach.lines, sent);
+  for (const Replica& replica : replicas) {
+    last = std::max(last, AtHome(*replica.object, reach, sent + state_.costs.l2 / 2));
+  }
+  return last + state_.costs.l2 / 2;
+}
+
+Time Timing::ChargeMulticastLoad(const Cta& cta, std::span<const Replica> replicas,
                                  const Reach& reach, Time at) {
   const std::vector<int> members = HomesOf(replicas);
   const Time sent = LeaveSm(cta, reach.bytes, at);
-  Time last = fabric.Replicate(cta.launch->device->number, members, reach.bytes, reach.lines, sent);
-  for (const Replica& replica : replicas) {
-    last = std::max(last, AtHome(*replica.object, reach, sent + costs.l2 / 2));
-  }
-  return last + costs.l2 / 2;
-}
-
-Time World::ChargeMulticastLoad(const Cta& cta, std::span<const Replica> replicas,
-                                const Reach& reach, Time at) {
-  const std::vector<int> members = HomesOf(replicas);
-  const Time sent = LeaveSm(cta, reach.bytes, at);
   for (const Replica& replica : replicas) AtHome(*replica.object, reach, sent);
-  const Time ready = reach.missed != 0 ? costs.hbm : costs.l2;
-  return fabric.Reduce(cta.launch->device->number, members, reach.bytes, reach.lines, sent, ready);
+  const Time ready = reach.missed != 0 ? state_.costs.hbm : state_.costs.l2;
+  return state_.fabric.Reduce(cta.launch->device->number, members, reach.bytes, reach.lines, sent,
+                              ready);
 }
 
-CopyTimes World::ChargeCopy(Device& runner, int engine, int from, int to, std::uint64_t bytes,
-                            Time at) {
+CopyTimes Timing::ChargeCopy(Device& runner, int engine, int from, int to, std::uint64_t bytes,
+                             Time at) {
   CopyTimes times;
   if (from < 0 && to < 0) {
-    times.sent =
-        at + static_cast<Time>(static_cast<double>(bytes) * 1000.0 / profile.copy_engine.gbs);
+    times.sent = at + static_cast<Time>(static_cast<double>(bytes) * 1000.0 /
+                                        state_.profile.copy_engine.gbs);
     times.arrived = times.sent;
     return times;
   }
   times.sent = times.arrived = at;
   const auto memory = [&](int device) {
     if (device < 0) return;
-    Server& hbm = devices[static_cast<std::size_t>(device)].hbm;
+    Server& hbm = state_.devices[static_cast<std::size_t>(device)].hbm;
     times.sent = std::max(times.sent, hbm.Take(at, Units(bytes)));
   };
   memory(from);
@@ -191,20 +194,20 @@ CopyTimes World::ChargeCopy(Device& runner, int engine, int from, int to, std::u
   }
   Time& free = runner.engines[static_cast<std::size_t>(engine)];
   const Time start = std::max(at, free);
-  const int source = from < 0 ? fabric.HostOf(to) : from;
-  const int target = to < 0 ? fabric.HostOf(from) : to;
-  const Route& route = fabric.Way(source, target);
+  const int source = from < 0 ? state_.fabric.HostOf(to) : from;
+  const int target = to < 0 ? state_.fabric.HostOf(from) : to;
+  const Route& route = state_.fabric.Way(source, target);
   // An engine reads what is far from it and writes what is not.
   const bool reads = to == runner.number;
-  const std::uint32_t packets = fabric.Packets(route, Mover::kCopyEngine, bytes);
+  const std::uint32_t packets = state_.fabric.Packets(route, Mover::kCopyEngine, bytes);
   if (reads) {
-    fabric.Send(fabric.Way(target, source), Packet::kRequest, 0, packets, start,
-                Mover::kCopyEngine);
+    state_.fabric.Send(state_.fabric.Way(target, source), Packet::kRequest, 0, packets, start,
+                       Mover::kCopyEngine);
   }
-  const Time there = fabric.Send(route, reads ? Packet::kAnswer : Packet::kWrite, bytes, packets,
-                                 start, Mover::kCopyEngine);
+  const Time there = state_.fabric.Send(route, reads ? Packet::kAnswer : Packet::kWrite, bytes,
+                                        packets, start, Mover::kCopyEngine);
   const auto busy =
-      static_cast<Time>(static_cast<double>(bytes) * 1000.0 / profile.copy_engine.gbs);
+      static_cast<Time>(static_cast<double>(bytes) * 1000.0 / state_.profile.copy_engine.gbs);
   times.sent = std::max({times.sent, start + busy, there - route.latency});
   times.arrived = times.sent + route.latency;
   free = times.sent;

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "node/check/errors.h"
+#include "node/exec/world.h"
 #include "node/listener.h"
 
 namespace allranks::node {
@@ -48,7 +49,7 @@ void Advance(Path& path, const SpinState& spin, std::uint64_t k) {
 
 }  // namespace
 
-void World::Park(Path& path, SpinState& spin) {
+void Waiting::Park(Path& path, SpinState& spin) {
   const std::uint64_t skip = spin.skip;
   // From here on `head` is the time at which the path stands at the loop's head; reads keep their
   // place within the iteration.
@@ -66,36 +67,36 @@ void World::Park(Path& path, SpinState& spin) {
   for (SpinRead& read : spin.reads) {
     const Object& object = *read.object;
     const bool own = object.kind == Object::Kind::kShared || object.device == device.number;
-    read.way = own ? nullptr : &WayFrom(device, object);
+    read.way = own ? nullptr : &world_.timing.WayFrom(device, object);
   }
   LoadLinks(spin, 1);
-  if (errors != nullptr) errors->OnPark(path, spin, skip == kForever);
+  if (world_.errors != nullptr) world_.errors->OnPark(path, spin, skip == kForever);
   if (skip != kForever) Schedule(path, skip, true);
-  if (listener != nullptr) Tell(path, true, path.clock);
-  ReleaseJoins(*path.warp);
+  if (world_.listener != nullptr) Tell(path, true, path.clock);
+  world_.ReleaseJoins(*path.warp);
 }
 
-void World::LoadLinks(const SpinState& spin, int sign) {
+void Waiting::LoadLinks(const SpinState& spin, int sign) {
   for (const SpinRead& read : spin.reads) {
     if (read.way == nullptr) continue;
     // Each poll brings a sector; GB/s are bytes per ns.
     const double gbs = kPollBytes * 1000.0 / static_cast<double>(std::max<Time>(spin.period, 1));
-    fabric.Background(*read.way, sign * gbs);
+    world_.fabric.Background(*read.way, sign * gbs);
     if (sign < 0) {
-      fabric.CountPolls(*read.way,
-                        static_cast<std::uint64_t>(kPollBytes) * (spin.due ? spin.skip : 0));
+      world_.fabric.CountPolls(*read.way,
+                               static_cast<std::uint64_t>(kPollBytes) * (spin.due ? spin.skip : 0));
     }
   }
 }
 
-void World::Tell(const Path& path, bool parked, Time at) const {
+void Waiting::Tell(const Path& path, bool parked, Time at) const {
   const Launch& launch = *path.warp->cta->launch;
   const SpinState& spin = *path.parked;
   WaitEvent event;
   event.op = launch.op;
   event.place = spin.reads.empty() ? spin.loop->branch : spin.reads.front().pc;
   event.time = at;
-  if (!parked) return listener->OnWake(event);
+  if (!parked) return world_.listener->OnWake(event);
   event.file = &launch.code->lines[event.place].file;
   event.line = launch.code->lines[event.place].line;
   event.what = &launch.code->forms[event.place];
@@ -103,23 +104,22 @@ void World::Tell(const Path& path, bool parked, Time at) const {
     event.object = &spin.reads.front().object->name;
     event.offset = spin.reads.front().offset;
   }
-  listener->OnPark(event);
+  world_.listener->OnPark(event);
 }
 
 // Sets the wake-up at the start of the iteration after `skip` more ones, if none is due earlier.
-void World::Schedule(Path& path, std::uint64_t skip, bool by_timer) {
+void Waiting::Schedule(Path& path, std::uint64_t skip, bool by_timer) {
   SpinState& spin = *path.parked;
   if (spin.due && spin.skip <= skip) return;
   spin.due = true;
   spin.skip = skip;
   spin.by_timer = by_timer;
   const Time at = spin.head + static_cast<Time>(skip) * spin.period;
-  path.ticket = NextTicket();
-  Push(path, at);
+  world_.QueueParked(path, at);
 }
 
-void World::NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size, Time time,
-                        Time visible) {
+void Waiting::NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size, Time time,
+                          Time visible) {
   object.watches.ForEachOn(offset, size, [&](const Watch& watch) {
     if (watch.path == nullptr) {
       if (on_host_watch) on_host_watch(watch.host, visible);
@@ -137,10 +137,10 @@ void World::NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size
   });
 }
 
-void World::Unpark(Path& path) {
+void Waiting::Unpark(Path& path) {
   if (path.parked == nullptr) return;
   LoadLinks(*path.parked, -1);
-  if (listener != nullptr) Tell(path, false, std::max(path.clock, now));
+  if (world_.listener != nullptr) Tell(path, false, std::max(path.clock, world_.now));
   for (const SpinRead& read : path.parked->reads) {
     read.object->watches.EraseAt(read.offset,
                                  [&](const Watch& watch) { return watch.path == &path; });
@@ -148,27 +148,27 @@ void World::Unpark(Path& path) {
   path.parked = nullptr;
 }
 
-void World::Disturb(Path& path) {
+void Waiting::Disturb(Path& path) {
   const SpinState& spin = *path.parked;
-  const Time wait = now - spin.head;
+  const Time wait = world_.now - spin.head;
   Schedule(path, wait <= 0 ? 0 : static_cast<std::uint64_t>((wait + spin.period - 1) / spin.period),
            false);
 }
 
-void World::Wake(Path& path) {
+void Waiting::Wake(Path& path) {
   SpinState& spin = *path.parked;
   CHECK(spin.due);
   const std::uint64_t skip = spin.skip;
   if (skip > 0) Advance(path, spin, skip);
   path.clock = spin.head + static_cast<Time>(skip) * spin.period;
-  stats.skipped_iterations += skip;
-  if (spin.by_timer) ++timer_wakes;
+  world_.stats.skipped_iterations += skip;
+  if (spin.by_timer) ++world_.timer_wakes;
   Unpark(path);
   path.spins.clear();
 }
 
-void World::Forget(const Object& object) {
-  for (Device& device : devices) {
+void Waiting::Forget(const Object& object) {
+  for (Device& device : world_.devices) {
     for (const Launch& launch : device.launches) {
       for (const Cta* cta : launch.ctas) {
         for (const Warp& warp : cta->warps) {
@@ -187,11 +187,11 @@ void World::Forget(const Object& object) {
   }
 }
 
-void World::WakeAll(Object& object) {
+void Waiting::WakeAll(Object& object) {
   const std::vector<Watch> watches = object.watches.All();
   for (const Watch& watch : watches) {
     if (watch.path != nullptr) {
-      NotifyWrite(object, watch.offset, watch.size, now, now);
+      NotifyWrite(object, watch.offset, watch.size, world_.now, world_.now);
     }
   }
   // They re-execute their loads after the object is gone; nothing may point at it until then.
@@ -199,9 +199,9 @@ void World::WakeAll(Object& object) {
     if (watch.path == nullptr || watch.path->parked == nullptr) continue;
     Path& path = *watch.path;
     const Time at = std::max(
-        now, path.parked->head + static_cast<Time>(path.parked->skip) * path.parked->period);
+        world_.now, path.parked->head + static_cast<Time>(path.parked->skip) * path.parked->period);
     Wake(path);
-    QueuePath(path, at);
+    world_.QueuePath(path, at);
   }
   // Hosts and streams wait on: the object may live, and be written, under another address.
   object.watches.EraseIf([](const Watch& watch) { return watch.path != nullptr; });

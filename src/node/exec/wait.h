@@ -18,12 +18,62 @@
 // So parking cannot be noticed by the program, except by its speed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 
-#include "node/exec/world.h"
+#include "node/code/code.h"
+#include "node/state/memory.h"
 #include "node/state/spin_state.h"
+#include "node/state/warp.h"
+#include "node/time.h"
 
 namespace allranks::node {
+
+class World;
+
+class Waiting {
+ public:
+  explicit Waiting(World& world) : world_(world) {}
+
+  // A spin loop's back edge was taken by the whole path, which stands at the loop's head. Not null:
+  // it can be parked in that state, until `skip` iterations later.
+  SpinState* SpinBackEdge(Path& path, const SpinCode& spin);
+  void Park(Path& path, SpinState& spin);
+  // Whether a loop that is watched only now and then is watched at this back edge of the warp.
+  static bool WatchesNow(Warp& warp);
+  static void EndWatch(Warp& warp);  // until the next time
+  // What an iteration of a watched loop did; called only while path.spins is not empty.
+  void RecordBranch(Path& path, bool taken);
+  void RecordRead(Path& path, Object& object, std::uint64_t offset, std::uint32_t size,
+                  const std::byte* value, Time time, Time delay, Time span = 0);
+  void RecordTracked(Path& path, const Op& op, std::uint32_t mask);
+  void RecordSleep(Path& path, std::uint64_t length);
+  void RecordExchange(Path& path);  // between lanes of this path alone
+  void RecordClock(Path& path);
+  // Memory was changed, or state that is not recorded: the iteration was no mere waiting.
+  void RecordChange(Path& path);
+  // Bytes of an object have changed at `time`; others can see it from `visible` on.
+  void NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size, Time time,
+                   Time visible);
+  void Unpark(Path& path);
+  // Something about the memory that a parked path polls has changed beside its bytes.
+  void Disturb(Path& path);
+  // Its time has come: sets clock and counters as if it had polled all the while.
+  void Wake(Path& path);
+  void WakeAll(Object& object);       // the object is about to go
+  void Forget(const Object& object);  // nobody's notes of an iteration may name it any more
+  std::function<void(std::uint64_t host, Time visible)> on_host_watch;
+
+ private:
+  std::uint64_t StableSpin(const Path& path, SpinState& spin) const;
+  // Polls of a parked path load the links: from now on, or (sign -1) no longer.
+  void LoadLinks(const SpinState& spin, int sign);
+  void Schedule(Path& path, std::uint64_t skip, bool by_timer);
+  void Tell(const Path& path, bool parked, Time at) const;  // the listener
+
+  World& world_;
+};
 
 // How many further iterations certainly have the outcome the compare has now, when its operands
 // a, b move by da, db in each (and may be off by `slack`). kForever if it never changes.

@@ -83,7 +83,9 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
   world_.device_heap = [this](const struct Launch& launch, const Mapping** mapping) {
     return HeapOf(launch, mapping);
   };
-  world_.on_launch_done = [this](struct Launch& launch, Time at) { FinishLaunch(launch, at); };
+  world_.residency.on_launch_done = [this](struct Launch& launch, Time at) {
+    FinishLaunch(launch, at);
+  };
   world_.on_fault = [this](struct Launch& launch, Status status, std::string message) {
     OnFault(launch, status, std::move(message));
   };
@@ -102,11 +104,11 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
     }
     Release(std::exchange(it->second.early, {}), at, true);
   };
-  world_.on_started = [this](struct Launch& launch, Time at) {
+  world_.residency.on_started = [this](struct Launch& launch, Time at) {
     const auto it = operations_.find(launch.op);
     if (it != operations_.end()) Release(std::exchange(it->second.at_start, {}), at, true);
   };
-  world_.on_host_watch = [this](std::uint64_t host, Time visible) {
+  world_.waiting.on_host_watch = [this](std::uint64_t host, Time visible) {
     const auto it = host_watches_.find(host);
     if (it == host_watches_.end() || it->second.fired) return;
     it->second.fired = true;
@@ -226,7 +228,7 @@ bool MachineImpl::RunUntil(Time limit) {
       path.ticket = 0;
       if (path.state == Path::State::kParked) {
         const bool by_value = !path.parked->by_timer;
-        world_.Wake(path);
+        world_.waiting.Wake(path);
         if (const Time stall = by_value ? Stumble() : 0; stall != 0) {
           path.clock += stall;
           world_.QueuePath(path, path.clock);

@@ -188,13 +188,13 @@ void MachineImpl::StepCopy(OpId id) {
   const int to = DeviceAt(op.dst, at_dst, source, &piece);
   const int from = memset ? to : source;
   Device& runner = world_.devices[static_cast<std::size_t>(op.device)];
-  if (world_.faulty_links && !memset && !world_.CanCopy(from, to)) {
+  if (world_.timing.faulty_links && !memset && !world_.timing.CanCopy(from, to)) {
     FailDevice(op.process, op.device, Status::kNvlinkUncorrectable,
                "a copy has met a link that is dead");
     Complete(id, world_.now);
     return;
   }
-  const CopyTimes times = world_.ChargeCopy(runner, op.engine, from, to, piece, world_.now);
+  const CopyTimes times = world_.timing.ChargeCopy(runner, op.engine, from, to, piece, world_.now);
   op.sent += piece;
   if (op.sent < op.size) {
     At(times.sent, [this, id] {
@@ -252,7 +252,7 @@ void MachineImpl::ApplyCopy(Operation& op, std::uint64_t piece) {
           check::Errors::OnWrite(object, offset, bytes);
         }
         if (!object.watches.empty())
-          world_.NotifyWrite(object, offset, bytes, world_.now, world_.now);
+          world_.waiting.NotifyWrite(object, offset, bytes, world_.now, world_.now);
       });
     }
     op.done += part;

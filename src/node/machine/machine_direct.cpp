@@ -88,7 +88,8 @@ bool MachineImpl::Poke(ProcessId process, Address address, std::span<const std::
                            static_cast<std::uint32_t>(std::min(kHidden, size - done)), world_.now);
       }
     }
-    if (!object.watches.empty()) world_.NotifyWrite(object, offset, size, world_.now, world_.now);
+    if (!object.watches.empty())
+      world_.waiting.NotifyWrite(object, offset, size, world_.now, world_.now);
   });
   return true;
 }

@@ -29,7 +29,7 @@ Result<void> MachineImpl::PlanFaults() {
 void MachineImpl::BreakLinks(const std::vector<int>& links, double rate) {
   for (const int link : links) world_.fabric.SetRate(link, rate);
   if (rate > 0) return;
-  world_.faulty_links = true;
+  world_.timing.faulty_links = true;
   world_.last_change = world_.now;
   // Those who poll over a dead link find out with their next load.
   for (Device& device : world_.devices) {
@@ -37,7 +37,7 @@ void MachineImpl::BreakLinks(const std::vector<int>& links, double rate) {
       for (const Cta* cta : launch.ctas) {
         for (const Warp& warp : cta->warps) {
           for (Path* path : warp.paths) {
-            if (path->parked != nullptr) world_.Disturb(*path);
+            if (path->parked != nullptr) world_.waiting.Disturb(*path);
           }
         }
       }

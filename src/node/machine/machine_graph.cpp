@@ -37,7 +37,8 @@ Status MachineImpl::CheckNode(ProcessId process, const GraphNode& node, std::uin
   const Status status = DecodeKernel(it->second);
   if (status != Status::kSuccess) return status;
   if (node.launch.params.size() > kMaxParamBytes) return Status::kInvalidValue;
-  return world_.CheckLaunch(*it->second.code, node.launch, it->second.dynamic_shared_limit);
+  return world_.residency.CheckLaunch(*it->second.code, node.launch,
+                                      it->second.dynamic_shared_limit);
 }
 
 Status MachineImpl::PutGraph(ProcessId process, std::vector<GraphNode> nodes, GraphId* graph) {

@@ -216,7 +216,7 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   std::optional<Time> NextEvent() const override;
   bool Busy() const override { return !operations_.empty(); }
   bool Busy(ProcessId process) const override;
-  void CoolCaches() override { world_.CoolCaches(); }
+  void CoolCaches() override { world_.timing.CoolCaches(); }
   void SetMaxResident(ProcessId process, std::uint32_t ctas) override {
     if (Find(process) != nullptr) world_.ProcessOf(process).max_resident = ctas;
   }

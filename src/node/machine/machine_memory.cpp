@@ -56,7 +56,7 @@ void MachineImpl::Unmap(Process& process, Address base) {
   const Mapping mapping = *found;
   Object& object = *mapping.object;
   if (world_.errors != nullptr) world_.errors->OnUnmap(process, mapping);
-  world_.WakeAll(object);  // whoever waits for it will find it gone
+  world_.waiting.WakeAll(object);  // whoever waits for it will find it gone
   process.table.Erase(base);
   const auto give_back = [&](Arena& arena) {
     world_.errors != nullptr ? arena.Retire(base) : arena.Return(base);
@@ -187,17 +187,17 @@ Status MachineImpl::Prefetch(ProcessId id, StreamId stream, Address address, std
 void MachineImpl::StartMove(Operation& op) {
   const int from = op.dst.object->device;
   Device& runner = world_.devices[static_cast<std::size_t>(op.device)];
-  if (world_.faulty_links && !world_.CanCopy(from, op.target)) {
+  if (world_.timing.faulty_links && !world_.timing.CanCopy(from, op.target)) {
     FailDevice(op.process, op.device, Status::kNvlinkUncorrectable,
                "managed memory would have to move over a link that is dead");
     Complete(op.id, world_.now);
     return;
   }
-  const Time arrival =
-      from == op.target
-          ? world_.now
-          : world_.ChargeCopy(runner, FreeEngine(runner), from, op.target, op.size, world_.now)
-                .arrived;
+  const Time arrival = from == op.target ? world_.now
+                                         : world_.timing
+                                               .ChargeCopy(runner, FreeEngine(runner), from,
+                                                           op.target, op.size, world_.now)
+                                               .arrived;
   At(arrival, [this, id = op.id] {
     const auto it = operations_.find(id);
     if (it == operations_.end()) return;

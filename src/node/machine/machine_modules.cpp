@@ -315,7 +315,7 @@ Status MachineImpl::Occupancy(KernelId id, std::uint32_t threads, std::uint32_t 
   if (threads == 0) return Status::kInvalidValue;
   *ctas_per_sm = threads > it->second.code->max_threads
                      ? 0
-                     : world_.CtasPerSm(*it->second.code, threads, dynamic_shared);
+                     : world_.residency.CtasPerSm(*it->second.code, threads, dynamic_shared);
   return Status::kSuccess;
 }
 
@@ -327,8 +327,8 @@ Status MachineImpl::ClusterOccupancy(KernelId id, std::uint32_t threads,
   if (status != Status::kSuccess) return status;
   if (cluster == 0 || cluster > 1024) return Status::kInvalidValue;
   *clusters = ctas == 0 ? 0
-                        : world_.MaxActiveClusters(*kernels_.at(id).code, threads, dynamic_shared,
-                                                   Dim3{cluster, 1, 1});
+                        : world_.residency.MaxActiveClusters(*kernels_.at(id).code, threads,
+                                                             dynamic_shared, Dim3{cluster, 1, 1});
   return Status::kSuccess;
 }
 

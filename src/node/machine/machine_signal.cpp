@@ -124,7 +124,7 @@ void MachineImpl::StepValues(OpId id) {
       if (HasValue(op)) continue;
       return;
     }
-    At(world_.now + world_.DelayTo(device, *op.places[op.step].object), [this, id] {
+    At(world_.now + world_.timing.DelayTo(device, *op.places[op.step].object), [this, id] {
       const auto found = operations_.find(id);
       if (found == operations_.end()) return;
       Operation& o = found->second;
@@ -144,7 +144,7 @@ void MachineImpl::StepValues(OpId id) {
               checker_->StreamWrites(o.clocks, object, offset, static_cast<std::uint32_t>(bytes),
                                      old, write.kind == ValueOp::Kind::kWrite);
             }
-            world_.NotifyWrite(object, offset, bytes, world_.now, world_.now);
+            world_.waiting.NotifyWrite(object, offset, bytes, world_.now, world_.now);
           });
       ++o.step;
       StepValues(id);
@@ -176,7 +176,7 @@ bool MachineImpl::HasValue(Operation& op) {
   host_watches_.emplace(op.watch, std::move(watching));
   if (seen != newest) {  // something is on its way already
     const Time visible = object.late.Next(place.offset, width, world_.now);
-    if (visible != kTimeNever) world_.on_host_watch(op.watch, visible);
+    if (visible != kTimeNever) world_.waiting.on_host_watch(op.watch, visible);
   }
   return false;
 }
@@ -188,7 +188,7 @@ void MachineImpl::RecheckValues(Time at) {
     if (!place.object->HostVisible()) continue;
     const ValueOp& value = op.values[op.step];
     if (Holds(value, Read(place, value.width)))
-      world_.on_host_watch(op.watch, at + world_.costs.host);
+      world_.waiting.on_host_watch(op.watch, at + world_.costs.host);
   }
 }
 

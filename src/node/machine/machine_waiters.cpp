@@ -29,7 +29,7 @@ void MachineImpl::HostWrote(ProcessId id, Time at) {
       if (watch.path == nullptr || changed.contains({watch.offset, watch.size})) continue;
       if (watch.path->parked->reads[watch.index].Current()) continue;
       changed.emplace(watch.offset, watch.size);
-      world_.NotifyWrite(object, watch.offset, watch.size, at, at + world_.costs.host);
+      world_.waiting.NotifyWrite(object, watch.offset, watch.size, at, at + world_.costs.host);
     }
   }
 }
@@ -58,7 +58,7 @@ std::uint64_t MachineImpl::WatchHost(ProcessId id, std::span<const HostWatch> wa
     watching.objects.push_back(mapping->object);
   }
   host_watches_.emplace(number, std::move(watching));
-  if (now_different) world_.on_host_watch(number, std::max(at, world_.now));
+  if (now_different) world_.waiting.on_host_watch(number, std::max(at, world_.now));
   return number;
 }
 

@@ -303,7 +303,7 @@ void MachineImpl::StartKernel(Operation& op) {
       if (it != operations_.end()) checker_->Beside(it->second.clocks, op.clocks);
     }
   }
-  world_.Dispatch(device, world_.now);
+  world_.residency.Dispatch(device, world_.now);
 }
 
 void MachineImpl::FinishLaunch(struct Launch& launch, Time at) {
@@ -398,17 +398,17 @@ Status MachineImpl::Launch(ProcessId process, StreamId stream, const LaunchReque
   Status status = DecodeKernel(kernel);
   if (status != Status::kSuccess) return status;
   const Code& code = *kernel.code;
-  status = world_.CheckLaunch(code, launch, kernel.dynamic_shared_limit);
+  status = world_.residency.CheckLaunch(code, launch, kernel.dynamic_shared_limit);
   if (status != Status::kSuccess) return status;
   if (launch.params.size() < code.param_bytes) return Status::kInvalidValue;
-  const Dim3 cluster = world_.ClusterSize(code, launch.cluster);
+  const Dim3 cluster = world_.residency.ClusterSize(code, launch.cluster);
   if (launch.cooperative && cluster.Count() > 1) {
-    const auto clusters = static_cast<std::uint64_t>(world_.MaxActiveClusters(
+    const auto clusters = static_cast<std::uint64_t>(world_.residency.MaxActiveClusters(
         code, static_cast<std::uint32_t>(launch.block.Count()), launch.dynamic_shared, cluster));
     if (launch.grid.Count() > clusters * cluster.Count()) return Status::kCooperativeLaunchTooLarge;
   } else if (launch.cooperative) {
     const auto resident =
-        static_cast<std::uint64_t>(world_.CtasPerSm(
+        static_cast<std::uint64_t>(world_.residency.CtasPerSm(
             code, static_cast<std::uint32_t>(launch.block.Count()), launch.dynamic_shared)) *
         static_cast<std::uint64_t>(profile().device.sms);
     if (launch.grid.Count() > resident) return Status::kCooperativeLaunchTooLarge;
@@ -460,7 +460,7 @@ void MachineImpl::EndContext(ProcessId process, int device_number) {
   for (auto it = device.launches.begin(); it != device.launches.end();) {
     const auto next = std::next(it);
     if (it->process == process) {
-      world_.Kill(*it);
+      world_.residency.Kill(*it);
       if (it->workspace != 0) {
         Unmap(world_.ProcessOf(process), it->workspace);
         it->workspace = 0;
@@ -480,7 +480,7 @@ void MachineImpl::EndContext(ProcessId process, int device_number) {
   }
   At(world_.now, [this, ended, device_number] {
     for (const OpId op : ended) Complete(op, world_.now);
-    world_.Dispatch(world_.devices[static_cast<std::size_t>(device_number)], world_.now);
+    world_.residency.Dispatch(world_.devices[static_cast<std::size_t>(device_number)], world_.now);
   });
 }
 

@@ -177,7 +177,7 @@ Status VirtualMemoryImpl::Unbind(ProcessId id, HandleId handle, int device, std:
 // Who waits for a multicast address waits for the memory behind it.
 void VirtualMemoryImpl::WakeMulticast(MulticastObject& multicast) {
   for (const MulticastObject::Binding& binding : multicast.bindings)
-    world_.WakeAll(*binding.replica.object);
+    world_.waiting.WakeAll(*binding.replica.object);
 }
 
 }  // namespace allranks::node

@@ -261,7 +261,7 @@ void VirtualMemoryImpl::DropMapping(Process& process, Address base) {
   if (auto* multicast = dynamic_cast<MulticastObject*>(handle.what.get())) {
     WakeMulticast(*multicast);
   } else {
-    world_.WakeAll(*mapping->object);  // whoever waits for it will find it gone
+    world_.waiting.WakeAll(*mapping->object);  // whoever waits for it will find it gone
   }
   if (world_.errors != nullptr) world_.errors->OnUnmap(process, *mapping);
   process.table.Erase(base);
