@@ -1,5 +1,5 @@
-// The checker of a machine, for those who use it. A Machine made with MachineOptions::check
-// is one of these, too (dynamic_cast); MachineOptions::seed is its first schedule.
+// The checker of a machine, for those who use it: Machine::checking(). MachineOptions::seed is its
+// first schedule.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // Waits that end a little late. Any correct program must bear that a warp goes on some microseconds
-// after what it waited for has come; one that relies on its speed shows it. A Machine that can do
-// this is one of these, too.
+// after what it waited for has come; one that relies on its speed shows it. Machine::stumbling()
+// has it.
 #pragma once
 
 #include <cstdint>

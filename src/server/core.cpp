@@ -29,7 +29,7 @@ node::Hosts::Options HostOptions(const CoreOptions& options, node::Time min_cost
 Core::Core(std::unique_ptr<node::Machine> machine, CoreOptions options)
     : options_(std::move(options)),
       machine_(std::move(machine)),
-      checking_(options_.check ? dynamic_cast<node::Checking*>(machine_.get()) : nullptr),
+      checking_(options_.check ? machine_->checking() : nullptr),
       hosts_(HostOptions(options_, kHostCall),
              {[this](Thread thread, Time at) { ThreadEnded(thread, at); },
               [this](std::int32_t rank, Time at) { ProcessEnded(rank, at); }}) {

@@ -55,7 +55,7 @@ std::uint64_t SkewOf(const wire::JudgeRun& run) {
 }
 
 void SetStumble(node::Machine& machine, std::uint64_t seed, node::Time from) {
-  if (auto* stumbling = dynamic_cast<node::Stumbling*>(&machine)) stumbling->SetStumble(seed, from);
+  if (auto* stumbling = machine.stumbling()) stumbling->SetStumble(seed, from);
 }
 
 // Times count from the window's beginning, as all of its times do.

@@ -79,7 +79,7 @@ Status SectionRun::Prepare() {
   auto machine = node::Machine::Create(profile_, options);
   if (!machine) return Fail(machine.error());
   machine_ = std::move(*machine);
-  checking_ = dynamic_cast<node::Checking*>(machine_.get());
+  checking_ = machine_->checking();
   if (checked_ && checking_ == nullptr) return Fail("the machine has no checker");
   if (checking_ != nullptr) checking_->SetHostsSpeak(true);
   if (auto status = MakeProcesses(); !status) return status;

@@ -186,7 +186,7 @@ TEST_F(ArrivalTest, ALockHolds) {
 )");
     EXPECT_EQ(Read<U32>(memory_[0] + 128, 1).front(), 80u);
     if (!check) continue;
-    for (const Finding& finding : dynamic_cast<Checking&>(*machine_).TakeFindings()) {
+    for (const Finding& finding : machine_->checking()->TakeFindings()) {
       ADD_FAILURE() << Describe(finding);
     }
   }

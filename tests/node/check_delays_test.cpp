@@ -65,7 +65,7 @@ class Counting : public PtxMachineTest {
     MachineOptions options;
     options.check = true;
     Start(options);
-    Checking& checking = dynamic_cast<Checking&>(*machine_);
+    Checking& checking = *machine_->checking();
     checking.SetChecking(true);
     checking.SetSchedule(schedule);
     Options one;

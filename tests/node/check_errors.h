@@ -21,7 +21,7 @@ class CheckErrorsTest : public PtxMachineTest {
     MachineOptions options;
     options.check = true;
     ASSERT_NO_FATAL_FAILURE(Start(options));
-    dynamic_cast<Checking&>(*machine_).SetChecking(true);
+    machine_->checking()->SetChecking(true);
   }
 
   // The input is `in` as it is, unless `bytes` says how much of it is left unwritten.
@@ -29,7 +29,7 @@ class CheckErrorsTest : public PtxMachineTest {
     Run<std::uint32_t>(body, 256, std::vector<std::uint32_t>(256, 7), options);
     return Take();
   }
-  std::vector<Finding> Take() { return dynamic_cast<Checking&>(*machine_).TakeFindings(); }
+  std::vector<Finding> Take() { return machine_->checking()->TakeFindings(); }
 
   // The output is cleared; the input is `bytes` of new memory.
   std::vector<Finding> CheckUnwritten(const std::string& body, std::uint64_t bytes = 1024,

@@ -38,7 +38,7 @@ class CheckHostTest : public PtxMachineTest {
     checking().HostsMeet();
   }
   void TearDown() override { munmap(words_, 4096); }
-  Checking& checking() { return dynamic_cast<Checking&>(*machine_); }
+  Checking& checking() { return *machine_->checking(); }
 
   // Runs for a while; no host waits for its end.
   void Launch(const std::string& body, std::uint32_t threads = 1) {

@@ -17,6 +17,9 @@ class MachineStub : public node::Machine {
   using Status = node::Status;
   using Time = node::Time;
 
+  node::Checking* checking() override { return nullptr; }
+  node::Stumbling* stumbling() override { return nullptr; }
+
   Status SetVisible(node::ProcessId, std::span<const std::int32_t>) override {
     return Status::kSuccess;
   }

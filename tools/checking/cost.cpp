@@ -122,7 +122,7 @@ class Work {
   }
   double instructions() const { return static_cast<double>(machine_->stats().thread_instructions); }
   std::uint64_t Findings() {
-    auto* checking = dynamic_cast<Checking*>(machine_.get());
+    auto* checking = machine_->checking();
     if (checking == nullptr) return 0;
     const std::vector<Finding> found = checking->TakeFindings();
     for (const Finding& one : found) fmt::print(stderr, "{}\n", Describe(one));

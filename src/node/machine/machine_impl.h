@@ -87,6 +87,9 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   MachineImpl(const Profile& profile, const MachineOptions& options, int devices);
   ~MachineImpl() override;
 
+  Checking* checking() override { return options_.check ? this : nullptr; }
+  Stumbling* stumbling() override { return this; }
+
   // Schedules options.faults; fails on names that the machine has not (machine_faults.cpp).
   Result<void> PlanFaults();
 
