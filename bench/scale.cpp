@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "node/hardware/profile.h"
 #include "node/machine.h"
 
 namespace allranks::node {

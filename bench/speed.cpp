@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "node/hardware/profile.h"
 #include "node/machine.h"
 
 namespace allranks::node {

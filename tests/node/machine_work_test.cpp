@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "node/hardware/profile.h"
 #include "node/machine.h"
 #include "test_machine.h"
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <random>
 
+#include "node/hardware/profile.h"
 #include "node/machine.h"
 #include "random/generator.h"
 #include "test_machine.h"

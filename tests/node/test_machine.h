@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "node/hardware/profile.h"
 #include "node/machine.h"
 
 namespace allranks::node {

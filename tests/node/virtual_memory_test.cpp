@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "node/hardware/profile.h"
 #include "ptx_machine.h"
 
 namespace allranks::node {

@@ -24,6 +24,7 @@
 #include "base/check.h"
 #include "node/checking.h"
 #include "node/findings.h"
+#include "node/hardware/profile.h"
 #include "node/machine.h"
 
 namespace allranks::checking {
