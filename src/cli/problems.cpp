@@ -33,6 +33,10 @@ check  judges everything in a problem's folder: reference, baseline and alternat
        run of the reference must be the same, and reference.lock must hold. A line per item: ok, FAIL,
        or wait (a race that outputs do not show, to be found by a checker); then the reference's
        times beside the roofline; then a table
+       With --record a problem that passes as a whole is noted in checked.json, in the folder of all
+       problems, with a hash of its files, of the profile and of the sources of node and judge. With
+       --changed a problem whose hash is the one noted is not judged again; each is all the same on
+       one day of --sample
 export writes an ordinary CUDA program into a folder: SLUG with a solution, its oracle and all timed
        and visible cases, to be built by its build.sh and run on a machine with GPUs. The solution
        is not isolated there
@@ -151,6 +155,13 @@ ProblemsCommand::ProblemsCommand(CLI::App* app) {
   check_->add_flag("--all", options_.all, "All problems");
   check_->add_flag("--update", options_.update,
                    "Write reference.lock instead of comparing with it");
+  check_->add_flag("--changed", options_.changed,
+                   "Leave out problems that have passed as they are (see below)");
+  check_
+      ->add_option("--sample", options_.sample,
+                   "With --changed: judge an unchanged problem on one of N days; 0: never")
+      ->check(CLI::NonNegativeNumber);
+  check_->add_flag("--record", options_.record, "Write which problems have passed to checked.json");
   check_->add_option("--every", options_.every, "Of the mutants only every Nth")
       ->option_text("N [1]")
       ->check(CLI::Range(1, 1000));

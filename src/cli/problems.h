@@ -25,6 +25,9 @@ struct ProblemsOptions {
   std::string profile = "h100x8";     // check
   int workers = 0;                    // check: -j
   int every = 1;                      // check: of the mutants
+  bool changed = false;               // check: not what the record says has passed ...
+  int sample = 8;                     // ... but on one of so many days
+  bool record = false;                // check: write what has passed
 };
 
 std::unique_ptr<Command> MakeProblemsCommand(CLI::App* app);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include <thread>
 
 #include "cli/check_items.h"
+#include "cli/check_record.h"
 #include "cli/exec.h"
 #include "cli/judge_tools.h"
 #include "cli/places.h"
@@ -330,6 +332,51 @@ Result<std::vector<CheckedProblem>> Gather(const ProblemsOptions& options) {
   return all;
 }
 
+// checked.json, in the folder that holds the categories of a problem.
+std::filesystem::path RecordOf(const Problem& problem) {
+  return problem.folder.parent_path().parent_path() / "checked.json";
+}
+
+// Drops the problems that have passed as they are, and names them.
+Status LeaveOutUnchanged(const ProblemsOptions& options, std::vector<CheckedProblem>* all) {
+  const std::int64_t day = std::chrono::duration_cast<std::chrono::days>(
+                               std::chrono::system_clock::now().time_since_epoch())
+                               .count();
+  std::vector<CheckedProblem> left;
+  for (CheckedProblem& checked : *all) {
+    const std::string& slug = checked.problem.slug;
+    const auto record = CheckRecord::Load(RecordOf(checked.problem));
+    if (!record) return Fail(record.error());
+    const auto key = CheckKey(checked.problem, options.profile, JudgingSources());
+    if (!key) return Fail(key.error());
+    const bool holds = checked.faults.empty() && record->Holds(slug, *key);
+    if (holds && !InSample(slug, day, options.sample)) {
+      if (!options.json) fmt::print("{}: unchanged since it passed, not judged\n", slug);
+      continue;
+    }
+    if (holds && !options.json) fmt::print("{}: unchanged, judged as a sample\n", slug);
+    left.push_back(std::move(checked));
+  }
+  *all = std::move(left);
+  return Ok();
+}
+
+Status NotePassed(const ProblemsOptions& options, const std::vector<CheckedProblem>& all) {
+  for (const CheckedProblem& checked : all) {
+    const std::filesystem::path file = RecordOf(checked.problem);
+    auto record = CheckRecord::Load(file);
+    if (!record) return Fail(record.error());
+    record->Forget(checked.problem.slug);
+    if (checked.good()) {
+      const auto key = CheckKey(checked.problem, options.profile, JudgingSources());
+      if (!key) return Fail(key.error());
+      record->Passed(checked.problem.slug, *key);
+    }
+    if (const Status stored = record->Store(file); !stored) return stored;
+  }
+  return Ok();
+}
+
 }  // namespace
 
 int ProblemsCheck(const ProblemsOptions& options) {
@@ -337,8 +384,15 @@ int ProblemsCheck(const ProblemsOptions& options) {
     fmt::print(stderr, "allranks: {}\n", message);
     return kExitUsage;
   };
+  if (options.record && (options.every > 1 || !options.only.empty()))
+    return fail("--record needs all items: leave out --every and --only");
   auto all = Gather(options);
   if (!all) return fail(all.error().message);
+  if (options.changed) {
+    if (const Status left = LeaveOutUnchanged(options, &*all); !left)
+      return fail(left.error().message);
+    if (all->empty() && !options.json) return 0;
+  }
   const auto profile = FindProfile(options.profile);
   if (!profile) return fail(profile.error().message);
   auto tools = FindTools(true);
@@ -378,6 +432,9 @@ int ProblemsCheck(const ProblemsOptions& options) {
   } else {
     fmt::print("\n");
     PrintSummary(*all);
+  }
+  if (options.record) {
+    if (const Status noted = NotePassed(options, *all); !noted) return fail(noted.error().message);
   }
   return good ? 0 : 1;
 }

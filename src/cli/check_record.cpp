@@ -1,0 +1,75 @@
+#include "cli/check_record.h"
+
+#include <fmt/format.h>
+#include <source_hash.inc>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <vector>
+
+#include "base/files.h"
+#include "base/sha256.h"
+
+
+namespace allranks::cli {
+namespace {
+
+constexpr int kVersion = 1;
+
+}  // namespace
+
+Result<CheckRecord> CheckRecord::Load(const std::filesystem::path& file) {
+  CheckRecord record;
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return record;
+  const Result<std::string> text = ReadWhole(file);
+  if (!text) return Fail(text.error());
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || json.value("version", 0) != kVersion || !json.contains("passed") ||
+      !json["passed"].is_object())
+    return Fail("{} is not a record of checks; remove it to begin anew", file.string());
+  for (const auto& [slug, key] : json["passed"].items())
+    if (key.is_string()) record.keys_[slug] = key.get<std::string>();
+  return record;
+}
+
+Status CheckRecord::Store(const std::filesystem::path& file) const {
+  const nlohmann::json json = {{"version", kVersion}, {"passed", keys_}};
+  return WriteWhole(file, json.dump(2) + "\n");
+}
+
+bool CheckRecord::Holds(const std::string& slug, const std::string& key) const {
+  const auto found = keys_.find(slug);
+  return found != keys_.end() && found->second == key;
+}
+
+Result<std::string> CheckKey(const problem::Problem& problem, std::string_view profile,
+                             std::string_view sources) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (auto entry = std::filesystem::recursive_directory_iterator(problem.folder, error);
+       !error && entry != std::filesystem::recursive_directory_iterator(); entry.increment(error)) {
+    if (entry->is_regular_file(error)) files.push_back(entry->path());
+  }
+  if (error) return Fail("cannot read {}: {}", problem.folder.string(), error.message());
+  std::sort(files.begin(), files.end());
+  std::string all = fmt::format("{}\n{}\n", sources, profile);
+  for (const std::filesystem::path& file : files) {
+    const Result<std::string> text = ReadWhole(file);
+    if (!text) return Fail(text.error());
+    all += fmt::format("{} {}\n", Hex(Sha256(*text)),
+                       file.lexically_relative(problem.folder).generic_string());
+  }
+  return Hex(Sha256(all));
+}
+
+std::string_view JudgingSources() { return kJudgingSources; }
+
+bool InSample(std::string_view slug, std::int64_t day, int period) {
+  if (period <= 0) return false;
+  const Sha256Digest digest = Sha256(slug);
+  return (day + digest[0] + 256 * digest[1]) % period == 0;
+}
+
+}  // namespace allranks::cli

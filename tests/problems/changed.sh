@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# `problems check --changed` judges what has changed, and nothing else.
+#   changed.sh ALLRANKS
+set -euo pipefail
+allranks=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export ALLRANKS_CACHE=${ALLRANKS_CACHE:-$folder/cache}
+
+check() { "$allranks" problems check "$folder/p2p/tried" -j 2 "$@" >"$folder/out" 2>&1; }
+says() {
+  if ! grep -qF "$1" "$folder/out"; then
+    echo "expected '$1' of: $2" >&2
+    cat "$folder/out" >&2
+    exit 1
+  fi
+}
+"$allranks" problems new p2p/tried --problems-dir "$folder" >/dev/null
+check --update
+# Not recorded yet: judged.
+check --changed --sample 0
+says "reference" "the first run"
+check --record
+says "reference" "the run that is recorded"
+check --changed --sample 0
+says "tried: unchanged since it passed, not judged" "an unchanged problem"
+# Every day is the day of a sample.
+check --changed --sample 1
+says "tried: unchanged, judged as a sample" "a sample"
+says "reference" "a sample"
+# A record is of all items.
+if check --record --every 2; then
+  echo "--record takes half a check" >&2
+  exit 1
+fi
+says "--record needs all items" "half a check"
+# A changed problem is judged, and one that fails is no longer in the record.
+echo "More." >>"$folder/p2p/tried/statement.md"
+check --changed --sample 0
+says "reference" "a changed statement"
+echo 'not C++' >>"$folder/p2p/tried/reference.cu"
+if check --changed --record --sample 0; then
+  echo "a broken reference passes" >&2
+  exit 1
+fi
+if grep -q tried "$folder/checked.json"; then
+  echo "what has failed is still in the record" >&2
+  exit 1
+fi
+echo "passed"
