@@ -11,7 +11,6 @@
 #include "base/files.h"
 #include "base/sha256.h"
 
-
 namespace allranks::cli {
 namespace {
 
