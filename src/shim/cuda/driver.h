@@ -25,6 +25,10 @@
 
 namespace allranks::shim {
 
+using allranks::IsDeviceAddress;
+using allranks::IsPinnedAddress;
+using allranks::IsReservedAddress;
+
 inline constexpr int kMaxDevices = 128;
 inline constexpr int kDriverVersion = 13000;
 
