@@ -25,7 +25,7 @@ struct WindowSpec {
     kAlone,     // one call
     kBurst,     // of a timed case: undisturbed, its time counts
     kReplay,    // the same burst once more, disturbed from a drawn moment on
-    kLate,      // ranks enter late and stumble
+    kLate,      // ranks enter late, waits end late
     kSchedule,  // under another schedule, on inputs of its own
   };
   What what = What::kBurst;

@@ -26,7 +26,7 @@ class JudgingApi {
   virtual bool Peek(ProcessId process, Address address, std::span<std::byte> bytes) const = 0;
   virtual bool Poke(ProcessId process, Address address, std::span<const std::byte> bytes) = 0;
   // From when on a host may see all that is there now (not before now()).
-  virtual Time Settled(ProcessId process, Address address, std::uint64_t size) const = 0;
+  virtual Time VisibleAt(ProcessId process, Address address, std::uint64_t size) const = 0;
   // Pinned memory that no device may use from here on.
   virtual void HideFromDevices(ProcessId process, Address address) = 0;
   // The process loses what is mapped at `address`, under all its addresses, until Restore gives

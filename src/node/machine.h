@@ -39,7 +39,7 @@ namespace allranks::node {
 
 class Checking;   // checking.h
 class Listener;   // listener.h
-class Stumbling;  // stumble.h
+class LateWakes;  // late_wakes.h
 struct Profile;
 
 struct MachineOptions {
@@ -85,7 +85,7 @@ class Machine : public MemoryApi, public SharingApi, public WorkApi, public Judg
   // Null unless it was made to check (MachineOptions::check).
   virtual Checking* checking() = 0;
   // Null unless it can make waits end late.
-  virtual Stumbling* stumbling() = 0;
+  virtual LateWakes* late_wakes() = 0;
 
   virtual const Profile& profile() const = 0;
   virtual Time now() const = 0;

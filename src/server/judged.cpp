@@ -346,8 +346,8 @@ void Judged::Handle(Thread thread, const wire::JudgeHostStep& message, Time at) 
   const auto arrive = [this, thread, message](Time now) {
     const Time settled =
         message.writes ? now
-                       : machine().Settled(Of(thread.rank).process, message.address,
-                                           std::min<std::uint64_t>(message.size, kMaxSettled));
+                       : machine().VisibleAt(Of(thread.rank).process, message.address,
+                                             std::min<std::uint64_t>(message.size, kMaxSettled));
     const auto answer = [this, thread, message](Time) {
       if (core_.checking_ != nullptr && (message.size != 0 || message.order != 0))
         core_.checking_->HostAccess(Of(thread.rank).process, message.address,

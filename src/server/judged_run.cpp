@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "node/findings.h"
-#include "node/stumble.h"
+#include "node/late_wakes.h"
 #include "server/core.h"
 #include "server/judged.h"
 
@@ -54,8 +54,8 @@ std::uint64_t SkewOf(const wire::JudgeRun& run) {
   return skew;
 }
 
-void SetStumble(node::Machine& machine, std::uint64_t seed, node::Time from) {
-  if (auto* stumbling = machine.stumbling()) stumbling->SetStumble(seed, from);
+void SetLateWakes(node::Machine& machine, std::uint64_t seed, node::Time from) {
+  if (auto* late_wakes = machine.late_wakes()) late_wakes->SetLateWakes(seed, from);
 }
 
 // Times count from the window's beginning, as all of its times do.
@@ -183,9 +183,9 @@ void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
   machine().SetPassOver(run.request.pass_over);
   for (const Rank& rank : ranks_) machine().SetMaxResident(rank.process, plan_.rules.max_ctas);
   if (run.request.check) Check(true, ScheduleOf(run));
-  // Another schedule stumbles elsewhere, a directed one nowhere.
+  // Another schedule wakes late elsewhere, a directed one nowhere.
   if (run.request.directed == 0)
-    SetStumble(machine(), SkewOf(run.request) ^ run.request.schedule, run.disturbed);
+    SetLateWakes(machine(), SkewOf(run.request) ^ run.request.schedule, run.disturbed);
   if (run.request.schedule != 0) run.stalls = SkewOf(run.request) ^ run.request.schedule;
   const auto world = static_cast<std::int32_t>(ranks_.size());
   for (std::int32_t r = 0; r < world; ++r) {
@@ -477,7 +477,7 @@ void Judged::Finish(End end, std::int32_t rank, std::string text) {
     if (end == End::kDone) Check(false, {});
   }
   machine().SetFuel(0);
-  SetStumble(machine(), 0, 0);
+  SetLateWakes(machine(), 0, 0);
   // Nobody reads what kernels print.
   for (const Rank& r : ranks_) machine().TakeText(r.process, wire::kMaxPayload);
   if (end != End::kDone) broken_ = run.reply;

@@ -192,7 +192,7 @@ struct JudgeRun {
   // When the window begins, from a grid of the node's on. Drawn, so that no time tells of which
   // window it is a part.
   std::int64_t begin_ps = 0;
-  // What disturbs a window (delays, stumbles, schedule) begins so long after it; until then it goes
+  // What disturbs a window (delays, late wakes, schedule) begins so long after it; until then it goes
   // exactly as if nothing did.
   std::int64_t disturbed_from_ps = 0;
   bool brief = false;             // node::Schedule

@@ -141,7 +141,7 @@ TEST(LayeringTest, TheRuleItself) {
             "\"base/nonexistent.h\" does not exist");
   EXPECT_TRUE(RoomMayInclude("exec", "check"));
   EXPECT_TRUE(RoomMayInclude("check", ""));
-  EXPECT_EQ(FaultOf("node/check/x.cpp", "#include \"node/exec/world.h\"", kSrc),
+  EXPECT_EQ(FaultOf("node/check/x.cpp", "#include \"node/exec/simulator.h\"", kSrc),
             "room 'check' of node may not include from 'exec'");
   EXPECT_EQ(FaultOf("node/x.cpp", "#include \"node/hardware/profile.h\"", kSrc),
             "room '' of node may not include from 'hardware'");

@@ -273,7 +273,7 @@ class FakeMachine : public MachineStub {
     return std::any_of(ops_.begin(), ops_.end(),
                        [&](const auto& entry) { return entry.second.process == process; });
   }
-  Time Settled(node::ProcessId, node::Address, std::uint64_t) const override { return now_; }
+  Time VisibleAt(node::ProcessId, node::Address, std::uint64_t) const override { return now_; }
   bool Stuck() const override { return !ops_.empty() && !NextEvent(); }
   std::vector<node::Waiter> Waiters() const override {
     node::Waiter waiter;

@@ -18,7 +18,7 @@ class MachineStub : public node::Machine {
   using Time = node::Time;
 
   node::Checking* checking() override { return nullptr; }
-  node::Stumbling* stumbling() override { return nullptr; }
+  node::LateWakes* late_wakes() override { return nullptr; }
 
   Status SetVisible(node::ProcessId, std::span<const std::int32_t>) override {
     return Status::kSuccess;

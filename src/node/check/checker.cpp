@@ -49,7 +49,7 @@ void Checker::Enqueue(OpClocks& op, ProcessId process, ChainPlace* stream) {
   op.process = process;
   const auto host = hosts_.find(process);
   ClockRef& knows = host != hosts_.end() ? host->second : met_;
-  knows = Settled(knows, places_);
+  knows = Compacted(knows, places_);
   After(op, knows);
   // What the host does from here on is not before the operation.
   if (const auto speaker = speakers_.find(process); speaker != speakers_.end())
@@ -106,7 +106,7 @@ void Checker::Begin(OpClocks& op, const char* what, int device, std::uint64_t st
 void Checker::BeginLaunch(Launch& launch, OpClocks& op, std::uint64_t stream, OpId id) {
   auto clocks = std::make_shared<LaunchClocks>();
   clocks->place = op.place;
-  clocks->start = clocks->end = Settled(op.known, places_);
+  clocks->start = clocks->end = Compacted(op.known, places_);
   clocks->primary = op.primary;
   auto info = std::make_shared<LaunchInfo>();
   info->what = "kernel";
@@ -131,7 +131,7 @@ void Checker::End(OpClocks& op, OpId id) {
   if (op.launch != nullptr) done = Join(done, op.launch->end);
   ClockRef end = Join(done, op.before);
   if (op.place.chain != 0) end = With(end, op.place);
-  end = Settled(end, places_);
+  end = Compacted(end, places_);
   op.end = end;
   // The end of a kernel that has not waited says nothing of the one that it may have overlapped,
   // so its place in the stream, which speaks for all before it, is not known by its end.
@@ -140,7 +140,7 @@ void Checker::End(OpClocks& op, OpId id) {
     over.base = kOver;
     const KnownRef all = Interned<Known>::Of(std::move(over));
     for (const Agent agent : op.launch->ctas) done = With(done, agent, all);
-    op.done = Settled(done, places_);
+    op.done = Compacted(done, places_);
   } else {
     op.done = end;
   }
@@ -149,8 +149,8 @@ void Checker::End(OpClocks& op, OpId id) {
   everything_ = Join(everything_, end);
   device = Join(device, end);
   if (id % kSettleEvery == 0) {
-    everything_ = Settled(everything_, places_);
-    device = Settled(device, places_);
+    everything_ = Compacted(everything_, places_);
+    device = Compacted(device, places_);
   }
   ended_[id] = {op.process, std::move(end), op.done, -1, nullptr};
   // Only kernels that let others begin early have dependents that must wait for them
@@ -160,7 +160,7 @@ void Checker::End(OpClocks& op, OpId id) {
     ended_[id].start = op.launch->start;
   }
   if (ended_.size() <= kMostEnded) return;
-  retired_ = Settled(Join(retired_, ended_.begin()->second.clock), places_);
+  retired_ = Compacted(Join(retired_, ended_.begin()->second.clock), places_);
   ended_.erase(ended_.begin());
 }
 

@@ -171,7 +171,7 @@ ClockRef Plus(const ClockRef& clock, Agent cta, const KnownRef& known) {
   return after == before ? clock : With(clock, cta, after);
 }
 
-ClockRef Settled(const ClockRef& clock, const Places& places) {
+ClockRef Compacted(const ClockRef& clock, const Places& places) {
   if (clock == nullptr) return nullptr;
   const auto ended = [&](std::uint32_t chain) {
     const ChainPlace& end = places.ends[chain];

@@ -106,6 +106,6 @@ ClockRef With(const ClockRef& clock, Agent cta, const KnownRef& known);
 // The clock with this known of a CTA, too; itself if it has that.
 ClockRef Plus(const ClockRef& clock, Agent cta, const KnownRef& known);
 // Without what follows from the rest: CTAs of launches that are over, and chains that have ended.
-ClockRef Settled(const ClockRef& clock, const Places& places);
+ClockRef Compacted(const ClockRef& clock, const Places& places);
 
 }  // namespace allranks::node::check

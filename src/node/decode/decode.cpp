@@ -264,11 +264,11 @@ Result<void> Decoder::Prepare() {
   index_ = code_->functions.size();
   code_->functions.emplace_back();
   LayOutVariables();
-  FindSteady();
+  FindLaunchConstants();
   FindArrays();
-  std::vector<bool> steady(steady_slot_.size());
-  for (std::size_t i = 0; i < steady.size(); ++i) steady[i] = steady_slot_[i] != kNoSlot;
-  flow_ = Analyse(function_, steady);
+  std::vector<bool> constant(constant_slot_.size());
+  for (std::size_t i = 0; i < constant.size(); ++i) constant[i] = constant_slot_[i] != kNoSlot;
+  flow_ = Analyse(function_, constant);
   if (!flow_.ok) return Fail("{}: {}", function_.name, flow_.error);
   code_->reads_unset |= flow_.reads_unset;
   FunctionCode& function = code_->functions[index_];
@@ -306,7 +306,7 @@ Result<void> Decoder::Run() {
   for (at_ = 0; at_ < function_.code.size(); ++at_) {
     if (labelled[at_] || skipped_ == 100) FlushSkipped();
     op_of_[at_] = static_cast<std::uint32_t>(code_->ops.size());
-    if (steady_move_[at_]) {
+    if (constant_move_[at_]) {
       ++skipped_;
     } else {
       One(function_.code[at_]);

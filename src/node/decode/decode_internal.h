@@ -117,15 +117,15 @@ class Decoder {
   // Finds registers that hold the same value in all threads of a launch: those written once, by an
   // unguarded move of a literal, parameter, address or launch-wide special register. Their uses
   // read the constant bank; the moves are only counted.
-  void FindSteady();
+  void FindLaunchConstants();
   // Finds the arrays of shared memory that registers point into (decode_arrays.cpp).
   void FindArrays();
   std::int32_t ArrayOf(const Operand& operand) const;
   std::int32_t ArrayOfResult(const Instruction& in) const;
-  Slot SteadySource(const Instruction& in, int bytes);
+  Slot LaunchConstant(const Instruction& in, int bytes);
   Slot RegisterPlace(std::int32_t reg) const {
-    const Slot steady = steady_slot_[static_cast<std::size_t>(reg)];
-    return steady != kNoSlot ? steady : flow_.place[static_cast<std::size_t>(reg)];
+    const Slot constant = constant_slot_[static_cast<std::size_t>(reg)];
+    return constant != kNoSlot ? constant : flow_.place[static_cast<std::size_t>(reg)];
   }
 
   Op Start(const Instruction& in, OpKind kind) const;
@@ -183,9 +183,9 @@ class Decoder {
   const ptx::Function& function_;
   std::shared_ptr<Code> code_;
   Flow flow_;
-  std::vector<Slot> steady_slot_;                     // by register: its constant, or kNoSlot
+  std::vector<Slot> constant_slot_;                   // by register: its constant, or kNoSlot
   std::vector<std::int32_t> array_of_;                // by register: an array, or none (negative)
-  std::vector<bool> steady_move_;                     // by instruction: need not be executed
+  std::vector<bool> constant_move_;                   // by instruction: need not be executed
   std::uint8_t skipped_ = 0;                          // such moves since the last operation
   std::uint32_t at_ = 0;                              // instruction being decoded
   std::vector<std::uint32_t> op_of_;                  // first op of each instruction

@@ -64,7 +64,7 @@ int DestinationCount(const ptx::Instruction& instruction) {
   return flow_internal::Describe(instruction).destinations;
 }
 
-Flow Analyse(const ptx::Function& function, const std::vector<bool>& steady) {
+Flow Analyse(const ptx::Function& function, const std::vector<bool>& constant) {
   using namespace flow_internal;
   Flow flow;
   flow.reconverge.assign(function.code.size(), kNoPc);
@@ -91,7 +91,7 @@ Flow Analyse(const ptx::Function& function, const std::vector<bool>& steady) {
   std::vector<bool> heads(graph.blocks, false);
   for (const SpinCandidate& candidate : candidates) heads[candidate.head] = true;
   const Liveness liveness = ComputeLiveness(function, graph, heads);
-  AllocateRegisters(function, liveness, steady, flow);
+  AllocateRegisters(function, liveness, constant, flow);
   flow.reads_unset = liveness.reads_unset;
   if (flow.ok) DescribeSpinLoops(function, graph, dominators, liveness, candidates, flow);
   return flow;

@@ -32,11 +32,11 @@ struct SpinLoop {
   // have the same ones.
   std::vector<std::int32_t> carried;
   // Integer setp of the body with an operand that moves with time or count, both operands being
-  // made, within the loop, only by mov, cvta, add, sub, neg, not, mul.lo/mad.lo/shl with a steady
-  // factor, selp under a steady predicate, integer cvt and low masks (see `wraps`) from clock
-  // reads, carried registers, invariant and loaded values: they move linearly modulo 2^width. A
-  // setp that is not listed here nor below has steady operands. Inside an inner loop one may be
-  // executed several times an iteration.
+  // made, within the loop, only by mov, cvta, add, sub, neg, not, mul.lo/mad.lo/shl with a
+  // invariant factor, selp under a invariant predicate, integer cvt and low masks (see `wraps`)
+  // from clock reads, carried registers, invariant and loaded values: they move linearly modulo
+  // 2^width. A setp that is not listed here nor below has invariant operands. Inside an inner loop
+  // one may be executed several times an iteration.
   std::vector<std::uint32_t> linear_compares;
   // Instructions that use a value which depends on time or on a carried register in a way that
   // cannot be extrapolated: compares of non-linear values; predicates, addresses, sleep lengths,
@@ -55,7 +55,7 @@ struct SpinLoop {
   };
   std::vector<Wrap> wraps;
   // It stores or exchanges data between lanes. Most such loops compute: they are watched only now
-  // and then (World::WatchesNow).
+  // and then (Simulator::WatchesNow).
   bool seldom = false;
 };
 
@@ -83,8 +83,8 @@ struct Flow {
 int DestinationCount(const ptx::Instruction& instruction);
 
 // Linear in code size (up to log factors); handles hostile functions of 10^6 instructions.
-// `steady` (by ptx register, may be empty): registers that the decoder has replaced by constants;
+// `constant` (by ptx register, may be empty): registers that the decoder has replaced by constants;
 // they get no place.
-Flow Analyse(const ptx::Function& function, const std::vector<bool>& steady = {});
+Flow Analyse(const ptx::Function& function, const std::vector<bool>& constant = {});
 
 }  // namespace allranks::node

@@ -97,7 +97,7 @@ Liveness ComputeLiveness(const ptx::Function& function, const Graph& graph,
 
 // Fills place, slots and predicates.
 void AllocateRegisters(const ptx::Function& function, const Liveness& liveness,
-                       const std::vector<bool>& steady, Flow& flow);
+                       const std::vector<bool>& constant, Flow& flow);
 
 // Fills spin_loops.
 void DescribeSpinLoops(const ptx::Function& function, const Graph& graph,

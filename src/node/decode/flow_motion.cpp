@@ -14,23 +14,23 @@ constexpr int kMaxPasses = 16;
 
 // How a value differs from iteration to iteration, within the loop.
 using Motion = std::uint8_t;
-constexpr Motion kSteady = 0, kCount = 1, kTime = 2, kNonlinear = 4;
+constexpr Motion kInvariant = 0, kCount = 1, kTime = 2, kNonlinear = 4;
 
 // What a value consists of: the register it is a constant distance from as it was at the head (>=
 // 0), or one of these. A carried register advances by the same step each time only if it is made of
 // itself: x = 2 * x and x = x + y are linear operations and yet no linear motion.
 using Root = std::int32_t;
-constexpr Root kRootSteady = -1, kRootTime = -2, kRootOther = -3;
+constexpr Root kRootInvariant = -1, kRootTime = -2, kRootOther = -3;
 
 Root Join(Root a, Root b) {
-  if (a == b || b == kRootSteady) return a;
-  return a == kRootSteady ? b : kRootOther;
+  if (a == b || b == kRootInvariant) return a;
+  return a == kRootInvariant ? b : kRootOther;
 }
 
 Root Sum(Root a, Root b) {
   if (a == kRootTime && b == kRootTime) return kRootTime;
-  if (a == kRootSteady) return b;
-  return b == kRootSteady ? a : kRootOther;
+  if (a == kRootInvariant) return b;
+  return b == kRootInvariant ? a : kRootOther;
 }
 
 Motion SpecialMotion(std::string_view name) {
@@ -41,12 +41,12 @@ Motion SpecialMotion(std::string_view name) {
   if (name == "%clock_hi" || name == "%globaltimer_hi" || name.starts_with("%pm")) {
     return kTime | kNonlinear;
   }
-  return kSteady;
+  return kInvariant;
 }
 
 bool ReadsClock(const ptx::Instruction& instruction) {
   for (const ptx::Operand& operand : instruction.operands) {
-    if (operand.kind == ptx::Operand::Kind::kSpecial && SpecialMotion(operand.name) != kSteady) {
+    if (operand.kind == ptx::Operand::Kind::kSpecial && SpecialMotion(operand.name) != kInvariant) {
       return true;
     }
   }
@@ -85,8 +85,8 @@ class SpinAnalyser {
         liveness_(liveness),
         live_at_heads_(liveness.live_at_heads),
         definitions_(function.registers.size(), 0),
-        motion_(function.registers.size(), kSteady),
-        root_(function.registers.size(), kRootSteady),
+        motion_(function.registers.size(), kInvariant),
+        root_(function.registers.size(), kRootInvariant),
         walks_(function.registers.size(), false),
         is_carried_(function.registers.size(), false) {
     std::sort(live_at_heads_.begin(), live_at_heads_.end());
@@ -127,8 +127,8 @@ class SpinAnalyser {
     }
     for (std::int32_t reg : defined_) {
       definitions_[Index(reg)] = 0;
-      motion_[Index(reg)] = kSteady;
-      root_[Index(reg)] = kRootSteady;
+      motion_[Index(reg)] = kInvariant;
+      root_[Index(reg)] = kRootInvariant;
       walks_[Index(reg)] = false;
       is_carried_[Index(reg)] = false;
     }
@@ -164,14 +164,14 @@ class SpinAnalyser {
   Motion MotionOf(const ptx::Operand& operand) const {
     if (operand.kind == ptx::Operand::Kind::kReg) return motion_[Index(operand.reg)];
     if (operand.kind == ptx::Operand::Kind::kSpecial) return SpecialMotion(operand.name);
-    Motion motion = kSteady;
+    Motion motion = kInvariant;
     for (const ptx::Operand& element : operand.elements) motion |= MotionOf(element);
     return motion;
   }
 
   Motion SourceMotion(std::uint32_t i) const {
     const ptx::Instruction& instruction = function_.code[i];
-    Motion motion = kSteady;
+    Motion motion = kInvariant;
     for (std::size_t o = 0; o < instruction.operands.size(); ++o) {
       const ptx::Operand& operand = instruction.operands[o];
       if (o < graph_.behaviour[i].destinations && !graph_.behaviour[i].reads_destination &&
@@ -185,7 +185,7 @@ class SpinAnalyser {
 
   Motion OperandMotion(const ptx::Instruction& instruction, std::size_t operand) const {
     return operand < instruction.operands.size() ? MotionOf(instruction.operands[operand])
-                                                 : kSteady;
+                                                 : kInvariant;
   }
 
   // Whether the result moves linearly, modulo its width, when the sources do.
@@ -201,15 +201,15 @@ class SpinAnalyser {
       return IsInteger(type);
     }
     if (opcode == "cvt") return IsInteger(type) && IsInteger(instruction.TypeFromEnd(1));
-    if (opcode == "shl") return OperandMotion(instruction, 2) == kSteady;
+    if (opcode == "shl") return OperandMotion(instruction, 2) == kInvariant;
     if (opcode == "and" && instruction.operands.size() == 3) {
       const ptx::Operand& mask = instruction.operands[2];
       return IsInteger(type) && mask.kind == ptx::Operand::Kind::kInt && mask.imm != 0 &&
              (mask.imm & (mask.imm + 1)) == 0;
     }
     if ((opcode == "mul" || opcode == "mad") && instruction.Has("lo")) {
-      return IsInteger(type) &&
-             (OperandMotion(instruction, 1) == kSteady || OperandMotion(instruction, 2) == kSteady);
+      return IsInteger(type) && (OperandMotion(instruction, 1) == kInvariant ||
+                                 OperandMotion(instruction, 2) == kInvariant);
     }
     return false;
   }
@@ -217,10 +217,10 @@ class SpinAnalyser {
   Motion ResultMotion(std::uint32_t i) const {
     const ptx::Instruction& instruction = function_.code[i];
     const Motion source = SourceMotion(i);
-    if (source == kSteady) return kSteady;
-    // A compare's result is steady until it flips: that is watched where the compare stands.
-    if (instruction.opcode == "setp") return kSteady;
-    if (instruction.opcode == "selp" && OperandMotion(instruction, 3) == kSteady) return source;
+    if (source == kInvariant) return kInvariant;
+    // A compare's result is invariant until it flips: that is watched where the compare stands.
+    if (instruction.opcode == "setp") return kInvariant;
+    if (instruction.opcode == "selp" && OperandMotion(instruction, 3) == kInvariant) return source;
     if (graph_.behaviour[i].effect == Effect::kPlain && IsLinear(instruction)) return source;
     return source | kNonlinear;
   }
@@ -228,9 +228,9 @@ class SpinAnalyser {
   Root RootOf(const ptx::Operand& operand) const {
     if (operand.kind == ptx::Operand::Kind::kReg) return root_[Index(operand.reg)];
     if (operand.kind == ptx::Operand::Kind::kSpecial) {
-      return SpecialMotion(operand.name) == kSteady ? kRootSteady : kRootTime;
+      return SpecialMotion(operand.name) == kInvariant ? kRootInvariant : kRootTime;
     }
-    Root root = kRootSteady;
+    Root root = kRootInvariant;
     for (const ptx::Operand& element : operand.elements) root = Join(root, RootOf(element));
     return root;
   }
@@ -238,14 +238,14 @@ class SpinAnalyser {
   Root ResultRoot(std::uint32_t i) const {
     const ptx::Instruction& instruction = function_.code[i];
     const std::string_view opcode = instruction.opcode;
-    if (opcode == "setp") return kRootSteady;
+    if (opcode == "setp") return kRootInvariant;
     const auto& operands = instruction.operands;
-    Root all = kRootSteady;
+    Root all = kRootInvariant;
     for (std::size_t o = 1; o < operands.size(); ++o) all = Join(all, RootOf(operands[o]));
-    if (all == kRootSteady) return kRootSteady;
+    if (all == kRootInvariant) return kRootInvariant;
     if (graph_.behaviour[i].effect != Effect::kPlain || operands.size() < 2) return kRootOther;
     if (opcode == "selp" && operands.size() == 4) {
-      if (RootOf(operands[3]) != kRootSteady) return kRootOther;
+      if (RootOf(operands[3]) != kRootInvariant) return kRootOther;
       return Join(RootOf(operands[1]), RootOf(operands[2]));
     }
     if (!IsLinear(instruction)) return kRootOther;
@@ -269,7 +269,7 @@ class SpinAnalyser {
     return Repeat([this](std::uint32_t i) {
              const Root result = ResultRoot(i);
              bool changed = false;
-             if (result == kRootSteady) return changed;
+             if (result == kRootInvariant) return changed;
              ForEachDefinition(i, [&](std::int32_t reg) {
                Root& root = root_[Index(reg)];
                const Root joined = Join(root, result);
@@ -281,7 +281,7 @@ class SpinAnalyser {
            Repeat([this](std::uint32_t i) {
              const Motion result = ResultMotion(i);
              bool changed = false;
-             if (result == kSteady) return changed;
+             if (result == kInvariant) return changed;
              ForEachDefinition(i, [&](std::int32_t reg) {
                Motion& motion = motion_[Index(reg)];
                Motion joined = motion | result;
@@ -325,15 +325,15 @@ class SpinAnalyser {
   void Classify(std::uint32_t i, SpinLoop& loop) const {
     const ptx::Instruction& instruction = function_.code[i];
     const Motion source = SourceMotion(i);
-    bool nonlinear = instruction.guard >= 0 && motion_[Index(instruction.guard)] != kSteady;
+    bool nonlinear = instruction.guard >= 0 && motion_[Index(instruction.guard)] != kInvariant;
     if (graph_.behaviour[i].effect != Effect::kPlain) {
-      nonlinear = nonlinear || source != kSteady;
+      nonlinear = nonlinear || source != kInvariant;
     } else if (instruction.opcode == "setp") {
       const bool linear = IsInteger(instruction.TypeFromEnd(0)) && (source & kNonlinear) == 0 &&
-                          OperandMotion(instruction, 3) == kSteady;
-      if (source != kSteady && linear) loop.linear_compares.push_back(i);
-      nonlinear = nonlinear || (source != kSteady && !linear);
-    } else if (source != kSteady) {
+                          OperandMotion(instruction, 3) == kInvariant;
+      if (source != kInvariant && linear) loop.linear_compares.push_back(i);
+      nonlinear = nonlinear || (source != kInvariant && !linear);
+    } else if (source != kInvariant) {
       if (instruction.opcode == "selp") nonlinear = nonlinear || OperandMotion(instruction, 3) != 0;
       if (instruction.opcode == "slct" || instruction.opcode == "set") nonlinear = true;
       const Motion result = ResultMotion(i);

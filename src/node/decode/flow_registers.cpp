@@ -224,11 +224,11 @@ Liveness ComputeLiveness(const ptx::Function& function, const Graph& graph,
 }
 
 void AllocateRegisters(const ptx::Function& function, const Liveness& liveness,
-                       const std::vector<bool>& steady, Flow& flow) {
+                       const std::vector<bool>& constant, Flow& flow) {
   const auto registers = static_cast<std::uint32_t>(function.registers.size());
   const std::size_t positions = 2 * function.code.size();
   const auto unused = [&](std::uint32_t reg) {
-    return liveness.low[reg] > liveness.high[reg] || (reg < steady.size() && steady[reg]);
+    return liveness.low[reg] > liveness.high[reg] || (reg < constant.size() && constant[reg]);
   };
   Adjacency begins, ends;
   {

@@ -1,10 +1,10 @@
 // Asynchronous operations: dispatch, addresses, and cp.async with its groups.
 //
 // An asynchronous copy is an agent: its source is read at the time at which the request reaches it,
-// its bytes appear at the destination when it is complete, both by World::schedule. When that will
-// be is known at issue, because the servers are charged then; so a thread's groups are only times,
-// and waiting for a group is letting the clock advance. Addresses are checked at issue, where the
-// instruction can be named.
+// its bytes appear at the destination when it is complete, both by Simulator::schedule. When that
+// will be is known at issue, because the servers are charged then; so a thread's groups are only
+// times, and waiting for a group is letting the clock advance. Addresses are checked at issue,
+// where the instruction can be named.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -22,7 +22,7 @@ namespace allranks::node {
 namespace {
 
 using What = AsyncOp::What;
-using Next = World::AsyncNext;
+using Next = Simulator::AsyncNext;
 
 ThreadCopies& CopiesOf(Warp& warp, int lane) {
   if (warp.copies.empty()) warp.copies.resize(kLanes);
@@ -41,47 +41,46 @@ struct Landing {
   std::uint32_t size = 0;
 };
 
-void Land(World& world, const Landing& landing) {
+void Land(Simulator& sim, const Landing& landing) {
   if (!StillThere(landing.cta, landing.number)) return;
   Cta& cta = *landing.cta;
   for (const Landing::Piece& piece : landing.pieces) {
     std::memcpy(cta.shared.data() + piece.offset, piece.bytes, landing.size);
-    if (world.livelock.auditing())
-      world.livelock.OnUnitWrite(cta.shared.data() + piece.offset, landing.size);
-    if (world.errors != nullptr)
+    if (sim.livelock.auditing())
+      sim.livelock.OnUnitWrite(cta.shared.data() + piece.offset, landing.size);
+    if (sim.errors != nullptr)
       check::Errors::OnWrite(cta.shared_object, piece.offset, landing.size);
     if (!cta.shared_object.watches.empty())
-      world.waiting.NotifyWrite(cta.shared_object, piece.offset, landing.size, world.now,
-                                world.now);
+      sim.waiting.NotifyWrite(cta.shared_object, piece.offset, landing.size, sim.now, sim.now);
   }
-  world.last_change = std::max(world.last_change, world.now);
-  world.timer_wakes = 0;
+  sim.last_change = std::max(sim.last_change, sim.now);
+  sim.timer_wakes = 0;
 }
 
-Next Copy(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
+Next Copy(Simulator& sim, Path& path, const AsyncOp& a, std::uint32_t lanes) {
   Warp& warp = *path.warp;
   Cta& cta = *warp.cta;
   auto landing = std::make_shared<Landing>();
   landing->cta = &cta;
   landing->number = cta.number;
   landing->size = a.bytes;
-  Time done = path.clock + world.costs.shared;
+  Time done = path.clock + sim.costs.shared;
   Object* last = nullptr;
   Reach reach;
   std::uint64_t last_sector = ~std::uint64_t{0}, last_line = ~std::uint64_t{0};
   const auto charge = [&] {
     if (last == nullptr || reach.bytes == 0) return;
-    done = std::max(done, world.timing.ChargeLoad(cta, Mover::kSm, *last, reach, path.clock));
+    done = std::max(done, sim.timing.ChargeLoad(cta, Mover::kSm, *last, reach, path.clock));
     reach = {};
   };
   for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
     const int l = std::countr_zero(left);
     SharedPlace to;
-    if (!ResolveShared(world, path, a.dst, l, a.bytes, a.bytes, true, &to)) return Next::kGone;
+    if (!ResolveShared(sim, path, a.dst, l, a.bytes, a.bytes, true, &to)) return Next::kGone;
     std::uint64_t size = a.bytes;
     if (a.count != kNoSlot) size = static_cast<std::uint32_t>(LaneValue(path, a.count, l, 4));
     if (size > a.bytes) {
-      FaultWith(world, path, fmt::format("with a source of {} bytes", size), l);
+      FaultWith(sim, path, fmt::format("with a source of {} bytes", size), l);
       return Next::kGone;
     }
     if (a.skip != kNoSlot) {
@@ -92,7 +91,7 @@ Next Copy(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
     piece.offset = to.offset;
     if (size != 0) {
       Place from;
-      if (!ResolveGlobal(world, path, a.src, l, size, a.bytes, false, &from)) return Next::kGone;
+      if (!ResolveGlobal(sim, path, a.src, l, size, a.bytes, false, &from)) return Next::kGone;
       if (from.object.get() != last) {
         charge();
         last = from.object.get();
@@ -104,21 +103,20 @@ Next Copy(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
         if (last_sector / 4 != last_line) {
           last_line = last_sector / 4;
           ++reach.lines;
-          if (!world.timing.InL2(*last, last_line)) ++reach.missed;
+          if (!sim.timing.InL2(*last, last_line)) ++reach.missed;
         }
       }
-      if (world.checker != nullptr)
-        world.checker->CopyReads(path, l, {}, *from.object, from.offset, size);
+      if (sim.checker != nullptr)
+        sim.checker->CopyReads(path, l, {}, *from.object, from.offset, size);
       std::memcpy(piece.bytes, from.data(), size);
-      if (world.livelock.auditing())
-        world.livelock.OnRead(path, *from.object, from.offset, from.data(),
-                              static_cast<std::uint32_t>(size));
-      if (world.errors != nullptr)
-        world.errors->OnCopyRead(path, l, *from.object, from.offset, size);
-      world.stats.kernels[cta.launch->record].bytes_read += size;
+      if (sim.livelock.auditing())
+        sim.livelock.OnRead(path, *from.object, from.offset, from.data(),
+                            static_cast<std::uint32_t>(size));
+      if (sim.errors != nullptr) sim.errors->OnCopyRead(path, l, *from.object, from.offset, size);
+      sim.stats.kernels[cta.launch->record].bytes_read += size;
     }
-    if (world.checker != nullptr)
-      world.checker->CopyWrites(path, l, {}, cta.shared_object, to.offset, a.bytes);
+    if (sim.checker != nullptr)
+      sim.checker->CopyWrites(path, l, {}, cta.shared_object, to.offset, a.bytes);
     landing->pieces.push_back(piece);
   }
   charge();
@@ -127,7 +125,7 @@ Next Copy(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
     copies.open = std::max(copies.open, done);
     copies.all = std::max(copies.all, done);
   });
-  world.schedule(done, [&world, landing] { Land(world, *landing); });
+  sim.schedule(done, [&sim, landing] { Land(sim, *landing); });
   return Next::kGo;
 }
 
@@ -144,7 +142,7 @@ void Commit(Path& path, std::uint32_t lanes) {
 }
 
 // The arrive-on of cp.async.mbarrier.arrive: when the lane's copies so far are complete.
-Next CopyArrive(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
+Next CopyArrive(Simulator& sim, Path& path, const AsyncOp& a, std::uint32_t lanes) {
   struct Arrival {
     std::uint32_t offset = 0, count = 0;
     Time at = 0;
@@ -155,20 +153,20 @@ Next CopyArrive(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes)
   for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
     const int l = std::countr_zero(left);
     SharedPlace place;
-    if (!ResolveShared(world, path, a.bar, l, 8, 8, true, &place)) return Next::kGone;
-    if (world.checker != nullptr && cta.mbarriers.contains(place.offset))
-      world.checker->MbarrierUsed(path, 1u << l, cta, place.offset, false);
+    if (!ResolveShared(sim, path, a.bar, l, 8, 8, true, &place)) return Next::kGone;
+    if (sim.checker != nullptr && cta.mbarriers.contains(place.offset))
+      sim.checker->MbarrierUsed(path, 1u << l, cta, place.offset, false);
     if (!a.no_increment) {
       MbarrierChange change;
       change.increment = 1;
       const std::string wrong =
-          ChangeMbarrier(world, cta, place.offset, change, path.clock, path.clock);
+          ChangeMbarrier(sim, cta, place.offset, change, path.clock, path.clock);
       if (!wrong.empty()) {
-        FaultWith(world, path, wrong, l);
+        FaultWith(sim, path, wrong, l);
         return Next::kGone;
       }
     } else if (!cta.mbarriers.contains(place.offset)) {
-      FaultWith(world, path, "uses an mbarrier that is not initialised", l);
+      FaultWith(sim, path, "uses an mbarrier that is not initialised", l);
       return Next::kGone;
     }
     const Time at = std::max(path.clock, CopiesOf(*path.warp, l).all);
@@ -179,18 +177,17 @@ Next CopyArrive(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes)
     arrival.offset = place.offset;
     ++arrival.count;
     arrival.at = at;
-    if (world.checker != nullptr) arrival.done.push_back(world.checker->CopyDone(path, l, {}));
+    if (sim.checker != nullptr) arrival.done.push_back(sim.checker->CopyDone(path, l, {}));
   }
   for (const Arrival& arrival : arrivals) {
-    world.schedule(arrival.at, [&world, &cta, number = cta.number, arrival, pc = path.pc] {
+    sim.schedule(arrival.at, [&sim, &cta, number = cta.number, arrival, pc = path.pc] {
       if (!StillThere(&cta, number)) return;
       MbarrierChange change;
       change.arrive = arrival.count;
       for (const check::ClockRef& done : arrival.done)
-        world.checker->MbarrierCompletes(cta, arrival.offset, done);
-      const std::string wrong =
-          ChangeMbarrier(world, cta, arrival.offset, change, world.now, world.now);
-      if (!wrong.empty()) FaultLater(world, cta, pc, wrong);
+        sim.checker->MbarrierCompletes(cta, arrival.offset, done);
+      const std::string wrong = ChangeMbarrier(sim, cta, arrival.offset, change, sim.now, sim.now);
+      if (!wrong.empty()) FaultLater(sim, cta, pc, wrong);
     });
   }
   return Next::kGo;
@@ -198,23 +195,23 @@ Next CopyArrive(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes)
 
 }  // namespace
 
-void FaultWith(World& world, const Path& path, const std::string& what, int lane) {
+void FaultWith(Simulator& sim, const Path& path, const std::string& what, int lane) {
   const std::uint32_t thread = path.warp->id * kLanes + static_cast<std::uint32_t>(lane);
   const Code& code = *path.warp->cta->launch->code;
-  world.Fault(path, Status::kIllegalInstruction,
-              fmt::format("{} {}, thread {}", code.forms[path.pc], what, thread));
+  sim.Fault(path, Status::kIllegalInstruction,
+            fmt::format("{} {}, thread {}", code.forms[path.pc], what, thread));
 }
 
-void FaultLater(World& world, const Cta& cta, std::uint32_t pc, const std::string& what) {
+void FaultLater(Simulator& sim, const Cta& cta, std::uint32_t pc, const std::string& what) {
   Path path;  // only to say where
   Warp warp;
   warp.cta = const_cast<Cta*>(&cta);
   path.warp = &warp;
   path.pc = pc;
-  world.Fault(path, Status::kIllegalInstruction, cta.launch->code->forms[pc] + " " + what);
+  sim.Fault(path, Status::kIllegalInstruction, cta.launch->code->forms[pc] + " " + what);
 }
 
-bool ResolveShared(World& world, const Path& path, const AsyncAddress& a, int lane,
+bool ResolveShared(Simulator& sim, const Path& path, const AsyncAddress& a, int lane,
                    std::uint64_t size, std::uint64_t align, bool own, SharedPlace* place) {
   std::uint64_t address = LaneAddress(path, a, lane);
   Cta* cta = path.warp->cta;
@@ -224,8 +221,7 @@ bool ResolveShared(World& world, const Path& path, const AsyncAddress& a, int la
   const auto fail = [&](Status status, const std::string& what) {
     const Code& code = *cta->launch->code;
     const std::uint32_t thread = path.warp->id * kLanes + static_cast<std::uint32_t>(lane);
-    world.Fault(path, status, fmt::format("{} {}, thread {}", code.forms[path.pc], what, thread),
-                at);
+    sim.Fault(path, status, fmt::format("{} {}, thread {}", code.forms[path.pc], what, thread), at);
     return false;
   };
   if (a.space == ptx::Space::kNone) {
@@ -258,38 +254,38 @@ bool ResolveShared(World& world, const Path& path, const AsyncAddress& a, int la
         Status::kMisalignedAddress,
         fmt::format("at offset {} of shared memory, which is not a multiple of {}", offset, align));
   }
-  if (world.errors != nullptr && a.array >= 0 && target == cta)
-    world.errors->OnArray(path, lane, a.array, offset, size);
+  if (sim.errors != nullptr && a.array >= 0 && target == cta)
+    sim.errors->OnArray(path, lane, a.array, offset, size);
   place->cta = target;
   place->offset = offset;
   return true;
 }
 
-bool ResolveGlobal(World& world, const Path& path, const AsyncAddress& a, int lane,
+bool ResolveGlobal(Simulator& sim, const Path& path, const AsyncAddress& a, int lane,
                    std::uint64_t size, std::uint64_t align, bool write, Place* place) {
-  return ResolveGlobalAt(world, path, LaneAddress(path, a, lane), lane, size, align, write, place);
+  return ResolveGlobalAt(sim, path, LaneAddress(path, a, lane), lane, size, align, write, place);
 }
 
-bool ResolveGlobalAt(World& world, const Path& path, Address address, int lane, std::uint64_t size,
-                     std::uint64_t align, bool write, Place* place) {
+bool ResolveGlobalAt(Simulator& sim, const Path& path, Address address, int lane,
+                     std::uint64_t size, std::uint64_t align, bool write, Place* place) {
   const Launch& launch = *path.warp->cta->launch;
   const int device = launch.device->number;
-  const Process& process = world.ProcessOf(launch.process);
+  const Process& process = sim.ProcessOf(launch.process);
   FaultAt at{FaultAt::What::kOther, lane, address, nullptr, 0, static_cast<std::uint32_t>(size)};
   const auto fail = [&](Status status, const std::string& what) {
     const std::uint32_t thread = path.warp->id * kLanes + static_cast<std::uint32_t>(lane);
-    world.Fault(path, status,
-                fmt::format("{} {}, thread {}", launch.code->forms[path.pc], what, thread), at);
+    sim.Fault(path, status,
+              fmt::format("{} {}, thread {}", launch.code->forms[path.pc], what, thread), at);
     return false;
   };
   bool dead = false;
   const RangeError error =
       FindRange(process.table, address, size, write, place, [&](const Mapping& mapping) {
-        dead = world.timing.faulty_links && !world.timing.Reachable(*launch.device, mapping);
-        return dead                                                ? RangeError::What::kNoAccess
-               : !world.MayAccess(process, mapping, device, write) ? RangeError::What::kNoAccess
-               : write && mapping.read_only                        ? RangeError::What::kReadOnly
-                                                                   : RangeError::What::kNone;
+        dead = sim.timing.faulty_links && !sim.timing.Reachable(*launch.device, mapping);
+        return dead                                              ? RangeError::What::kNoAccess
+               : !sim.MayAccess(process, mapping, device, write) ? RangeError::What::kNoAccess
+               : write && mapping.read_only                      ? RangeError::What::kReadOnly
+                                                                 : RangeError::What::kNone;
       });
   if (error.mapping != nullptr) {
     at.object = error.mapping->object.get();
@@ -316,7 +312,7 @@ bool ResolveGlobalAt(World& world, const Path& path, Address address, int lane, 
             fmt::format("accesses {} over a link that is dead", error.mapping->object->name));
       }
       at.what = FaultAt::What::kNoAccess;
-      return fail(Status::kIllegalAddress, world.NoAccess(process, *error.mapping, device));
+      return fail(Status::kIllegalAddress, sim.NoAccess(process, *error.mapping, device));
     case RangeError::What::kReadOnly:
       return fail(Status::kIllegalAddress, "writes constant memory");
     case RangeError::What::kMulticastRead:
@@ -334,7 +330,7 @@ bool ResolveGlobalAt(World& world, const Path& path, Address address, int lane, 
   return true;
 }
 
-Time World::AsyncGoal(const Path& path, const AsyncOp& op, std::uint32_t lanes) const {
+Time Simulator::AsyncGoal(const Path& path, const AsyncOp& op, std::uint32_t lanes) const {
   Time goal = 0;
   if (path.warp->copies.empty()) return 0;
   ForLanes(lanes, [&](int l) {
@@ -354,7 +350,7 @@ Time World::AsyncGoal(const Path& path, const AsyncOp& op, std::uint32_t lanes) 
   return goal;
 }
 
-World::AsyncNext World::Async(Path& path, const Op& op, std::uint32_t lanes) {
+Simulator::AsyncNext Simulator::Async(Path& path, const Op& op, std::uint32_t lanes) {
   const AsyncOp& a = path.warp->cta->launch->code->async[op.aux];
   switch (a.what) {
     case What::kCopy:

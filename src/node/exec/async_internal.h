@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "node/exec/world.h"
+#include "node/exec/simulator.h"
 #include "node/state/lane_values.h"
 #include "node/state/memory.h"
 
@@ -20,21 +20,21 @@ struct SharedPlace {
 
 // Where `size` bytes at a lane's address are; false: the path has faulted.
 // `own`: only the executing CTA's own shared memory will do.
-bool ResolveShared(World& world, const Path& path, const AsyncAddress& a, int lane,
+bool ResolveShared(Simulator& sim, const Path& path, const AsyncAddress& a, int lane,
                    std::uint64_t size, std::uint64_t align, bool own, SharedPlace* place);
-bool ResolveGlobal(World& world, const Path& path, const AsyncAddress& a, int lane,
+bool ResolveGlobal(Simulator& sim, const Path& path, const AsyncAddress& a, int lane,
                    std::uint64_t size, std::uint64_t align, bool write, Place* place);
 
-bool ResolveGlobalAt(World& world, const Path& path, Address address, int lane, std::uint64_t size,
-                     std::uint64_t align, bool write, Place* place);
+bool ResolveGlobalAt(Simulator& sim, const Path& path, Address address, int lane,
+                     std::uint64_t size, std::uint64_t align, bool write, Place* place);
 
 // The CTA with that number still runs: what was planned for it may be done.
 inline bool StillThere(const Cta* cta, std::uint64_t number) {
   return cta->number == number && cta->live_threads != 0;
 }
 
-void FaultWith(World& world, const Path& path, const std::string& what, int lane);
+void FaultWith(Simulator& sim, const Path& path, const std::string& what, int lane);
 // For what goes wrong at completion; `pc` is the instruction that began it.
-void FaultLater(World& world, const Cta& cta, std::uint32_t pc, const std::string& what);
+void FaultLater(Simulator& sim, const Cta& cta, std::uint32_t pc, const std::string& what);
 
 }  // namespace allranks::node

@@ -11,8 +11,8 @@
 #include "node/check/checker.h"
 #include "node/check/errors.h"
 #include "node/code/lanes.h"
+#include "node/exec/simulator.h"
 #include "node/exec/wait.h"
-#include "node/exec/world.h"
 
 namespace allranks::node {
 namespace {
@@ -49,7 +49,7 @@ void WriteVotes(const Path& path, const NamedBarrier& barrier) {
 
 }  // namespace
 
-void World::ArriveAtBarrier(Path& path, const BarrierOp& op) {
+void Simulator::ArriveAtBarrier(Path& path, const BarrierOp& op) {
   Warp& warp = *path.warp;
   Cta& cta = *warp.cta;
   const std::uint32_t id = Value(path, op.id);
@@ -94,13 +94,13 @@ void World::ArriveAtBarrier(Path& path, const BarrierOp& op) {
   if (errors != nullptr) errors->OnBlocked(cta);
 }
 
-void World::CheckBarriers(Cta& cta) {
+void Simulator::CheckBarriers(Cta& cta) {
   for (NamedBarrier& barrier : cta.barriers) {
     if (barrier.Used()) CheckBarrier(cta, barrier);
   }
 }
 
-void World::CheckBarrier(Cta& cta, NamedBarrier& barrier) {
+void Simulator::CheckBarrier(Cta& cta, NamedBarrier& barrier) {
   for (std::size_t w = 0; w < barrier.partial.size(); ++w) {
     if (barrier.partial[w] == 0 || (cta.warps[w].live & ~barrier.partial[w]) != 0) continue;
     if (errors != nullptr) errors->OnParts(cta.warps[w], barrier);

@@ -7,7 +7,7 @@
 #include "node/check/checker.h"
 #include "node/code/lanes.h"
 #include "node/exec/device_printf.h"
-#include "node/exec/world.h"
+#include "node/exec/simulator.h"
 #include "node/state/device_heap.h"
 
 namespace allranks::node {
@@ -20,8 +20,8 @@ constexpr std::uint32_t kCycles = 500;
 // One lane's view of its frame and memory.
 class LaneView {
  public:
-  LaneView(World& world, const Path& path, const CallOp& call, int lane)
-      : world_(world), path_(path), call_(call), lane_(lane) {}
+  LaneView(Simulator& sim, const Path& path, const CallOp& call, int lane)
+      : sim_(sim), path_(path), call_(call), lane_(lane) {}
 
   // An argument of 4 or 8 bytes; 0 if the call has none such.
   std::uint64_t Argument(std::size_t i) const {
@@ -62,10 +62,10 @@ class LaneView {
         room = params.size() - offset;
       }
     } else {
-      const Process& process = world_.ProcessOf(warp.cta->launch->process);
+      const Process& process = sim_.ProcessOf(warp.cta->launch->process);
       const Mapping* mapping = process.table.Find(address);
       if (mapping != nullptr && mapping->multicast == nullptr &&
-          world_.MayAccess(process, *mapping, warp.cta->launch->device->number, false)) {
+          sim_.MayAccess(process, *mapping, warp.cta->launch->device->number, false)) {
         const std::uint64_t within = address - mapping->base;
         if (within < mapping->Room()) {
           from = mapping->object->data + mapping->offset + within;
@@ -93,14 +93,14 @@ class LaneView {
            path_.frame.local;
   }
 
-  World& world_;
+  Simulator& sim_;
   const Path& path_;
   const CallOp& call_;
   int lane_;
 };
 
 // vprintf(format, arguments) → how many arguments were used
-bool Printf(World& world, Path& path, const LaneView& lane) {
+bool Printf(Simulator& sim, Path& path, const LaneView& lane) {
   const Address arguments = lane.Argument(1);
   const auto format = lane.String(lane.Argument(0));
   if (lane.Argument(0) == 0) {
@@ -117,17 +117,17 @@ bool Printf(World& world, Path& path, const LaneView& lane) {
   PrintfResult result;
   if (format) result = FormatPrintf(*format, source);
   if (!format || !result.ok) {
-    world.Fault(path, Status::kIllegalAddress, "printf of memory that cannot be read");
+    sim.Fault(path, Status::kIllegalAddress, "printf of memory that cannot be read");
     return false;
   }
   lane.Result(static_cast<std::uint64_t>(result.arguments));
-  if (world.on_text) world.on_text(*path.warp->cta->launch, false, std::move(result.text));
+  if (sim.on_text) sim.on_text(*path.warp->cta->launch, false, std::move(result.text));
   return true;
 }
 
 // __assertfail(message, file, line, function, size of a character): as CUDA prints it, one line per
 // thread.
-void AssertFail(World& world, const Path& path, const LaneView& lane, int number) {
+void AssertFail(Simulator& sim, const Path& path, const LaneView& lane, int number) {
   const Cta& cta = *path.warp->cta;
   const Dim3& block = cta.launch->request.block;
   const std::uint32_t thread = path.warp->id * kLanes + static_cast<std::uint32_t>(number);
@@ -138,12 +138,12 @@ void AssertFail(World& world, const Path& path, const LaneView& lane, int number
       "{}:{}: {}: block: [{},{},{}], thread: [{},{},{}] Assertion `{}` failed.\n", text(1),
       static_cast<std::uint32_t>(lane.Argument(2)), text(3), cta.index.x, cta.index.y, cta.index.z,
       thread % block.x, thread / block.x % block.y, thread / (block.x * block.y), text(0));
-  if (world.on_text) world.on_text(*cta.launch, true, std::move(line));
+  if (sim.on_text) sim.on_text(*cta.launch, true, std::move(line));
 }
 
 }  // namespace
 
-bool World::CallBuiltin(Path& path, const CallOp& call, std::uint32_t lanes) {
+bool Simulator::CallBuiltin(Path& path, const CallOp& call, std::uint32_t lanes) {
   using Builtin = CallOp::Builtin;
   Launch& launch = *path.warp->cta->launch;
   path.clock += costs.cycle * kCycles;

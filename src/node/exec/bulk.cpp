@@ -16,16 +16,16 @@ namespace allranks::node {
 namespace {
 
 using What = AsyncOp::What;
-using Next = World::AsyncNext;
+using Next = Simulator::AsyncNext;
 
 constexpr std::uint64_t kBulkAlign = 16;
 
 void Deliver(Transfer& transfer) {
-  World& world = *transfer.world;
+  Simulator& sim = *transfer.sim;
   if (transfer.lost) return;
   if (transfer.write) {
     transfer.write(transfer.buffer.data());
-    if (world.livelock.auditing()) world.livelock.End();
+    if (sim.livelock.auditing()) sim.livelock.End();
     return;
   }
   for (Transfer::Target& target : transfer.targets) {
@@ -36,27 +36,26 @@ void Deliver(Transfer& transfer) {
         ReduceBytes(transfer.number, transfer.reduce, target.to.data(), transfer.buffer.data(),
                     transfer.buffer.size(), false);
       }
-      if (world.livelock.auditing())
-        world.livelock.OnUnitWrite(target.to.data(), transfer.buffer.size());
-      TellWritten(world, target.to.cta->shared_object, target.to.offset, transfer.buffer.size());
+      if (sim.livelock.auditing())
+        sim.livelock.OnUnitWrite(target.to.data(), transfer.buffer.size());
+      TellWritten(sim, target.to.cta->shared_object, target.to.offset, transfer.buffer.size());
     }
     if (!StillThere(target.bar.cta, target.bar_number)) continue;
     MbarrierChange change;
     change.tx = -static_cast<std::int64_t>(transfer.bytes);
     Cta& cta = *target.bar.cta;
-    if (world.checker != nullptr && target.done != nullptr)
-      world.checker->MbarrierCompletes(cta, target.bar.offset, target.done);
-    const std::string wrong =
-        ChangeMbarrier(world, cta, target.bar.offset, change, world.now, world.now);
+    if (sim.checker != nullptr && target.done != nullptr)
+      sim.checker->MbarrierCompletes(cta, target.bar.offset, target.done);
+    const std::string wrong = ChangeMbarrier(sim, cta, target.bar.offset, change, sim.now, sim.now);
     if (!wrong.empty()) {
-      FaultLater(world, cta, transfer.pc, wrong);
+      FaultLater(sim, cta, transfer.pc, wrong);
       return;
     }
   }
 }
 
 // st.async and red.async: a few bytes of a lane to another CTA.
-Next Store(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
+Next Store(Simulator& sim, Path& path, const AsyncOp& a, std::uint32_t lanes) {
   const std::uint64_t bytes = std::uint64_t{a.bytes} * a.elements;
   for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
     const int l = std::countr_zero(left);
@@ -65,25 +64,25 @@ Next Store(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
     transfer->bytes = bytes;
     transfer->reduce = a.reduce;
     transfer->number = a.number;
-    if (!AddTargets(world, path, a, l, bytes, bytes, transfer.get())) return Next::kGone;
+    if (!AddTargets(sim, path, a, l, bytes, bytes, transfer.get())) return Next::kGone;
     transfer->buffer.resize(bytes);
     for (std::size_t e = 0; e < a.elements; ++e) {
       const std::uint64_t value = LaneValue(path, a.data[e], l, a.bytes);
       std::memcpy(transfer->buffer.data() + e * a.bytes, &value, a.bytes);
     }
-    CheckTargets(world, path, l, *transfer, bytes);
-    StartTransfer(world, std::move(transfer), path.clock, path.clock + world.costs.cluster);
+    CheckTargets(sim, path, l, *transfer, bytes);
+    StartTransfer(sim, std::move(transfer), path.clock, path.clock + sim.costs.cluster);
   }
   return Next::kGo;
 }
 
-Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
+Next Copy(Simulator& sim, Path& path, const AsyncOp& a, int lane) {
   Cta& cta = *path.warp->cta;
   Device& device = *cta.launch->device;
-  KernelRecord& record = world.stats.kernels[cta.launch->record];
+  KernelRecord& record = sim.stats.kernels[cta.launch->record];
   const auto size = static_cast<std::uint32_t>(LaneValue(path, a.count, lane, 4));
   if (size % kBulkAlign != 0) {
-    FaultWith(world, path, fmt::format("of {} bytes, which is not a multiple of 16", size), lane);
+    FaultWith(sim, path, fmt::format("of {} bytes, which is not a multiple of 16", size), lane);
     return Next::kGone;
   }
   auto transfer = std::make_shared<Transfer>();
@@ -94,17 +93,17 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
   const Time now = path.clock;
   if (a.src.space == ptx::Space::kGlobal) {
     Place from;
-    if (!AddTargets(world, path, a, lane, size, kBulkAlign, transfer.get()) ||
-        !ResolveGlobal(world, path, a.src, lane, size, kBulkAlign, false, &from)) {
+    if (!AddTargets(sim, path, a, lane, size, kBulkAlign, transfer.get()) ||
+        !ResolveGlobal(sim, path, a.src, lane, size, kBulkAlign, false, &from)) {
       return Next::kGone;
     }
     transfer->buffer.resize(size);
-    if (world.livelock.auditing() && size != 0)
-      world.livelock.OnRead(path, *from.object, from.offset, from.data(), std::min(size, 8u));
-    if (world.errors != nullptr) {
+    if (sim.livelock.auditing() && size != 0)
+      sim.livelock.OnRead(path, *from.object, from.offset, from.data(), std::min(size, 8u));
+    if (sim.errors != nullptr) {
       from.ForParts(
           size, [&](const Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
-            world.errors->OnCopyRead(path, lane, part, offset, bytes);
+            sim.errors->OnCopyRead(path, lane, part, offset, bytes);
           });
     }
     transfer->read = [from, size](std::byte* buffer) {
@@ -113,44 +112,44 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
     };
     from.ForParts(size,
                   [&](Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
-                    CheckSource(world, path, lane, *transfer, part, offset, bytes);
+                    CheckSource(sim, path, lane, *transfer, part, offset, bytes);
                   });
-    CheckTargets(world, path, lane, *transfer, size);
+    CheckTargets(sim, path, lane, *transfer, size);
     record.bytes_read += size;
-    const Time read = now + world.timing.DelayTo(device, *from.object);
+    const Time read = now + sim.timing.DelayTo(device, *from.object);
     Time done = read;
-    from.ForParts(size, [&](Object& part, std::uint64_t offset, std::uint64_t,
-                            std::uint64_t bytes) {
-      if (part.device != device.number) record.remote_bytes += bytes;
-      done = std::max(done, world.timing.ChargeLoad(cta, Mover::kTma, part,
-                                                    world.timing.Touch(part, offset, bytes), now));
-    });
-    StartTransfer(world, std::move(transfer), read, std::max(read, done));
+    from.ForParts(
+        size, [&](Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
+          if (part.device != device.number) record.remote_bytes += bytes;
+          done = std::max(done, sim.timing.ChargeLoad(cta, Mover::kTma, part,
+                                                      sim.timing.Touch(part, offset, bytes), now));
+        });
+    StartTransfer(sim, std::move(transfer), read, std::max(read, done));
     return Next::kGo;
   }
   SharedPlace from;
-  if (!ResolveShared(world, path, a.src, lane, size, kBulkAlign, true, &from)) return Next::kGone;
-  if (world.errors != nullptr)
-    world.errors->OnCopyRead(path, lane, cta.shared_object, from.offset, size);
+  if (!ResolveShared(sim, path, a.src, lane, size, kBulkAlign, true, &from)) return Next::kGone;
+  if (sim.errors != nullptr)
+    sim.errors->OnCopyRead(path, lane, cta.shared_object, from.offset, size);
   transfer->source = &cta;
   transfer->read = [from, number = cta.number, size](std::byte* buffer) {
     if (from.cta->number != number) return false;  // its threads may have left
     std::memcpy(buffer, from.data(), size);
     return true;
   };
-  const Time read = now + SharedTime(world, size);
+  const Time read = now + SharedTime(sim, size);
   if (a.dst.space != ptx::Space::kGlobal) {
-    if (!AddTargets(world, path, a, lane, size, kBulkAlign, transfer.get())) return Next::kGone;
+    if (!AddTargets(sim, path, a, lane, size, kBulkAlign, transfer.get())) return Next::kGone;
     transfer->buffer.resize(size);
-    CheckSource(world, path, lane, *transfer, cta.shared_object, from.offset, size);
-    CheckTargets(world, path, lane, *transfer, size);
-    StartTransfer(world, std::move(transfer), read, read + world.costs.cluster);
+    CheckSource(sim, path, lane, *transfer, cta.shared_object, from.offset, size);
+    CheckTargets(sim, path, lane, *transfer, size);
+    StartTransfer(sim, std::move(transfer), read, read + sim.costs.cluster);
     return Next::kGo;
   }
   Place to;
-  if (!ResolveGlobal(world, path, a.dst, lane, size, kBulkAlign, true, &to)) return Next::kGone;
+  if (!ResolveGlobal(sim, path, a.dst, lane, size, kBulkAlign, true, &to)) return Next::kGone;
   transfer->buffer.resize(size);
-  transfer->write = [&world, to, size, reduce = a.reduce,
+  transfer->write = [&sim, to, size, reduce = a.reduce,
                      number = a.number](const std::byte* buffer) {
     to.ForParts(size,
                 [&](Object& part, std::uint64_t offset, std::uint64_t at, std::uint64_t bytes) {
@@ -159,30 +158,30 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
                   } else {
                     ReduceBytes(number, reduce, part.data + offset, buffer + at, bytes, true);
                   }
-                  TellWritten(world, part, offset, bytes);
+                  TellWritten(sim, part, offset, bytes);
                 });
   };
-  CheckSource(world, path, lane, *transfer, cta.shared_object, from.offset, size);
+  CheckSource(sim, path, lane, *transfer, cta.shared_object, from.offset, size);
   to.ForParts(size, [&](Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
-    CheckGlobal(world, path, lane, *transfer, part, offset, bytes);
+    CheckGlobal(sim, path, lane, *transfer, part, offset, bytes);
   });
   record.bytes_written += size;
   Time done = read, acknowledged = read;
   if (to.multicast) {
     record.remote_bytes += size;
-    done = ChargeMulticast(world, cta, to, read, &acknowledged);
+    done = ChargeMulticast(sim, cta, to, read, &acknowledged);
   } else {
     to.ForParts(size, [&](Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
       if (part.device != device.number) record.remote_bytes += bytes;
-      const Time there = world.timing.ChargeStore(cta, Mover::kTma, part,
-                                                  world.timing.Touch(part, offset, bytes), read);
+      const Time there = sim.timing.ChargeStore(cta, Mover::kTma, part,
+                                                sim.timing.Touch(part, offset, bytes), read);
       done = std::max(done, there);
-      acknowledged = std::max(acknowledged, there + world.timing.AckDelay(device, part));
+      acknowledged = std::max(acknowledged, there + sim.timing.AckDelay(device, part));
     });
   }
   cta.store_arrival = std::max(cta.store_arrival, acknowledged);
   JoinGroup(path, lane, read, done);
-  StartTransfer(world, std::move(transfer), read, done);
+  StartTransfer(sim, std::move(transfer), read, done);
   return Next::kGo;
 }
 
@@ -229,33 +228,33 @@ Completion CompletionOf(const Transfer& transfer) {
 
 }  // namespace
 
-void CheckSource(World& world, const Path& path, int lane, const Transfer& transfer, Object& object,
-                 std::uint64_t offset, std::uint64_t size) {
-  if (world.checker == nullptr) return;
-  world.checker->CopyReads(path, lane, CompletionOf(transfer), object, offset, size);
+void CheckSource(Simulator& sim, const Path& path, int lane, const Transfer& transfer,
+                 Object& object, std::uint64_t offset, std::uint64_t size) {
+  if (sim.checker == nullptr) return;
+  sim.checker->CopyReads(path, lane, CompletionOf(transfer), object, offset, size);
 }
 
-void CheckTargets(World& world, const Path& path, int lane, Transfer& transfer,
+void CheckTargets(Simulator& sim, const Path& path, int lane, Transfer& transfer,
                   std::uint64_t size) {
-  if (world.checker == nullptr) return;
+  if (sim.checker == nullptr) return;
   for (Transfer::Target& target : transfer.targets) {
     const Completion by{Completion::By::kMbarrier, target.bar.cta, target.bar.offset};
-    world.checker->MbarrierUsed(path, 1u << lane, *target.bar.cta, target.bar.offset, false);
-    world.checker->CopyWrites(path, lane, by, target.to.cta->shared_object, target.to.offset, size,
-                              ElementOf(transfer));
-    target.done = world.checker->CopyDone(path, lane, by);
+    sim.checker->MbarrierUsed(path, 1u << lane, *target.bar.cta, target.bar.offset, false);
+    sim.checker->CopyWrites(path, lane, by, target.to.cta->shared_object, target.to.offset, size,
+                            ElementOf(transfer));
+    target.done = sim.checker->CopyDone(path, lane, by);
   }
   // Its sources are read when the first of them is complete.
 }
 
-void CheckGlobal(World& world, const Path& path, int lane, const Transfer& transfer, Object& object,
-                 std::uint64_t offset, std::uint64_t size) {
-  if (world.checker == nullptr) return;
-  world.checker->CopyWrites(path, lane, CompletionOf(transfer), object, offset, size,
-                            ElementOf(transfer));
+void CheckGlobal(Simulator& sim, const Path& path, int lane, const Transfer& transfer,
+                 Object& object, std::uint64_t offset, std::uint64_t size) {
+  if (sim.checker == nullptr) return;
+  sim.checker->CopyWrites(path, lane, CompletionOf(transfer), object, offset, size,
+                          ElementOf(transfer));
 }
 
-Time ChargeMulticast(World& world, const Cta& cta, const Place& to, Time at, Time* acknowledged) {
+Time ChargeMulticast(Simulator& sim, const Cta& cta, const Place& to, Time at, Time* acknowledged) {
   Time done = at;
   const std::vector<Place::Part>& parts = *to.parts;
   for (std::size_t first = 0; first < parts.size();) {
@@ -265,12 +264,12 @@ Time ChargeMulticast(World& world, const Cta& cta, const Place& to, Time at, Tim
       replicas.push_back({parts[next].object, parts[next].offset});
     }
     const Reach reach =
-        world.timing.Touch(*parts[first].object, parts[first].offset, parts[first].size);
-    const Time there = world.timing.ChargeMulticastStore(cta, replicas, reach, at);
+        sim.timing.Touch(*parts[first].object, parts[first].offset, parts[first].size);
+    const Time there = sim.timing.ChargeMulticastStore(cta, replicas, reach, at);
     done = std::max(done, there);
     for (const Replica& replica : replicas) {
       *acknowledged = std::max(*acknowledged,
-                               there + world.timing.AckDelay(*cta.launch->device, *replica.object));
+                               there + sim.timing.AckDelay(*cta.launch->device, *replica.object));
     }
     first = next;
   }
@@ -293,9 +292,9 @@ void ReadOpenCopies(Cta& cta) {
   }
 }
 
-void StartTransfer(World& world, std::shared_ptr<Transfer> transfer, Time read, Time done) {
+void StartTransfer(Simulator& sim, std::shared_ptr<Transfer> transfer, Time read, Time done) {
   constexpr std::size_t kTidy = 64;
-  transfer->world = &world;
+  transfer->sim = &sim;
   if (transfer->source != nullptr) {
     auto& open = transfer->source->open_copies;
     if (open.size() % kTidy == kTidy - 1) {
@@ -306,25 +305,25 @@ void StartTransfer(World& world, std::shared_ptr<Transfer> transfer, Time read, 
     }
     open.push_back(transfer);
   }
-  if (transfer->read) world.schedule(read, [transfer] { Read(*transfer); });
-  if (!transfer->targets.empty() && world.now >= world.perturbed_from) {
+  if (transfer->read) sim.schedule(read, [transfer] { Read(*transfer); });
+  if (!transfer->targets.empty() && sim.now >= sim.perturbed_from) {
     const SharedPlace& to = transfer->targets.front().to;
     done += to.cta->stall.At(transfer->pc, 0);
   }
-  if (!transfer->targets.empty() && world.checker != nullptr && world.delays.on()) {
+  if (!transfer->targets.empty() && sim.checker != nullptr && sim.delays.on()) {
     const Cta& cta = *transfer->targets.front().to.cta;
-    done += world.delays.At({Delays::Kind::kTransfer, cta.launch->code.get(), transfer->pc,
-                             cta.launch->device->number, cta.number},
-                            world.now, world.stats.kernels[cta.launch->record].start);
+    done += sim.delays.At({Delays::Kind::kTransfer, cta.launch->code.get(), transfer->pc,
+                           cta.launch->device->number, cta.number},
+                          sim.now, sim.stats.kernels[cta.launch->record].start);
   }
-  world.schedule(done, [transfer] { Deliver(*transfer); });
+  sim.schedule(done, [transfer] { Deliver(*transfer); });
 }
 
-bool AddTargets(World& world, const Path& path, const AsyncOp& a, int lane, std::uint64_t bytes,
+bool AddTargets(Simulator& sim, const Path& path, const AsyncOp& a, int lane, std::uint64_t bytes,
                 std::uint64_t align, Transfer* transfer) {
   Transfer::Target target;
-  if (!ResolveShared(world, path, a.dst, lane, bytes, align, false, &target.to) ||
-      !ResolveShared(world, path, a.bar, lane, 8, 8, false, &target.bar)) {
+  if (!ResolveShared(sim, path, a.dst, lane, bytes, align, false, &target.to) ||
+      !ResolveShared(sim, path, a.bar, lane, 8, 8, false, &target.bar)) {
     return false;
   }
   const auto add = [&](Cta* to, Cta* bar) {
@@ -346,7 +345,7 @@ bool AddTargets(World& world, const Path& path, const AsyncOp& a, int lane, std:
     std::uint32_t offset = 0;
     Cta* to = rank == cta.rank ? &cta : FindCta(cta, (rank + 1) << kRankShift, &offset);
     if (to == nullptr) {
-      FaultWith(world, path, fmt::format("to block {} of the cluster, which is not there", rank),
+      FaultWith(sim, path, fmt::format("to block {} of the cluster, which is not there", rank),
                 lane);
       return false;
     }
@@ -362,28 +361,28 @@ void JoinGroup(Path& path, int lane, Time read, Time done) {
   open.done = std::max(open.done, done);
 }
 
-Time SharedTime(const World& world, std::uint64_t bytes) {
-  const auto rate = static_cast<std::uint64_t>(world.profile.bandwidth.shared_bytes_per_cycle);
-  return world.costs.shared + static_cast<Time>((bytes + rate - 1) / rate) * world.costs.cycle;
+Time SharedTime(const Simulator& sim, std::uint64_t bytes) {
+  const auto rate = static_cast<std::uint64_t>(sim.profile.bandwidth.shared_bytes_per_cycle);
+  return sim.costs.shared + static_cast<Time>((bytes + rate - 1) / rate) * sim.costs.cycle;
 }
 
-void TellWritten(World& world, Object& object, std::uint64_t offset, std::uint64_t size) {
-  world.last_change = std::max(world.last_change, world.now);
-  world.timer_wakes = 0;
-  if (world.errors != nullptr) check::Errors::OnWrite(object, offset, size);
+void TellWritten(Simulator& sim, Object& object, std::uint64_t offset, std::uint64_t size) {
+  sim.last_change = std::max(sim.last_change, sim.now);
+  sim.timer_wakes = 0;
+  if (sim.errors != nullptr) check::Errors::OnWrite(object, offset, size);
   if (size != 0 && !object.watches.empty())
-    world.waiting.NotifyWrite(object, offset, size, world.now, world.now);
+    sim.waiting.NotifyWrite(object, offset, size, sim.now, sim.now);
 }
 
-Next ExecuteBulk(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
-  if (a.what == What::kStore) return Store(world, path, a, lanes);
+Next ExecuteBulk(Simulator& sim, Path& path, const AsyncOp& a, std::uint32_t lanes) {
+  if (a.what == What::kStore) return Store(sim, path, a, lanes);
   if (a.what == What::kBulkCommit) {
-    if (world.checker != nullptr) world.checker->GroupCommits(path, lanes, true);
+    if (sim.checker != nullptr) sim.checker->GroupCommits(path, lanes, true);
     Commit(path, lanes);
     return Next::kGo;
   }
   for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
-    const Next next = Copy(world, path, a, std::countr_zero(left));
+    const Next next = Copy(sim, path, a, std::countr_zero(left));
     if (next != Next::kGo) return next;
   }
   return Next::kGo;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "node/exec/async_internal.h"
-#include "node/exec/world.h"
+#include "node/exec/simulator.h"
 
 namespace allranks::node {
 
@@ -21,7 +21,7 @@ class Clock;
 }
 
 struct Transfer {
-  World* world = nullptr;
+  Simulator* sim = nullptr;
   std::uint32_t pc = 0;  // of the instruction, for faults
   std::vector<std::byte> buffer;
   bool lost = false;  // the source was gone when it was to be read
@@ -43,7 +43,7 @@ struct Transfer {
 };
 
 // Plans both halves of a transfer.
-void StartTransfer(World& world, std::shared_ptr<Transfer> transfer, Time read, Time done);
+void StartTransfer(Simulator& sim, std::shared_ptr<Transfer> transfer, Time read, Time done);
 
 // Reads what open copies have not yet read of a CTA's shared memory, which is about to end. PTX
 // wants their threads to wait for that; hardware delivers the bytes all the same.
@@ -51,30 +51,31 @@ void ReadOpenCopies(Cta& cta);
 
 // Adds the CTAs that a lane's operation is for: that of its destination, or those of the multicast
 // mask. False: the path has faulted.
-bool AddTargets(World& world, const Path& path, const AsyncOp& a, int lane, std::uint64_t bytes,
+bool AddTargets(Simulator& sim, const Path& path, const AsyncOp& a, int lane, std::uint64_t bytes,
                 std::uint64_t align, Transfer* transfer);
 
 // Tells the checker, if there is one, of both ends of a transfer: its sources, and the targets or
 // global memory that it goes to.
-void CheckSource(World& world, const Path& path, int lane, const Transfer& transfer, Object& object,
-                 std::uint64_t offset, std::uint64_t size);
-void CheckTargets(World& world, const Path& path, int lane, Transfer& transfer, std::uint64_t size);
-void CheckGlobal(World& world, const Path& path, int lane, const Transfer& transfer, Object& object,
-                 std::uint64_t offset, std::uint64_t size);
+void CheckSource(Simulator& sim, const Path& path, int lane, const Transfer& transfer,
+                 Object& object, std::uint64_t offset, std::uint64_t size);
+void CheckTargets(Simulator& sim, const Path& path, int lane, Transfer& transfer,
+                  std::uint64_t size);
+void CheckGlobal(Simulator& sim, const Path& path, int lane, const Transfer& transfer,
+                 Object& object, std::uint64_t offset, std::uint64_t size);
 
 // Notes the transfer in the lane's open bulk group.
 void JoinGroup(Path& path, int lane, Time read, Time done);
 
 // A store to all replicas of a multicast range: when the last one has it, and (raising
 // `acknowledged`) when that is known.
-Time ChargeMulticast(World& world, const Cta& cta, const Place& to, Time at, Time* acknowledged);
+Time ChargeMulticast(Simulator& sim, const Cta& cta, const Place& to, Time at, Time* acknowledged);
 
 // How long shared memory needs for so many bytes.
-Time SharedTime(const World& world, std::uint64_t bytes);
+Time SharedTime(const Simulator& sim, std::uint64_t bytes);
 
 // Bytes written to an object by nobody in particular.
-void TellWritten(World& world, Object& object, std::uint64_t offset, std::uint64_t size);
+void TellWritten(Simulator& sim, Object& object, std::uint64_t offset, std::uint64_t size);
 
-World::AsyncNext ExecuteBulk(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes);
+Simulator::AsyncNext ExecuteBulk(Simulator& sim, Path& path, const AsyncOp& a, std::uint32_t lanes);
 
 }  // namespace allranks::node

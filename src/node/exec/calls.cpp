@@ -8,8 +8,8 @@
 
 #include "node/check/checker.h"
 #include "node/code/lanes.h"
+#include "node/exec/simulator.h"
 #include "node/exec/wait.h"
-#include "node/exec/world.h"
 
 namespace allranks::node {
 namespace {
@@ -33,7 +33,7 @@ void CopyPlaces(Warp& warp, std::uint32_t lanes, std::uint32_t to_frame,
 
 }  // namespace
 
-bool World::GrowStacks(Warp& warp, const Frame& frame, const FunctionCode& function) {
+bool Simulator::GrowStacks(Warp& warp, const Frame& frame, const FunctionCode& function) {
   const std::uint32_t slots = frame.slots + function.slots;
   const std::uint32_t predicates = frame.predicates + function.predicates;
   const std::uint32_t local = frame.local + function.local_bytes;
@@ -80,7 +80,7 @@ bool World::GrowStacks(Warp& warp, const Frame& frame, const FunctionCode& funct
   return true;
 }
 
-bool World::Call(Path& path, const CallOp& call, std::uint32_t index) {
+bool Simulator::Call(Path& path, const CallOp& call, std::uint32_t index) {
   Warp& warp = *path.warp;
   const Code& code = *warp.cta->launch->code;
   const FunctionCode& caller = code.functions[path.frame.function];
@@ -106,7 +106,7 @@ bool World::Call(Path& path, const CallOp& call, std::uint32_t index) {
   return true;
 }
 
-bool World::Return(Path& path, std::uint32_t lanes) {
+bool Simulator::Return(Path& path, std::uint32_t lanes) {
   Warp& warp = *path.warp;
   const Code& code = *warp.cta->launch->code;
   const std::int32_t number = path.frame.call;
@@ -136,7 +136,7 @@ bool World::Return(Path& path, std::uint32_t lanes) {
   return all;
 }
 
-bool World::WaitForGrid(Path& path) {
+bool Simulator::WaitForGrid(Path& path) {
   Launch& launch = *path.warp->cta->launch;
   if (launch.primary_over) {
     if (checker != nullptr) checker->GridWaited(path);
@@ -148,7 +148,7 @@ bool World::WaitForGrid(Path& path) {
   return true;
 }
 
-void World::PrimaryOver(Launch& launch, Time time) {
+void Simulator::PrimaryOver(Launch& launch, Time time) {
   launch.primary_over = true;
   for (Path* path : std::exchange(launch.grid_waiters, {})) {
     path->clock = std::max(path->clock, time);
@@ -158,7 +158,7 @@ void World::PrimaryOver(Launch& launch, Time time) {
   }
 }
 
-void World::TriggerGrid(Cta& cta, Time time) {
+void Simulator::TriggerGrid(Cta& cta, Time time) {
   if (cta.triggered) return;
   cta.triggered = true;
   Launch& launch = *cta.launch;

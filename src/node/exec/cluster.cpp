@@ -11,7 +11,7 @@ namespace allranks::node {
 namespace {
 
 using What = AsyncOp::What;
-using Next = World::AsyncNext;
+using Next = Simulator::AsyncNext;
 
 // Without a cluster launch every CTA is a cluster of one.
 Cluster& ClusterOf(Cta& cta) {
@@ -23,17 +23,17 @@ Cluster& ClusterOf(Cta& cta) {
   return *cta.cluster;
 }
 
-Next Wait(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
+Next Wait(Simulator& sim, Path& path, const AsyncOp& a, std::uint32_t lanes) {
   Warp& warp = *path.warp;
   // Lanes whose phase has ended since their arrival need not wait.
   if ((warp.cluster_arrived & lanes) == 0) {
-    path.clock = std::max(path.clock, ClusterOf(*warp.cta).ended + world.costs.cluster);
-    if (world.checker != nullptr) world.checker->ClusterWaited(path, lanes, a);
+    path.clock = std::max(path.clock, ClusterOf(*warp.cta).ended + sim.costs.cluster);
+    if (sim.checker != nullptr) sim.checker->ClusterWaited(path, lanes, a);
     return Next::kGo;
   }
   path.state = Path::State::kBarrier;
   ClusterOf(*warp.cta).waiting.push_back(&path);
-  world.ReleaseJoins(warp);
+  sim.ReleaseJoins(warp);
   return Next::kBlocked;
 }
 
@@ -87,16 +87,16 @@ std::uint32_t ClusterSpecial(const Cta& cta, Special what) {
   }
 }
 
-void LeaveCluster(World& world, Cta& cta) {
+void LeaveCluster(Simulator& sim, Cta& cta) {
   if (cta.cluster == nullptr) return;
   const std::shared_ptr<Cluster> cluster = cta.cluster;
   if (cta.rank < cluster->ctas.size()) cluster->ctas[cta.rank] = nullptr;
   // Who waits for its bytes looks again, and faults.
-  if (cluster->ctas.size() > 1) world.waiting.WakeAll(cta.shared_object);
-  CheckClusterBarrier(world, *cluster);
+  if (cluster->ctas.size() > 1) sim.waiting.WakeAll(cta.shared_object);
+  CheckClusterBarrier(sim, *cluster);
 }
 
-void CheckClusterBarrier(World& world, Cluster& cluster) {
+void CheckClusterBarrier(Simulator& sim, Cluster& cluster) {
   bool any = false;
   for (const Cta* cta : cluster.ctas) {
     if (cta == nullptr) continue;
@@ -111,39 +111,40 @@ void CheckClusterBarrier(World& world, Cluster& cluster) {
     for (Warp& warp : cta->warps) warp.cluster_arrived = 0;
   }
   cluster.ended = cluster.latest;
-  if (world.checker != nullptr) world.checker->ClusterEnds(cluster);
-  world.last_change = std::max(world.last_change, cluster.latest);
-  world.timer_wakes = 0;
+  if (sim.checker != nullptr) sim.checker->ClusterEnds(cluster);
+  sim.last_change = std::max(sim.last_change, cluster.latest);
+  sim.timer_wakes = 0;
   for (Path* path : std::exchange(cluster.waiting, {})) {
-    path->clock = std::max(path->clock, cluster.latest + world.costs.cluster);
-    if (world.checker != nullptr) {
+    path->clock = std::max(path->clock, cluster.latest + sim.costs.cluster);
+    if (sim.checker != nullptr) {
       const Code& code = *path->warp->cta->launch->code;
-      world.checker->ClusterWaited(*path, path->mask, code.async[code.ops[path->pc].aux]);
+      sim.checker->ClusterWaited(*path, path->mask, code.async[code.ops[path->pc].aux]);
     }
     ++path->pc;
-    world.QueuePath(*path, path->clock);
+    sim.QueuePath(*path, path->clock);
   }
 }
 
-Next ExecuteCluster(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_t lanes) {
+Next ExecuteCluster(Simulator& sim, Path& path, const Op& op, const AsyncOp& a,
+                    std::uint32_t lanes) {
   Warp& warp = *path.warp;
   Cta& cta = *warp.cta;
   switch (a.what) {
     case What::kClusterArrive: {
       Cluster& cluster = ClusterOf(cta);
       if ((warp.cluster_arrived & lanes) != 0) {
-        FaultWith(world, path, "arrives twice in one phase",
+        FaultWith(sim, path, "arrives twice in one phase",
                   std::countr_zero(warp.cluster_arrived & lanes));
         return Next::kGone;
       }
       warp.cluster_arrived |= lanes;
-      if (world.checker != nullptr) world.checker->ClusterArrives(path, lanes, a);
+      if (sim.checker != nullptr) sim.checker->ClusterArrives(path, lanes, a);
       cluster.latest = std::max(cluster.latest, path.clock);
-      CheckClusterBarrier(world, cluster);
+      CheckClusterBarrier(sim, cluster);
       return Next::kGo;
     }
     case What::kClusterWait:
-      return Wait(world, path, a, lanes);
+      return Wait(sim, path, a, lanes);
     default:
       break;
   }
@@ -157,7 +158,7 @@ Next ExecuteCluster(World& world, Path& path, const Op& op, const AsyncOp& a, st
     const Cta* target = address < kWindowSize ? FindCta(cta, address, &offset) : nullptr;
     if (a.what == What::kCtaRank) {
       if (target == nullptr) {
-        FaultWith(world, path, "of an address that is in no block of the cluster", l);
+        FaultWith(sim, path, "of an address that is in no block of the cluster", l);
         return Next::kGone;
       }
       SetLaneValue(path, op.d, l, target->rank, 4);
@@ -165,7 +166,7 @@ Next ExecuteCluster(World& world, Path& path, const Op& op, const AsyncOp& a, st
     }
     const std::uint64_t rank = LaneValue(path, a.count, l, 4);
     if (address >= kWindowSize) {
-      FaultWith(world, path, "not of a shared address", l);
+      FaultWith(sim, path, "not of a shared address", l);
       return Next::kGone;
     }
     // It computes an address and nothing else: compilers move it out of conditions. A block that

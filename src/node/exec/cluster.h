@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "node/exec/world.h"
+#include "node/exec/simulator.h"
 
 namespace allranks::node {
 
@@ -22,13 +22,13 @@ Cta* FindCta(Cta& cta, std::uint64_t address, std::uint32_t* offset);
 std::uint32_t ClusterSpecial(const Cta& cta, Special what);
 
 // mapa, getctarank, barrier.cluster for `lanes` of a path.
-World::AsyncNext ExecuteCluster(World& world, Path& path, const Op& op, const AsyncOp& a,
-                                std::uint32_t lanes);
+Simulator::AsyncNext ExecuteCluster(Simulator& sim, Path& path, const Op& op, const AsyncOp& a,
+                                    std::uint32_t lanes);
 
 // The CTA is over: its shared memory is nobody's any more.
-void LeaveCluster(World& world, Cta& cta);
+void LeaveCluster(Simulator& sim, Cta& cta);
 
 // Lets the barrier's phase end if all threads of the cluster that have not exited have arrived.
-void CheckClusterBarrier(World& world, Cluster& cluster);
+void CheckClusterBarrier(Simulator& sim, Cluster& cluster);
 
 }  // namespace allranks::node

@@ -10,13 +10,13 @@
 #include "node/check/checker.h"
 #include "node/check/errors.h"
 #include "node/exec/cluster.h"
+#include "node/exec/simulator.h"
 #include "node/exec/wait.h"
-#include "node/exec/world.h"
 
 namespace allranks::node {
 
-Path* World::NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time clock,
-                     std::int32_t join) {
+Path* Simulator::NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time clock,
+                         std::int32_t join) {
   if (free_paths_.empty()) {
     path_pool_.emplace_back();
     free_paths_.push_back(&path_pool_.back());
@@ -38,7 +38,7 @@ Path* World::NewPath(Warp& warp, std::uint32_t mask, std::uint32_t pc, Time cloc
   return path;
 }
 
-void World::RemovePath(Path& path) {
+void Simulator::RemovePath(Path& path) {
   waiting.Unpark(path);
   if (delays.on()) delays.Gone(&path);
   path.state = Path::State::kGone;
@@ -49,14 +49,14 @@ void World::RemovePath(Path& path) {
   free_paths_.push_back(&path);
 }
 
-void World::QueuePath(Path& path, Time time) {
+void Simulator::QueuePath(Path& path, Time time) {
   path.state = Path::State::kQueued;
   path.ordered = false;
   path.ticket = NextTicket();
   Push(path, time);
 }
 
-void World::Push(Path& path, Time time) {
+void Simulator::Push(Path& path, Time time) {
   Device* device = path.warp->cta->launch->device;
   device->queue.push({time, path.ticket, &path});
   Time& head = heads[static_cast<std::size_t>(device->number)];
@@ -64,12 +64,12 @@ void World::Push(Path& path, Time time) {
   Expect(device, time);
 }
 
-void World::Expect(const Device* device, Time time) {
+void Simulator::Expect(const Device* device, Time time) {
   order_limit = std::min(order_limit, time);
   if (device != running) other_limit = std::min(other_limit, time);
 }
 
-std::int32_t World::NewJoin(Path& path, std::uint32_t pc, std::uint32_t expected) {
+std::int32_t Simulator::NewJoin(Path& path, std::uint32_t pc, std::uint32_t expected) {
   auto& joins = path.warp->joins;
   auto it = std::find_if(joins.begin(), joins.end(), [](const Join& j) { return !j.used; });
   if (it == joins.end()) it = joins.emplace(joins.end());
@@ -77,7 +77,7 @@ std::int32_t World::NewJoin(Path& path, std::uint32_t pc, std::uint32_t expected
   return static_cast<std::int32_t>(it - joins.begin());
 }
 
-Path* World::Split(Path& path, std::uint32_t lanes, std::uint32_t reconverge) {
+Path* Simulator::Split(Path& path, std::uint32_t lanes, std::uint32_t reconverge) {
   const std::int32_t join =
       reconverge == 0xffffffffu ? path.join : NewJoin(path, reconverge, path.mask);
   Path* other = NewPath(*path.warp, lanes, path.pc, path.clock, join);
@@ -89,7 +89,7 @@ Path* World::Split(Path& path, std::uint32_t lanes, std::uint32_t reconverge) {
   return other;
 }
 
-void World::Part(Path& path, std::uint32_t taken, const BranchOp& branch) {
+void Simulator::Diverge(Path& path, std::uint32_t taken, const BranchOp& branch) {
   Warp& warp = *path.warp;
   const std::uint32_t rest = path.mask & ~taken;
   const std::uint32_t next = path.pc + 1;
@@ -117,7 +117,7 @@ void World::Part(Path& path, std::uint32_t taken, const BranchOp& branch) {
   QueuePath(*other, path.clock);
 }
 
-bool World::ArriveAtJoin(Path& path) {
+bool Simulator::ArriveAtJoin(Path& path) {
   Warp& warp = *path.warp;
   Join& join = warp.joins[static_cast<std::size_t>(path.join)];
   join.arrived |= path.mask;
@@ -135,7 +135,7 @@ bool World::ArriveAtJoin(Path& path) {
   return false;
 }
 
-void World::ReleaseJoins(Warp& warp) {
+void Simulator::ReleaseJoins(Warp& warp) {
   for (bool again = true; again;) {
     again = false;
     std::uint32_t runnable = 0;
@@ -171,7 +171,7 @@ void World::ReleaseJoins(Warp& warp) {
   }
 }
 
-void World::ExitLanes(Path& path, std::uint32_t lanes) {
+void Simulator::ExitLanes(Path& path, std::uint32_t lanes) {
   Warp& warp = *path.warp;
   livelock.End();
   if (checker != nullptr) checker->Exit(path, lanes);

@@ -24,19 +24,19 @@ constexpr std::uint32_t kPatience = 1024;
 }  // namespace
 
 template <bool kChecked>
-void EngineT<kChecked>::Settle() {
+void EngineT<kChecked>::ChargeIssue() {
   if (issued_ == 0) return;
   Sm& sm = device_->sms[static_cast<std::size_t>(cta_->sm)];
-  const Time served = sm.issue.Take(settled_, slots_);
+  const Time served = sm.issue.Take(charged_, slots_);
   path_->clock = std::max(path_->clock, served);
-  KernelRecord& record = world_.stats.kernels[launch_->record];
+  KernelRecord& record = sim_.stats.kernels[launch_->record];
   record.warp_instructions += issued_;
   record.thread_instructions += lanes_issued_;
-  world_.stats.warp_instructions += issued_;
-  world_.stats.thread_instructions += lanes_issued_;
+  sim_.stats.warp_instructions += issued_;
+  sim_.stats.thread_instructions += lanes_issued_;
   issued_ = slots_ = 0;
   lanes_issued_ = 0;
-  settled_ = path_->clock;
+  charged_ = path_->clock;
 }
 
 template <bool kChecked>
@@ -50,33 +50,32 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
   constants_ = launch_->constants.data();
   path.state = Path::State::kRunning;
   turn_ = turn;
-  settled_ = path.clock;
+  charged_ = path.clock;
   issued_ = slots_ = 0;
   lanes_issued_ = 0;
   stalled_ = false;
-  if (path.clock >= path.quantum_end) path.quantum_end = path.clock + world_.costs.quantum;
+  if (path.clock >= path.quantum_end) path.quantum_end = path.clock + sim_.costs.quantum;
   const Op* const ops = code_->ops.data();
-  if (warp_->registers == nullptr) world_.residency.OpenRegisters(*warp_);
+  if (warp_->registers == nullptr) sim_.residency.OpenRegisters(*warp_);
   EnterFrame();
   Lanes lanes{registers_, constants_, predicates_};
   ShareIssue();
-  if (world_.fuel != 0 && world_.Work() - world_.work_before > world_.fuel) {
-    world_.Fault(path, Status::kLaunchTimeout, "instruction fuel is used up");
+  if (sim_.fuel != 0 && sim_.Work() - sim_.work_before > sim_.fuel) {
+    sim_.Fault(path, Status::kLaunchTimeout, "instruction fuel is used up");
     return;
   }
   if (launch_->crowd != 0) {
-    world_.Fault(
-        path, Status::kNotPermitted,
-        fmt::format("{} blocks of the rank's kernels are resident at once, the limit is {}",
-                    launch_->crowd, world_.ProcessOf(launch_->process).max_resident));
+    sim_.Fault(path, Status::kNotPermitted,
+               fmt::format("{} blocks of the rank's kernels are resident at once, the limit is {}",
+                           launch_->crowd, sim_.ProcessOf(launch_->process).max_resident));
     return;
   }
   std::uint32_t join_pc = JoinPc();
   for (;;) {
     if (path.pc == join_pc) {
-      Settle();
-      if (!world_.ArriveAtJoin(path)) return;
-      settled_ = path.clock;
+      ChargeIssue();
+      if (!sim_.ArriveAtJoin(path)) return;
+      charged_ = path.clock;
       join_pc = JoinPc();
       ShareIssue();
       continue;
@@ -108,7 +107,7 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
           WaitFor(op.s[1]);
         }
         if (mask != 0) {
-          if (!path.spins.empty()) world_.waiting.RecordTracked(path, op, mask);
+          if (!path.spins.empty()) sim_.waiting.RecordTracked(path, op, mask);
           op.alu(lanes, op, mask);
         }
         ++path.pc;
@@ -152,7 +151,7 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
           ++path.pc;
           break;
         }
-        if (world_.Return(path, mask)) {
+        if (sim_.Return(path, mask)) {
           EnterFrame();
           lanes = {registers_, constants_, predicates_};
         }
@@ -160,10 +159,10 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
         break;
       case OpKind::kGridWait:
         if (op.imm == 1) {
-          if (mask != 0) world_.TriggerGrid(*cta_, path.clock);
+          if (mask != 0) sim_.TriggerGrid(*cta_, path.clock);
         } else if (mask != 0) {
-          Settle();
-          if (world_.WaitForGrid(path)) return;
+          ChargeIssue();
+          if (sim_.WaitForGrid(path)) return;
         }
         ++path.pc;
         break;
@@ -181,8 +180,8 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
             length = std::max(length, value);
           });
           length = std::min<std::uint32_t>(length, 1'000'000);
-          if (!path.spins.empty()) world_.waiting.RecordSleep(path, length);
-          Settle();
+          if (!path.spins.empty()) sim_.waiting.RecordSleep(path, length);
+          ChargeIssue();
           path.clock += Ns(length);
           ++path.pc;
           Yield();
@@ -196,9 +195,9 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
           break;
         }
         if (mask != path.mask) SkipLanes(path.mask & ~mask);
-        world_.waiting.RecordChange(path);
-        Settle();
-        world_.ArriveAtBarrier(path, code_->barriers[op.aux]);
+        sim_.waiting.RecordChange(path);
+        ChargeIssue();
+        sim_.ArriveAtBarrier(path, code_->barriers[op.aux]);
         return;
       case OpKind::kWarpSync: {
         const WarpOp& warp_op = code_->warp_ops[op.aux];
@@ -222,15 +221,15 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
           join_pc = JoinPc();
           break;
         }
-        if (!path.spins.empty()) world_.waiting.RecordExchange(path);
-        if (world_.WarpOpAlone(path)) {
+        if (!path.spins.empty()) sim_.waiting.RecordExchange(path);
+        if (sim_.WarpOpAlone(path)) {
           join_pc = JoinPc();
           break;
         }
         if (warp_op.what != WarpOp::What::kSync && !path.spins.empty())
-          world_.waiting.RecordChange(path);
-        Settle();
-        world_.ArriveAtWarpSync(path);
+          sim_.waiting.RecordChange(path);
+        ChargeIssue();
+        sim_.ArriveAtWarpSync(path);
         return;
       }
       case OpKind::kMatrix:
@@ -247,12 +246,12 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
           ++path.pc;
           break;
         }
-        Settle();
+        ChargeIssue();
         if (mask == path.mask) {
-          world_.ExitLanes(path, mask);
+          sim_.ExitLanes(path, mask);
           return;
         }
-        world_.ExitLanes(path, mask);
+        sim_.ExitLanes(path, mask);
         ++path.pc;
         join_pc = JoinPc();
         break;
@@ -261,8 +260,8 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
           ++path.pc;
           break;
         }
-        Settle();
-        world_.Fault(path, Status::kLaunchFailed, "trap");
+        ChargeIssue();
+        sim_.Fault(path, Status::kLaunchFailed, "trap");
         return;
       case OpKind::kNop:
         ++path.pc;
@@ -280,13 +279,12 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
           ++path.pc;
           break;
         }
-        if (world_.pass_over) {
+        if (sim_.pass_over) {
           ++path.pc;
           break;
         }
-        Settle();
-        world_.Fault(path, Status::kNotSupported,
-                     "unsupported instruction " + code_->forms[path.pc]);
+        ChargeIssue();
+        sim_.Fault(path, Status::kNotSupported, "unsupported instruction " + code_->forms[path.pc]);
         return;
     }
   }
@@ -330,39 +328,39 @@ template <bool kChecked>
 typename EngineT<kChecked>::Next EngineT<kChecked>::Branch(const Op& op, std::uint32_t taken) {
   const BranchOp& branch = code_->branches[op.aux];
   Path& path = *path_;
-  if (!path.spins.empty()) world_.waiting.RecordBranch(path, taken != 0);
+  if (!path.spins.empty()) sim_.waiting.RecordBranch(path, taken != 0);
   if (taken == 0) {
     ++path.pc;
     return Next::kGo;
   }
   if (taken != path.mask) {
-    world_.Part(path, taken, branch);
+    sim_.Diverge(path, taken, branch);
     if (branch.spin < 0 || path.pc != branch.target) return Next::kGo;
   } else {
     path.pc = branch.target;
   }
   if (!branch.back_edge) return Next::kGo;
-  if (world_.livelock.auditing()) path.clock += world_.livelock.OnBackEdge(path);
+  if (sim_.livelock.auditing()) path.clock += sim_.livelock.OnBackEdge(path);
   if (++path.back_edges >= kPatience) {
     path.back_edges = 0;
     if (!warp_->joins.empty()) {
       path.overdue = true;
-      world_.ReleaseJoins(*warp_);
+      sim_.ReleaseJoins(*warp_);
       path.overdue = false;
     }
   }
   const SpinCode* const spin =
       branch.spin < 0 ? nullptr : &code_->spins[static_cast<std::size_t>(branch.spin)];
   if (spin != nullptr && (!spin->seldom || Waiting::WatchesNow(*warp_))) {
-    // Watching now and then must not be noticed: such a loop settles when it parks.
-    if (!spin->seldom) Settle();
-    if (SpinState* waits = world_.waiting.SpinBackEdge(path, *spin)) {
-      Settle();
-      world_.waiting.Park(path, *waits);
+    // Watching now and then must not be noticed: such a loop is charged when it parks.
+    if (!spin->seldom) ChargeIssue();
+    if (SpinState* waits = sim_.waiting.SpinBackEdge(path, *spin)) {
+      ChargeIssue();
+      sim_.waiting.Park(path, *waits);
       return Next::kYield;
     }
   } else if (!path.spins.empty()) {
-    world_.waiting.RecordChange(path);  // an outer loop goes round: that is no waiting
+    sim_.waiting.RecordChange(path);  // an outer loop goes round: that is no waiting
   }
   if (path.clock >= path.quantum_end) return Yield();
   return Next::kGo;
@@ -373,14 +371,14 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::BranchIndexed(const Op& op,
                                                                   std::uint32_t taken) {
   const BranchTable& table = code_->tables[op.aux];
   Path& path = *path_;
-  if (!path.spins.empty()) world_.waiting.RecordChange(path);
+  if (!path.spins.empty()) sim_.waiting.RecordChange(path);
   WaitFor(table.index);
   const auto* index = reinterpret_cast<const std::uint32_t*>(Source(table.index));
   bool within = true;
   ForLanes(taken, [&](int l) { within &= index[l] < table.targets.size(); });
   if (!within) {
-    Settle();
-    world_.Fault(path, Status::kLaunchFailed, "brx.idx beyond its list of targets");
+    ChargeIssue();
+    sim_.Fault(path, Status::kLaunchFailed, "brx.idx beyond its list of targets");
     return Next::kGone;
   }
   const std::uint32_t pc = path.pc;
@@ -396,14 +394,14 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::BranchIndexed(const Op& op,
     const std::uint32_t to = target(std::countr_zero(others));
     std::uint32_t lanes = 0;
     ForLanes(others, [&](int l) { lanes |= target(l) == to ? 1u << l : 0; });
-    Path* other = world_.Split(path, lanes, first ? table.reconverge : kNoPc);
+    Path* other = sim_.Split(path, lanes, first ? table.reconverge : kNoPc);
     other->pc = to;
     first = false;
     others &= ~lanes;
   }
   const bool backwards = own <= pc;
   path.pc = own;
-  if (backwards && world_.livelock.auditing()) path.clock += world_.livelock.OnBackEdge(path);
+  if (backwards && sim_.livelock.auditing()) path.clock += sim_.livelock.OnBackEdge(path);
   if (backwards && path.clock >= path.quantum_end) return Yield();
   return Next::kGo;
 }
@@ -412,11 +410,11 @@ template <bool kChecked>
 typename EngineT<kChecked>::Next EngineT<kChecked>::Call(const Op& op, std::uint32_t mask) {
   const CallOp& call = code_->calls[op.aux];
   Path& path = *path_;
-  if (!path.spins.empty()) world_.waiting.RecordChange(path);
+  if (!path.spins.empty()) sim_.waiting.RecordChange(path);
   if (call.builtin != CallOp::Builtin::kNone) {
-    Settle();
-    world_.livelock.End();
-    if (!world_.CallBuiltin(path, call, mask)) return Next::kGone;
+    ChargeIssue();
+    sim_.livelock.End();
+    if (!sim_.CallBuiltin(path, call, mask)) return Next::kGone;
     ++path.pc;
     return Next::kGo;
   }
@@ -428,20 +426,20 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Call(const Op& op, std::uint
     const std::uint64_t own = target[std::countr_zero(path.mask)];
     std::uint32_t others = 0;
     ForLanes(path.mask, [&](int l) { others |= target[l] != own ? 1u << l : 0; });
-    if (others != 0) world_.Split(path, others, path.pc + 1);  // they call their own
+    if (others != 0) sim_.Split(path, others, path.pc + 1);  // they call their own
     const std::uint64_t number = (own - kFunctionWindow) / 16 - 1;
     const bool known = own > kFunctionWindow && own % 16 == 0 && number < code_->function_of.size();
     function = known ? code_->function_of[number] : -1;
     if (function < 0) {
-      Settle();
-      world_.Fault(path, Status::kIllegalInstruction,
-                   fmt::format("call of 0x{:x}, which is no function of this module", own));
+      ChargeIssue();
+      sim_.Fault(path, Status::kIllegalInstruction,
+                 fmt::format("call of 0x{:x}, which is no function of this module", own));
       return Next::kGone;
     }
   }
-  Settle();
-  if (!world_.Call(path, call, static_cast<std::uint32_t>(function))) return Next::kGone;
-  settled_ = path.clock;
+  ChargeIssue();
+  if (!sim_.Call(path, call, static_cast<std::uint32_t>(function))) return Next::kGone;
+  charged_ = path.clock;
   if (path.clock >= path.quantum_end) return Yield();
   return Next::kGo;
 }
@@ -450,13 +448,13 @@ template <bool kChecked>
 typename EngineT<kChecked>::Next EngineT<kChecked>::Fence(const Op& op, std::uint32_t mask) {
   const MemoryOp& m = code_->memory[op.aux];
   if constexpr (kChecked) {
-    const bool place = world_.delays.on() && m.order == Order::kSc && m.scope >= Scope::kGpu;
-    const Time began = place ? world_.stats.kernels[launch_->record].start : 0;
+    const bool place = sim_.delays.on() && m.order == Order::kSc && m.scope >= Scope::kGpu;
+    const Time began = place ? sim_.stats.kernels[launch_->record].start : 0;
     const auto delay = [&] {
-      return world_.delays.At(PlaceHere(Delays::Kind::kFence), path_->clock, began);
+      return sim_.delays.At(PlaceHere(Delays::Kind::kFence), path_->clock, began);
     };
-    if (place && !world_.delays.directed()) delay();  // counts it, and takes no time
-    if (place && world_.delays.directed()) {
+    if (place && !sim_.delays.directed()) delay();  // counts it, and takes no time
+    if (place && sim_.delays.directed()) {
       // Here most loads get what has arrived, and few what the order of fences permits: the two
       // agree if a fence takes its place in that order when the stores before it have arrived and
       // the loads before it have their values.
@@ -464,20 +462,20 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Fence(const Op& op, std::uin
       path_->clock = std::max(path_->clock, warp_->pending_until);
       if (!Turn()) return Again(op);
       if (const Time late = delay(); late != 0) {
-        world_.waiting.RecordChange(*path_);
+        sim_.waiting.RecordChange(*path_);
         path_->clock += late;
-        world_.delays.SetStanding(path_->clock);
+        sim_.delays.SetStanding(path_->clock);
         return Again(op);
       }
       path_->release_goal = 0;
     }
-    world_.checker->Fence(*path_, m, mask);
+    sim_.checker->Fence(*path_, m, mask);
   }
   (void)mask;
   // Between proxies nothing leaves the SM's sight; an acquire has nothing of its own to wait for.
   if (m.proxy || m.scope == Scope::kCta ||
       (m.scope == Scope::kCluster && m.order == Order::kAcquire)) {
-    path_->clock += world_.costs.fence_cta;
+    path_->clock += sim_.costs.fence_cta;
     return Next::kGo;
   }
   if (m.order != Order::kAcquire) path_->clock = std::max(path_->clock, cta_->store_arrival);
@@ -485,9 +483,9 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Fence(const Op& op, std::uin
   return Next::kGo;
 }
 
-std::unique_ptr<Engine> MakeEngine(World& world, bool checked) {
-  if (checked) return std::make_unique<EngineT<true>>(world);
-  return std::make_unique<EngineT<false>>(world);
+std::unique_ptr<Engine> MakeEngine(Simulator& sim, bool checked) {
+  if (checked) return std::make_unique<EngineT<true>>(sim);
+  return std::make_unique<EngineT<false>>(sim);
 }
 
 }  // namespace allranks::node

@@ -15,7 +15,7 @@
 #include "node/alu/matrix.h"
 #include "node/code/code.h"
 #include "node/code/lanes.h"
-#include "node/exec/world.h"
+#include "node/exec/simulator.h"
 #include "node/state/access.h"
 #include "node/state/memory.h"
 
@@ -29,7 +29,7 @@ inline constexpr std::uint32_t kShuffleSlots = 4;
 template <bool kChecked>
 class EngineT final : public Engine {
  public:
-  explicit EngineT(World& world) : world_(world) {}
+  explicit EngineT(Simulator& sim) : sim_(sim) {}
 
   void Run(Path& path, Time turn) override;
 
@@ -43,13 +43,13 @@ class EngineT final : public Engine {
     if (ready_[slot] > path_->clock) Stall(ready_[slot]);
   }
   void Stall(Time until) {
-    Settle();  // what was issued before is charged to the time before
+    ChargeIssue();  // what was issued before is charged to the time before
     if (until <= path_->clock) return;
     // The first stall of a turn is no reason to give way: the path goes on with warm registers.
     // Its time is right all the same, since capacity is taken by time (servers.h).
     if (!stalled_) path_->quantum_end += until - path_->clock;
     stalled_ = true;
-    path_->clock = settled_ = until;
+    path_->clock = charged_ = until;
   }
   // The path has entered or left a function.
   void EnterFrame() {
@@ -58,10 +58,10 @@ class EngineT final : public Engine {
     ready_ = ReadyOf(*path_);
   }
   // True if an operation that others can notice may be performed now.
-  bool Turn() const { return path_->clock <= turn_ || path_->clock < world_.order_limit; }
+  bool Turn() const { return path_->clock <= turn_ || path_->clock < sim_.order_limit; }
   Next Yield() {
-    Settle();
-    world_.QueuePath(*path_, path_->clock);
+    ChargeIssue();
+    sim_.QueuePath(*path_, path_->clock);
     return Next::kYield;
   }
   // It is not an instruction's turn yet: it is issued again when it is, and counted once.
@@ -72,15 +72,15 @@ class EngineT final : public Engine {
       slots_ -= std::min<std::uint32_t>(slots_, op.count);  // never of arithmetic
       lanes_issued_ -= lanes;
     } else {
-      // A stall of its operands has settled it already.
-      KernelRecord& record = world_.stats.kernels[launch_->record];
+      // A stall of its operands has charged it already.
+      KernelRecord& record = sim_.stats.kernels[launch_->record];
       record.warp_instructions -= op.count;
       record.thread_instructions -= lanes;
-      world_.stats.warp_instructions -= op.count;
-      world_.stats.thread_instructions -= lanes;
+      sim_.stats.warp_instructions -= op.count;
+      sim_.stats.thread_instructions -= lanes;
     }
-    Settle();
-    world_.QueuePath(*path_, path_->clock);
+    ChargeIssue();
+    sim_.QueuePath(*path_, path_->clock);
     path_->ordered = true;
     path_->clock -= step_ * op.cycles;
     return Next::kYield;
@@ -93,17 +93,17 @@ class EngineT final : public Engine {
   }
   // Paths of one warp take turns at its issue: each is slowed by those that could issue now.
   void ShareIssue() {
-    step_ = world_.costs.step;
+    step_ = sim_.costs.step;
     if (warp_->paths.size() == 1) return;
     for (const Path* other : warp_->paths) {
       if (other != path_ && other->state == Path::State::kQueued &&
-          other->clock < path_->clock + 2 * world_.costs.quantum) {
-        step_ += world_.costs.step;
+          other->clock < path_->clock + 2 * sim_.costs.quantum) {
+        step_ += sim_.costs.step;
       }
     }
   }
   // Charges the instructions issued since the last settling to the SM.
-  void Settle();
+  void ChargeIssue();
 
   // A guard keeps `lanes` out of a collective instruction: they wait behind it, or go on alone if
   // the others block in it.
@@ -111,7 +111,7 @@ class EngineT final : public Engine {
     const std::uint32_t pc = path_->pc;
     BranchOp around;
     around.target = around.reconverge = pc + 1;
-    world_.Part(*path_, lanes, around);
+    sim_.Diverge(*path_, lanes, around);
     path_->pc = pc;
   }
   void Count(const Op& op) {
@@ -134,7 +134,7 @@ class EngineT final : public Engine {
   // PTX has a level of its own for clusters, SASS has not: ptxas 13.0 makes the same MEMBAR of
   // both, whatever memory a release is on.
   Time FenceCost(Scope scope) const {
-    const Costs& costs = world_.costs;
+    const Costs& costs = sim_.costs;
     return scope == Scope::kSys   ? costs.fence_sys
            : scope == Scope::kCta ? costs.fence_cta
                                   : costs.fence_gpu;
@@ -183,7 +183,7 @@ class EngineT final : public Engine {
   Next Fence(const Op& op, std::uint32_t mask);
   Next Async(const Op& op, std::uint32_t mask);
 
-  World& world_;
+  Simulator& sim_;
   // The path being run.
   Path* path_ = nullptr;
   Warp* warp_ = nullptr;
@@ -196,7 +196,7 @@ class EngineT final : public Engine {
   std::uint32_t* predicates_ = nullptr;
   Time* ready_ = nullptr;
   Time turn_ = 0;             // strong operations at this time are allowed
-  Time settled_ = 0;          // clock at the last settling
+  Time charged_ = 0;          // clock when issue slots were last charged
   std::uint32_t issued_ = 0;  // warp instructions since then
   std::uint32_t slots_ = 0;   // issue slots that they take: more than one in a narrow pipe
   Time step_ = 0;             // of one instruction of this path

@@ -13,13 +13,13 @@
 #include "node/code/lanes.h"
 #include "node/exec/engine.h"
 #include "node/exec/engine_memory.h"
-#include "node/exec/world.h"
+#include "node/exec/simulator.h"
 #include "node/state/access.h"
 
 namespace allranks::node {
 
 // The turn of a warp's atomics at the L2: in each sector, those on one address one after the other.
-inline Time AtomicTurns(World& world, const Object& object, std::uint32_t lanes,
+inline Time AtomicTurns(Simulator& sim, const Object& object, std::uint32_t lanes,
                         const std::uint64_t* offset, Time arrival) {
   Time last = arrival;
   while (lanes != 0) {
@@ -35,14 +35,14 @@ inline Time AtomicTurns(World& world, const Object& object, std::uint32_t lanes,
       here &= ~same;
       most = std::max(most, static_cast<std::uint32_t>(std::popcount(same)));
     }
-    last = std::max(last, world.timing.AtomicTurn(object, sector * 32, most, arrival));
+    last = std::max(last, sim.timing.AtomicTurn(object, sector * 32, most, arrival));
   }
   return last;
 }
 
 template <bool kChecked>
 const Mapping* EngineT<kChecked>::FindMapping(std::uint64_t address) {
-  const AddressTable& table = world_.ProcessOf(launch_->process).table;
+  const AddressTable& table = sim_.ProcessOf(launch_->process).table;
   for (const Cached& cached : cache_) {
     if (cached.process == launch_->process && cached.device == device_ &&
         cached.version == table.version() &&
@@ -63,7 +63,7 @@ bool EngineT<kChecked>::DenseAccess(const MemoryOp& m) {
   const auto* base = reinterpret_cast<const std::uint64_t*>(Source(m.address));
   const std::uint64_t address = base[0] + static_cast<std::uint64_t>(m.offset);
   if ((address & (bytes - 1)) != 0 || !IsDense(base, bytes) || !path_->spins.empty() ||
-      world_.livelock.auditing()) {
+      sim_.livelock.auditing()) {
     return false;
   }
   const Mapping* mapping = FindMapping(address);
@@ -89,28 +89,28 @@ bool EngineT<kChecked>::DenseAccess(const MemoryOp& m) {
     const Access access{path_,     &m,          &object,
                         kAllLanes, offsets,     static_cast<std::uint32_t>(bytes),
                         true,      path_->clock};
-    world_.errors->OnAccess(access);
-    world_.checker->Weak(access);
+    sim_.errors->OnAccess(access);
+    sim_.checker->Weak(access);
   }
-  const Reach reach = world_.timing.Touch(object, offset, size);
-  KernelRecord& record = world_.stats.kernels[launch_->record];
+  const Reach reach = sim_.timing.Touch(object, offset, size);
+  KernelRecord& record = sim_.stats.kernels[launch_->record];
   if (load) {
     record.bytes_read += size;
-    value_ready_ = world_.timing.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock);
+    value_ready_ = sim_.timing.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock);
     return true;
   }
   record.bytes_written += size;
-  const Time arrival = world_.timing.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock);
+  const Time arrival = sim_.timing.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock);
   cta_->store_arrival = std::max(cta_->store_arrival, arrival);
-  world_.last_change = std::max(world_.last_change, path_->clock);
-  world_.timer_wakes = 0;
+  sim_.last_change = std::max(sim_.last_change, path_->clock);
+  sim_.timer_wakes = 0;
   return true;
 }
 
 template <bool kChecked>
 bool EngineT<kChecked>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
                                     const std::uint64_t* address) {
-  Process& process = world_.ProcessOf(launch_->process);
+  Process& process = sim_.ProcessOf(launch_->process);
   while (lanes != 0) {
     const int first = std::countr_zero(lanes);
     const Mapping* found = FindMapping(address[first]);
@@ -121,23 +121,23 @@ bool EngineT<kChecked>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
     const Mapping& mapping = *found;
     const bool write = m.what != MemoryOp::What::kLoad;
     if ((mapping.rights != Mapping::Rights::kPeers || mapping.object->device != device_->number) &&
-        !world_.MayAccess(process, mapping, device_->number, write)) {
-      world_.Fault(*path_, Status::kIllegalAddress,
-                   fmt::format("{} {}", code_->forms[path_->pc],
-                               world_.NoAccess(process, mapping, device_->number)),
-                   {FaultAt::What::kNoAccess, first, 0, mapping.object.get(),
-                    address[first] - mapping.base + mapping.offset, 0});
+        !sim_.MayAccess(process, mapping, device_->number, write)) {
+      sim_.Fault(*path_, Status::kIllegalAddress,
+                 fmt::format("{} {}", code_->forms[path_->pc],
+                             sim_.NoAccess(process, mapping, device_->number)),
+                 {FaultAt::What::kNoAccess, first, 0, mapping.object.get(),
+                  address[first] - mapping.base + mapping.offset, 0});
       return false;
     }
-    if (mapping.object->device != device_->number && world_.timing.faulty_links &&
-        !world_.timing.Reachable(*device_, mapping)) {
-      world_.Fault(*path_, Status::kNvlinkUncorrectable,
-                   fmt::format("{} accesses {} over a link that is dead", code_->forms[path_->pc],
-                               mapping.object->name));
+    if (mapping.object->device != device_->number && sim_.timing.faulty_links &&
+        !sim_.timing.Reachable(*device_, mapping)) {
+      sim_.Fault(*path_, Status::kNvlinkUncorrectable,
+                 fmt::format("{} accesses {} over a link that is dead", code_->forms[path_->pc],
+                             mapping.object->name));
       return false;
     }
     if (mapping.read_only && write) {
-      world_.Fault(*path_, Status::kIllegalAddress, "store to constant memory");
+      sim_.Fault(*path_, Status::kIllegalAddress, "store to constant memory");
       return false;
     }
     std::uint32_t here = 0;
@@ -171,23 +171,23 @@ template <bool kChecked>
 bool EngineT<kChecked>::MulticastLanes(const MemoryOp& m, std::uint32_t lanes,
                                        const Mapping& mapping, const std::uint64_t* offset) {
   if (!m.multimem && m.what != MemoryOp::What::kStore && m.what != MemoryOp::What::kReduce) {
-    world_.Fault(*path_, Status::kIllegalAddress,
-                 fmt::format("{} reads a multicast address, which only multimem instructions may",
-                             code_->forms[path_->pc]));
+    sim_.Fault(*path_, Status::kIllegalAddress,
+               fmt::format("{} reads a multicast address, which only multimem instructions may",
+                           code_->forms[path_->pc]));
     return false;
   }
   if constexpr (kChecked) {
     if (!m.multimem)
-      world_.errors->OnMulticast(*path_, lanes, *mapping.object, offset[std::countr_zero(lanes)]);
+      sim_.errors->OnMulticast(*path_, lanes, *mapping.object, offset[std::countr_zero(lanes)]);
   }
   while (lanes != 0) {
     const std::uint64_t first = offset[std::countr_zero(lanes)];
     const Multicast::Segment* segment = mapping.multicast->Find(first);
     if (segment == nullptr) {
-      world_.Fault(*path_, Status::kIllegalAddress,
-                   fmt::format("{} accesses offset {} of {}, to which not all devices of its team "
-                               "have bound memory",
-                               code_->forms[path_->pc], first, mapping.object->name));
+      sim_.Fault(*path_, Status::kIllegalAddress,
+                 fmt::format("{} accesses offset {} of {}, to which not all devices of its team "
+                             "have bound memory",
+                             code_->forms[path_->pc], first, mapping.object->name));
       return false;
     }
     std::uint32_t here = 0;
@@ -231,7 +231,7 @@ bool EngineT<kChecked>::ReplicaLanes(const MemoryOp& m, std::uint32_t lanes,
       });
     } else {
       if (not_before_ > visible) {
-        const Time known = not_before_ + world_.timing.AckDelay(*device_, *replica.object);
+        const Time known = not_before_ + sim_.timing.AckDelay(*device_, *replica.object);
         cta_->store_arrival = std::max(cta_->store_arrival, known);
       }
       TellWritten(m, lanes, *replica.object, place, std::max(visible, not_before_));
@@ -252,7 +252,7 @@ template <bool kChecked>
 Reach EngineT<kChecked>::ReachOf(const MemoryOp& m, std::uint32_t here, const Object& object,
                                  const std::uint64_t* offset) {
   const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
-  if (dense_) return world_.timing.Touch(object, offset[0], kLanes * bytes);
+  if (dense_) return sim_.timing.Touch(object, offset[0], kLanes * bytes);
   Reach reach;
   std::uint64_t last_sector = ~std::uint64_t{0}, last_line = ~std::uint64_t{0};
   ForLanes(here, [&](int l) {
@@ -263,7 +263,7 @@ Reach EngineT<kChecked>::ReachOf(const MemoryOp& m, std::uint32_t here, const Ob
       if (s / 4 == last_line) continue;
       last_line = s / 4;
       ++reach.lines;
-      if (!world_.timing.InL2(object, last_line)) ++reach.missed;
+      if (!sim_.timing.InL2(object, last_line)) ++reach.missed;
     }
   });
   return reach;
@@ -276,20 +276,20 @@ Time EngineT<kChecked>::ChargeReplicas(const MemoryOp& m, std::uint32_t here,
                                        const std::uint64_t* offset) {
   const Reach reach = ReachOf(m, here, *replicas.front().object, offset);
   const auto requested = static_cast<std::uint64_t>(std::popcount(here)) * m.bytes * m.count;
-  KernelRecord& record = world_.stats.kernels[launch_->record];
+  KernelRecord& record = sim_.stats.kernels[launch_->record];
   record.remote_bytes += requested;
   if (m.what == MemoryOp::What::kLoad) {
     record.bytes_read += requested;
-    value_ready_ = std::max(
-        value_ready_, world_.timing.ChargeMulticastLoad(*cta_, replicas, reach, path_->clock));
+    value_ready_ = std::max(value_ready_,
+                            sim_.timing.ChargeMulticastLoad(*cta_, replicas, reach, path_->clock));
     return value_ready_;
   }
   record.bytes_written += requested;
-  const Time visible = world_.timing.ChargeMulticastStore(*cta_, replicas, reach, path_->clock);
+  const Time visible = sim_.timing.ChargeMulticastStore(*cta_, replicas, reach, path_->clock);
   // The slowest acknowledgement comes back the way of the slowest store.
   Time back = 0;
   for (const Replica& replica : replicas) {
-    back = std::max(back, world_.timing.AckDelay(*device_, *replica.object));
+    back = std::max(back, sim_.timing.AckDelay(*device_, *replica.object));
   }
   cta_->store_arrival = std::max(cta_->store_arrival, visible + back);
   return visible;
@@ -301,20 +301,20 @@ void EngineT<kChecked>::TellWritten(const MemoryOp& m, std::uint32_t here, Objec
                                     const std::uint64_t* offset, Time visible) {
   const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
   if (changed_) {
-    world_.last_change = std::max(world_.last_change, path_->clock);
-    world_.timer_wakes = 0;
+    sim_.last_change = std::max(sim_.last_change, path_->clock);
+    sim_.timer_wakes = 0;
   }
   if (m.Strong()) object.late.Close(visible);  // of what MemoryGroup has added
   if constexpr (kChecked) {
-    if (m.Strong()) world_.checker->Close(object, here, offset, visible);
+    if (m.Strong()) sim_.checker->Close(object, here, offset, visible);
   }
   if (!changed_ || object.watches.empty()) return;
   if (dense_) {
-    world_.waiting.NotifyWrite(object, offset[0], kLanes * bytes, path_->clock, visible);
+    sim_.waiting.NotifyWrite(object, offset[0], kLanes * bytes, path_->clock, visible);
     return;
   }
   ForLanes(here, [&](int l) {
-    world_.waiting.NotifyWrite(object, offset[l], bytes, path_->clock, visible);
+    sim_.waiting.NotifyWrite(object, offset[l], bytes, path_->clock, visible);
   });
 }
 
@@ -327,7 +327,7 @@ bool EngineT<kChecked>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Objec
 
   const Reach reach = ReachOf(m, here, object, offset);
   const auto requested = static_cast<std::uint64_t>(std::popcount(here)) * bytes;
-  KernelRecord& record = world_.stats.kernels[launch_->record];
+  KernelRecord& record = sim_.stats.kernels[launch_->record];
   if (object.device != device_->number) record.remote_bytes += requested;
   Time visible = path_->clock;
   switch (m.what) {
@@ -335,39 +335,39 @@ bool EngineT<kChecked>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Objec
       record.bytes_read += requested;
       value_ready_ = std::max(
           value_ready_,
-          late_by_ + world_.timing.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock));
+          late_by_ + sim_.timing.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock));
       return true;
     case MemoryOp::What::kStore:
       record.bytes_written += requested;
-      visible = world_.timing.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock);
+      visible = sim_.timing.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock);
       break;
     case MemoryOp::What::kReduce:
       record.bytes_written += requested;
       visible =
-          AtomicTurns(world_, object, here, offset,
-                      world_.timing.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock));
+          AtomicTurns(sim_, object, here, offset,
+                      sim_.timing.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock));
       visible = std::max(visible, not_before_);
       break;
     default: {
       record.bytes_read += requested;
       record.bytes_written += requested;
-      const Time delay = world_.timing.DelayTo(*device_, object);
+      const Time delay = sim_.timing.DelayTo(*device_, object);
       const Time arrival = path_->clock + delay + late_by_;
-      const Time turn = std::max(not_before_, AtomicTurns(world_, object, here, offset, arrival));
+      const Time turn = std::max(not_before_, AtomicTurns(sim_, object, here, offset, arrival));
       visible = turn;
       value_ready_ = std::max(
-          value_ready_, world_.timing.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock) +
+          value_ready_, sim_.timing.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock) +
                             (turn - path_->clock - delay));
       break;
     }
   }
   if constexpr (kChecked) {
-    if (m.Strong() && m.what != MemoryOp::What::kAtomic && world_.delays.on()) {
-      visible += world_.delays.At(PlaceHere(Delays::Kind::kFlight), path_->clock, 0);
+    if (m.Strong() && m.what != MemoryOp::What::kAtomic && sim_.delays.on()) {
+      visible += sim_.delays.At(PlaceHere(Delays::Kind::kFlight), path_->clock, 0);
     }
   }
   cta_->store_arrival =
-      std::max(cta_->store_arrival, visible + world_.timing.AckDelay(*device_, object));
+      std::max(cta_->store_arrival, visible + sim_.timing.AckDelay(*device_, object));
   TellWritten(m, here, object, offset, visible);
   return true;
 }

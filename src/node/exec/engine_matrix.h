@@ -30,9 +30,9 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Matrix(const Op& op) {
   const MatrixOp& x = code_->matrices[op.aux];
   Path& path = *path_;
   if (path.mask != warp_->live) {
-    Settle();
-    if (!world_.MeetAligned(path)) return Next::kGone;
-    settled_ = path.clock;
+    ChargeIssue();
+    if (!sim_.MeetAligned(path)) return Next::kGone;
+    charged_ = path.clock;
   }
   const std::uint32_t mask = warp_->live;
   if (warp_->pending_until > path.clock) {
@@ -49,7 +49,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Matrix(const Op& op) {
   if (x.what == MatrixOp::What::kMultiply || x.what == MatrixOp::What::kMultiplyGroup) {
     // The warps of an SM share its tensor cores; a step is two cycles (decode_matrix.cpp).
     Sm& sm = device_->sms[static_cast<std::size_t>(cta_->sm)];
-    const Time begin = path.clock - world_.costs.step * op.cycles;
+    const Time begin = path.clock - sim_.costs.step * op.cycles;
     path.clock = std::max(path.clock, sm.tensor.Take(std::max<Time>(0, begin), 2 * op.cycles));
   }
   value_ready_ = path.clock;
@@ -82,8 +82,8 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Matrix(const Op& op) {
     }
     warp_->pending_until = std::max(warp_->pending_until, value_ready_);
   }
-  if (!path.spins.empty()) world_.waiting.RecordChange(path);
-  if (world_.livelock.auditing()) world_.livelock.End();
+  if (!path.spins.empty()) sim_.waiting.RecordChange(path);
+  if (sim_.livelock.auditing()) sim_.livelock.End();
   ++path.pc;
   if (path.clock >= path.quantum_end) return Yield();
   return Next::kGo;

@@ -16,8 +16,8 @@
 #include "node/exec/async_internal.h"
 #include "node/exec/cluster.h"
 #include "node/exec/engine.h"
+#include "node/exec/simulator.h"
 #include "node/exec/wait.h"
-#include "node/exec/world.h"
 #include "node/state/access.h"
 
 namespace allranks::node {
@@ -28,7 +28,7 @@ void EngineT<kChecked>::OutOfBounds(const MemoryOp& m, int lane, std::uint64_t a
   (void)m;
   std::string what = fmt::format("{} accesses address 0x{:x} of {}, which is not mapped",
                                  code_->forms[path_->pc], address, space);
-  if (const Mapping* near = world_.ProcessOf(launch_->process).table.Nearest(address)) {
+  if (const Mapping* near = sim_.ProcessOf(launch_->process).table.Nearest(address)) {
     const std::uint64_t end = near->base + near->size;
     what += address >= end
                 ? fmt::format(" ({} bytes after {} of {} bytes)", address - end, near->object->name,
@@ -36,8 +36,8 @@ void EngineT<kChecked>::OutOfBounds(const MemoryOp& m, int lane, std::uint64_t a
                 : fmt::format(" ({} bytes before {})", near->base - address, near->object->name);
   }
   const std::uint32_t thread = warp_->id * kLanes + static_cast<std::uint32_t>(lane);
-  world_.Fault(*path_, Status::kIllegalAddress, fmt::format("{}, thread {}", what, thread),
-               {FaultAt::What::kUnmapped, lane, address, nullptr, 0, 0});
+  sim_.Fault(*path_, Status::kIllegalAddress, fmt::format("{}, thread {}", what, thread),
+             {FaultAt::What::kUnmapped, lane, address, nullptr, 0, 0});
 }
 
 template <bool kChecked>
@@ -54,10 +54,10 @@ bool EngineT<kChecked>::Misaligned(const MemoryOp& m, std::uint32_t lanes, const
   if ((bits & low) == 0) return false;
   int culprit = 0;
   ForLanes(lanes, [&](int l) { culprit = (offset[l] & low) != 0 ? l : culprit; });
-  world_.Fault(*path_, Status::kMisalignedAddress,
-               fmt::format("{} at an address that is not a multiple of {}", code_->forms[path_->pc],
-                           low + 1),
-               {FaultAt::What::kOther, culprit, 0, object, offset[culprit], 0});
+  sim_.Fault(*path_, Status::kMisalignedAddress,
+             fmt::format("{} at an address that is not a multiple of {}", code_->forms[path_->pc],
+                         low + 1),
+             {FaultAt::What::kOther, culprit, 0, object, offset[culprit], 0});
   return true;
 }
 
@@ -88,7 +88,7 @@ Time EngineT<kChecked>::ChargeBanks(const MemoryOp& m, std::uint32_t lanes, cons
   Sm& sm = device_->sms[static_cast<std::size_t>(owner.sm)];
   const Time served = sm.banks.Take(path_->clock, passes);
   // Capacity is given out by buckets: the passes of this access take their own time as well.
-  return std::max(served, path_->clock + static_cast<Time>(passes - 1) * world_.costs.cycle);
+  return std::max(served, path_->clock + static_cast<Time>(passes - 1) * sim_.costs.cycle);
 }
 
 // Shared memory of any CTA of the cluster (cluster.h); `address` is changed.
@@ -101,10 +101,10 @@ bool EngineT<kChecked>::ClusterLanes(const MemoryOp& m, std::uint32_t lanes,
     std::uint32_t here = 0, offset = 0;
     Cta* target = FindCta(*cta_, address[first], &offset);
     if (target == nullptr) {
-      world_.Fault(*path_, Status::kIllegalAddress,
-                   fmt::format("{} accesses shared address 0x{:x}: the cluster has no such block, "
-                               "or it is over",
-                               code_->forms[path_->pc], address[first]));
+      sim_.Fault(*path_, Status::kIllegalAddress,
+                 fmt::format("{} accesses shared address 0x{:x}: the cluster has no such block, "
+                             "or it is over",
+                             code_->forms[path_->pc], address[first]));
       return false;
     }
     ForLanes(lanes, [&](int l) {
@@ -116,7 +116,7 @@ bool EngineT<kChecked>::ClusterLanes(const MemoryOp& m, std::uint32_t lanes,
                      address)) {
       return false;
     }
-    const Time way = target == cta_ ? world_.costs.shared : world_.costs.cluster;
+    const Time way = target == cta_ ? sim_.costs.shared : sim_.costs.cluster;
     value_ready_ = std::max(
         {value_ready_, ChargeBanks(m, here, *target, address) + way + late_by_, not_before_ + way});
     lanes &= ~here;
@@ -161,7 +161,7 @@ bool EngineT<kChecked>::Spaces(const MemoryOp& m, std::uint32_t mask, std::uint6
                          address);
         if (!ok) break;
         value_ready_ =
-            std::max(value_ready_, ChargeBanks(m, same, *cta_, address) + world_.costs.shared);
+            std::max(value_ready_, ChargeBanks(m, same, *cta_, address) + sim_.costs.shared);
         break;
       case ptx::Space::kLocal: {
         const std::uint64_t bytes = warp_->local_bytes;
@@ -173,16 +173,16 @@ bool EngineT<kChecked>::Spaces(const MemoryOp& m, std::uint32_t mask, std::uint6
             place[l] = ~std::uint64_t{0} - 64;
         });
         ok = MemoryGroup(m, same, nullptr, warp_->local.data(), warp_->local.size(), place);
-        value_ready_ = std::max(value_ready_, path_->clock + world_.costs.l1);
+        value_ready_ = std::max(value_ready_, path_->clock + sim_.costs.l1);
         break;
       }
       case ptx::Space::kParam:
         if (m.what != MemoryOp::What::kLoad) {
-          world_.Fault(*path_, Status::kIllegalAddress, "store to kernel parameters");
+          sim_.Fault(*path_, Status::kIllegalAddress, "store to kernel parameters");
           return false;
         }
         ok = MemoryGroup(m, same, nullptr, launch_->params.data(), launch_->params.size(), address);
-        value_ready_ = std::max(value_ready_, path_->clock + world_.costs.l1);
+        value_ready_ = std::max(value_ready_, path_->clock + sim_.costs.l1);
         break;
       default:
         ok = GlobalLanes(m, same, address);
@@ -221,13 +221,13 @@ Delays::Place EngineT<kChecked>::PlaceHere(Delays::Kind kind) const {
 template <bool kChecked>
 Time EngineT<kChecked>::DelayHere(const MemoryOp& m, std::uint32_t mask) {
   using Kind = Delays::Kind;
-  Delays& delays = world_.delays;
+  Delays& delays = sim_.delays;
   if (delays.Watches(path_)) return delays.Again(path_, SwapWouldSucceed(m, mask));
   const Kind kind = m.compare != kNoSlot               ? Kind::kSwap
                     : m.what == MemoryOp::What::kLoad  ? Kind::kLoad
                     : m.what == MemoryOp::What::kStore ? Kind::kStore
                                                        : Kind::kAtomic;
-  const Time began = world_.stats.kernels[launch_->record].start;
+  const Time began = sim_.stats.kernels[launch_->record].start;
   Time late = delays.At(PlaceHere(kind), path_->clock, began);
   if (late != 0 && kind == Kind::kLoad) delays.SetStale(path_);
   if (late == 0 && kind == Kind::kLoad) {
@@ -281,15 +281,15 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::ui
     if (m.Releases() && m.scope >= Scope::kCluster) AwaitStores(FenceCost(m.scope));
     if (!Turn()) return Again(op);
     if constexpr (kChecked) {
-      const bool perturbed = path.clock >= world_.perturbed_from;
+      const bool perturbed = path.clock >= sim_.perturbed_from;
       if (const Time late = perturbed ? cta_->stall.At(path.pc, warp_->id) : 0; late != 0) {
-        world_.waiting.RecordChange(path);
+        sim_.waiting.RecordChange(path);
         path.clock += late;
         return Again(op);
       }
-      if (world_.delays.on()) {
+      if (sim_.delays.on()) {
         if (const Time late = DelayHere(m, mask); late != 0) {
-          world_.waiting.RecordChange(path);
+          sim_.waiting.RecordChange(path);
           path.clock += late;
           return Again(op);
         }
@@ -319,7 +319,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::ui
     }
   }
   if (changed_ && !path.spins.empty()) {
-    world_.waiting.RecordChange(path);
+    sim_.waiting.RecordChange(path);
     Waiting::EndWatch(*warp_);
   }
   ++path.pc;
@@ -338,13 +338,13 @@ void EngineT<kChecked>::CheckedLoad(const MemoryOp& m, const Access& access, con
     HideLate(object, access.offset[l], access.bytes, values[l], sampled);
   });
   // A value that will become another one by itself is nothing to park on.
-  if (world_.checker->Load(access, values[0], sampled) || late_by_ != 0)
-    world_.waiting.RecordChange(*path_);
+  if (sim_.checker->Load(access, values[0], sampled) || late_by_ != 0)
+    sim_.waiting.RecordChange(*path_);
   ForLanes(access.lanes, [&](int l) {
     LoadLane(m, registers_, l, values[l]);
     if (!path_->spins.empty()) {
-      world_.waiting.RecordRead(*path_, object, access.offset[l], access.bytes, values[l],
-                                path_->clock, sampled - path_->clock);
+      sim_.waiting.RecordRead(*path_, object, access.offset[l], access.bytes, values[l],
+                              path_->clock, sampled - path_->clock);
     }
   });
 }
@@ -418,7 +418,7 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
       if (size < bytes || offset[l] > size - bytes) culprit = l;
     });
     const std::uint32_t thread = warp_->id * kLanes + static_cast<std::uint32_t>(culprit);
-    world_.Fault(
+    sim_.Fault(
         *path_, Status::kIllegalAddress,
         fmt::format("{} accesses {} bytes at offset {} of {} ({} bytes), thread {}",
                     code_->forms[path_->pc], bytes, offset[culprit],
@@ -432,24 +432,24 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
   // Local memory and parameters are nobody else's.
   const bool checked = kChecked && object != nullptr;
   if constexpr (kChecked) {
-    if (checked) world_.errors->OnAccess(access);
-    if (checked && !m.Strong()) world_.checker->Weak(access);
+    if (checked) sim_.errors->OnAccess(access);
+    if (checked && !m.Strong()) sim_.checker->Weak(access);
   }
   const bool global = object != nullptr && object->kind != Object::Kind::kShared;
   // Writes to it take their time: others see them later.
   const bool far = global || (object != nullptr && object != &cta_->shared_object);
   // When a strong access looks at its bytes, and whether these may be newer than it may see.
   const Time sampled = path_->clock + (!far || !m.Strong() ? 0
-                                       : global ? world_.timing.DelayTo(*device_, *object)
-                                                : world_.costs.cluster / 2);
+                                       : global            ? sim_.timing.DelayTo(*device_, *object)
+                                                           : sim_.costs.cluster / 2);
   const bool late = m.Strong() && object != nullptr && object->late.Pending(sampled);
   late_by_ = not_before_ = 0;
-  const bool audited = world_.livelock.auditing();
+  const bool audited = sim_.livelock.auditing();
 
   if (m.what == MemoryOp::What::kLoad) {
     if (audited && object != nullptr) {
       const std::uint64_t at = offset[std::countr_zero(lanes)];
-      world_.livelock.OnRead(*path_, *object, at, base + at, bytes);
+      sim_.livelock.OnRead(*path_, *object, at, base + at, bytes);
     }
     if constexpr (kChecked) {
       if (checked && m.Strong()) {
@@ -464,20 +464,20 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
         HideLate(*object, offset[l], bytes, value[l], sampled);
         LoadLane(m, registers_, l, value[l]);
       });
-      if (late_by_ != 0) world_.waiting.RecordChange(*path_);
+      if (late_by_ != 0) sim_.waiting.RecordChange(*path_);
       if (path_->spins.empty()) return true;
       ForLanes(lanes, [&](int l) {
-        world_.waiting.RecordRead(*path_, *object, offset[l], bytes, value[l], path_->clock,
-                                  sampled - path_->clock);
+        sim_.waiting.RecordRead(*path_, *object, offset[l], bytes, value[l], path_->clock,
+                                sampled - path_->clock);
       });
       return true;
     }
     LoadLanes(m, registers_, lanes, base, offset, dense_);
     if (!path_->spins.empty() && object != nullptr) {
-      const Time delay = global ? world_.timing.DelayTo(*device_, *object) : sampled - path_->clock;
+      const Time delay = global ? sim_.timing.DelayTo(*device_, *object) : sampled - path_->clock;
       ForLanes(lanes, [&](int l) {
-        world_.waiting.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock,
-                                  delay);
+        sim_.waiting.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock,
+                                delay);
       });
     }
     return true;
@@ -494,31 +494,30 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
     const bool watched = (object != nullptr && !object->watches.empty()) || !path_->spins.empty();
     changed_ |= StoreLanes(m, registers_, constants_, lanes, base, offset, dense_, watched);
     if (!changed_ && !path_->spins.empty() && object != nullptr) {
-      const Time delay = global ? world_.timing.DelayTo(*device_, *object) : sampled - path_->clock;
+      const Time delay = global ? sim_.timing.DelayTo(*device_, *object) : sampled - path_->clock;
       ForLanes(lanes, [&](int l) {
-        world_.waiting.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock,
-                                  delay);
+        sim_.waiting.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock,
+                                delay);
       });
     }
   } else {
     if (late) early = EarlyAtomics(m, lanes, *object, base, offset, sampled, seen);
     changed_ |= AtomicLanes(m, registers_, constants_, lanes & ~early, base, offset, global);
-    if (late_by_ != 0 || not_before_ != 0) world_.waiting.RecordChange(*path_);
+    if (late_by_ != 0 || not_before_ != 0) sim_.waiting.RecordChange(*path_);
     if (!changed_ && !path_->spins.empty() && object != nullptr) {
       // A failed compare-and-swap and its like only read.
       ForLanes(lanes, [&](int l) {
         const std::byte* value = (early >> l & 1) != 0 ? seen[l] : base + offset[l];
-        world_.waiting.RecordRead(*path_, *object, offset[l], bytes, value, path_->clock,
-                                  sampled - path_->clock);
+        sim_.waiting.RecordRead(*path_, *object, offset[l], bytes, value, path_->clock,
+                                sampled - path_->clock);
       });
     }
   }
   if (audited) {
-    ForLanes(lanes,
-             [&](int l) { world_.livelock.OnWrite(*path_, base + offset[l], old[l], bytes); });
+    ForLanes(lanes, [&](int l) { sim_.livelock.OnWrite(*path_, base + offset[l], old[l], bytes); });
     if (object != nullptr && m.what == MemoryOp::What::kAtomic) {
       const std::uint64_t at = offset[std::countr_zero(lanes)];
-      world_.livelock.OnRead(*path_, *object, at, base + at, bytes);
+      sim_.livelock.OnRead(*path_, *object, at, base + at, bytes);
     }
   }
   const bool timed = far || not_before_ != 0;
@@ -527,15 +526,15 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
     if (checked && keeps) {
       Access part = access;
       part.lanes = early;
-      if (early != 0) world_.checker->Load(part, seen[0], sampled);
+      if (early != 0) sim_.checker->Load(part, seen[0], sampled);
       part.lanes = wrote;
-      if (wrote != 0) world_.checker->Store(part, old[0], !timed);
+      if (wrote != 0) sim_.checker->Store(part, old[0], !timed);
     }
   }
   if (m.Strong() && global) {
     ForLanes(wrote, [&](int l) {
-      world_.last_writes.Note(object->id, offset[l], base + offset[l], bytes, launch_->code,
-                              path_->pc, device_->number);
+      sim_.last_writes.Note(object->id, offset[l], base + offset[l], bytes, launch_->code,
+                            path_->pc, device_->number);
     });
   }
   if (keeps && timed) {
@@ -545,21 +544,21 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
       if (not_before_ == 0 && std::memcmp(old[l], base + offset[l], bytes) == 0) return;
       for (std::uint32_t at = 0; at < bytes; at += 16) {
         object->late.Add(offset[l] + at, std::min<std::uint32_t>(16, bytes - at), old[l] + at,
-                         cta_->number, world_.now, atomic);
+                         cta_->number, sim_.now, atomic);
       }
     });
   }
   if (!global && object != nullptr) {
-    world_.last_change = std::max(world_.last_change, path_->clock);
-    world_.timer_wakes = 0;
-    const Time visible = std::max(path_->clock + (far ? world_.costs.cluster : 0), not_before_);
+    sim_.last_change = std::max(sim_.last_change, path_->clock);
+    sim_.timer_wakes = 0;
+    const Time visible = std::max(path_->clock + (far ? sim_.costs.cluster : 0), not_before_);
     if (keeps && timed) {
       object->late.Close(visible);
-      if constexpr (kChecked) world_.checker->Close(*object, wrote, offset, visible);
+      if constexpr (kChecked) sim_.checker->Close(*object, wrote, offset, visible);
     }
     if (changed_ && !object->watches.empty()) {
       ForLanes(lanes, [&](int l) {
-        world_.waiting.NotifyWrite(*object, offset[l], bytes, path_->clock, visible);
+        sim_.waiting.NotifyWrite(*object, offset[l], bytes, path_->clock, visible);
       });
     }
   }

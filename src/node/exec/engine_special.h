@@ -9,7 +9,7 @@
 #include "node/code/special.h"
 #include "node/exec/cluster.h"
 #include "node/exec/engine.h"
-#include "node/exec/world.h"
+#include "node/exec/simulator.h"
 
 namespace allranks::node {
 
@@ -21,10 +21,10 @@ void EngineT<kChecked>::WriteSpecial(const Op& op, std::uint32_t mask) {
   bool per_lane = false;
   std::uint32_t lane_value[kLanes];
   const std::uint32_t first = warp_->id * kLanes;
-  const auto cycles = [&] { return static_cast<std::uint64_t>(path_->clock / world_.costs.cycle); };
+  const auto cycles = [&] { return static_cast<std::uint64_t>(path_->clock / sim_.costs.cycle); };
   const auto timer = [&] {
-    const Time resolution = world_.profile.time.globaltimer_resolution;
-    const Time at = path_->clock + world_.profile.SkewOf(device_->number) + Us(1000);
+    const Time resolution = sim_.profile.time.globaltimer_resolution;
+    const Time at = path_->clock + sim_.profile.SkewOf(device_->number) + Us(1000);
     return static_cast<std::uint64_t>(ToNs(at / resolution * resolution));
   };
   switch (what) {
@@ -74,7 +74,7 @@ void EngineT<kChecked>::WriteSpecial(const Op& op, std::uint32_t mask) {
       uniform = warp_->id;
       break;
     case Special::kNwarpid:
-      uniform = static_cast<std::uint64_t>(world_.profile.sm.max_warps);
+      uniform = static_cast<std::uint64_t>(sim_.profile.sm.max_warps);
       break;
     case Special::kSmid:
       uniform = static_cast<std::uint64_t>(cta_->sm);
@@ -127,8 +127,8 @@ void EngineT<kChecked>::WriteSpecial(const Op& op, std::uint32_t mask) {
       break;
   }
   if (what >= Special::kClock && what <= Special::kGlobaltimerHi) {
-    if (!path_->spins.empty()) world_.waiting.RecordClock(*path_);
-    if (world_.livelock.auditing()) world_.livelock.End();
+    if (!path_->spins.empty()) sim_.waiting.RecordClock(*path_);
+    if (sim_.livelock.auditing()) sim_.livelock.End();
   }
   if (op.flags == 1) {  // a predicate: %is_explicit_cluster
     predicates_[op.d] = (predicates_[op.d] & ~mask) | (uniform != 0 ? mask : 0);
@@ -164,25 +164,25 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Async(const Op& op, std::uin
     for (const Slot s : a.data) WaitFor(s);
   }
   if (a.blocks && mask != path.mask) SkipLanes(path.mask & ~mask);
-  path.clock = std::max(path.clock, world_.AsyncGoal(path, a, mask));
+  path.clock = std::max(path.clock, sim_.AsyncGoal(path, a, mask));
   if (a.ReleasesToCluster()) AwaitStores(0);  // the fence is part of the cluster's latency
   if (!Turn()) return Again(op);
   path.release_goal = 0;
   const bool waits = a.what == AsyncOp::What::kTestWait || a.what == AsyncOp::What::kTryWait;
-  if (!waits && !path.spins.empty()) world_.waiting.RecordChange(path);
-  if (!waits && world_.livelock.auditing()) {
+  if (!waits && !path.spins.empty()) sim_.waiting.RecordChange(path);
+  if (!waits && sim_.livelock.auditing()) {
     if (a.what == AsyncOp::What::kInit || a.what == AsyncOp::What::kInval ||
         a.what == AsyncOp::What::kArriveDrop) {
-      world_.livelock.End();
+      sim_.livelock.End();
     } else {
-      world_.livelock.OnUnit(path);
+      sim_.livelock.OnUnit(path);
     }
   }
-  if (a.blocks) Settle();
-  switch (world_.Async(path, op, mask)) {
-    case World::AsyncNext::kBlocked:
+  if (a.blocks) ChargeIssue();
+  switch (sim_.Async(path, op, mask)) {
+    case Simulator::AsyncNext::kBlocked:
       return Next::kYield;
-    case World::AsyncNext::kGone:
+    case Simulator::AsyncNext::kGone:
       return Next::kGone;
     default:
       break;

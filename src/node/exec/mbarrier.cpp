@@ -15,31 +15,31 @@ namespace allranks::node {
 namespace {
 
 using What = AsyncOp::What;
-using Next = World::AsyncNext;
+using Next = Simulator::AsyncNext;
 
 // Writes the bytes and tells those who have parked on them.
-void Store(World& world, Cta& cta, std::uint32_t offset, std::uint64_t word, Time at,
+void Store(Simulator& sim, Cta& cta, std::uint32_t offset, std::uint64_t word, Time at,
            Time visible) {
   const std::uint64_t old = LoadMbarrier(cta, offset);
   std::memcpy(cta.shared.data() + offset, &word, 8);
-  world.last_change = std::max(world.last_change, at);
-  world.timer_wakes = 0;
-  if (world.livelock.auditing()) world.livelock.OnUnitWrite(cta.shared.data() + offset, 8);
+  sim.last_change = std::max(sim.last_change, at);
+  sim.timer_wakes = 0;
+  if (sim.livelock.auditing()) sim.livelock.OnUnitWrite(cta.shared.data() + offset, 8);
   Object& object = cta.shared_object;
-  if (world.errors != nullptr) check::Errors::OnWrite(object, offset, 8);
+  if (sim.errors != nullptr) check::Errors::OnWrite(object, offset, 8);
   if (old == word || object.watches.empty()) return;
   constexpr std::uint32_t kByte = Mbarrier::kPhaseByte;
-  world.waiting.NotifyWrite(object, offset, kByte, at, visible);
-  if (old >> 56 != word >> 56) world.waiting.NotifyWrite(object, offset + kByte, 1, at, visible);
+  sim.waiting.NotifyWrite(object, offset, kByte, at, visible);
+  if (old >> 56 != word >> 56) sim.waiting.NotifyWrite(object, offset + kByte, 1, at, visible);
 }
 
 // Lanes nearly always name the same mbarrier.
-bool Resolve(World& world, const Path& path, const AsyncOp& a, int lane, bool own,
+bool Resolve(Simulator& sim, const Path& path, const AsyncOp& a, int lane, bool own,
              SharedPlace* place) {
-  return ResolveShared(world, path, a.bar, lane, 8, 8, own, place);
+  return ResolveShared(sim, path, a.bar, lane, 8, 8, own, place);
 }
 
-Next Wait(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_t lanes) {
+Next Wait(Simulator& sim, Path& path, const Op& op, const AsyncOp& a, std::uint32_t lanes) {
   Cta& cta = *path.warp->cta;
   const bool waiting = path.wait_until != 0;
   std::uint32_t done = 0;
@@ -51,10 +51,10 @@ Next Wait(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_
   for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
     const int l = std::countr_zero(left);
     SharedPlace place;
-    if (!Resolve(world, path, a, l, true, &place)) return Next::kGone;
+    if (!Resolve(sim, path, a, l, true, &place)) return Next::kGone;
     const auto note = cta.mbarriers.find(place.offset);
     if (note == cta.mbarriers.end()) {
-      FaultWith(world, path, "waits on an mbarrier that is not initialised", l);
+      FaultWith(sim, path, "waits on an mbarrier that is not initialised", l);
       return Next::kGone;
     }
     const std::uint32_t phase = Mbarrier::Unpack(LoadMbarrier(cta, place.offset)).phase;
@@ -70,12 +70,11 @@ Next Wait(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_
       }
     }
     of[l] = place.offset;
-    if (world.checker != nullptr)
-      world.checker->MbarrierUsed(path, 1u << l, cta, place.offset, true);
+    if (sim.checker != nullptr) sim.checker->MbarrierUsed(path, 1u << l, cta, place.offset, true);
     const bool ended = phase != asked;
-    if (world.errors != nullptr && (!ended || (done >> l & 1) != 0)) {
-      world.errors->OnMbarrierWait(path, cta, place.offset, 1u << l, ended,
-                                   static_cast<std::uint32_t>(asked), note->second.phases);
+    if (sim.errors != nullptr && (!ended || (done >> l & 1) != 0)) {
+      sim.errors->OnMbarrierWait(path, cta, place.offset, 1u << l, ended,
+                                 static_cast<std::uint32_t>(asked), note->second.phases);
     }
     if (std::find(places, places + count, place.offset) == places + count)
       places[count++] = place.offset;
@@ -85,8 +84,7 @@ Next Wait(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_
     }
   }
   // PTX ISA: how long a try_wait waits is up to the system, so under a schedule it may be no time.
-  if (world.checker != nullptr && !waiting && a.what == What::kTryWait &&
-      world.checker->Sometimes())
+  if (sim.checker != nullptr && !waiting && a.what == What::kTryWait && sim.checker->Sometimes())
     limit = 0;
   if (a.what == What::kTryWait && done == 0) {
     if (!waiting) path.wait_until = std::max<Time>(1, path.clock + limit);
@@ -96,12 +94,12 @@ Next Wait(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_
         if (std::find(paths.begin(), paths.end(), &path) == paths.end()) paths.push_back(&path);
       }
       path.clock = path.wait_until;  // unless the phase ends before
-      world.QueuePath(path, path.clock);
+      sim.QueuePath(path, path.clock);
       path.state = Path::State::kBarrier;
-      world.ReleaseJoins(*path.warp);
+      sim.ReleaseJoins(*path.warp);
       return Next::kBlocked;
     }
-    ++world.timer_wakes;
+    ++sim.timer_wakes;
   }
   if (waiting || path.wait_until != 0) {
     for (int i = 0; i < count; ++i) std::erase(cta.mbarriers[places[i]].waiting, &path);
@@ -110,20 +108,19 @@ Next Wait(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_
   path.wait_until = 0;
   path.clock = std::max(path.clock, seen);
   if (!path.spins.empty()) {
-    if (hidden) world.waiting.RecordChange(path);  // becomes true by itself
+    if (hidden) sim.waiting.RecordChange(path);  // becomes true by itself
     for (int i = 0; i < count; ++i) {
       const std::uint32_t at = places[i] + Mbarrier::kPhaseByte;
-      world.waiting.RecordRead(path, cta.shared_object, at, 1, cta.shared.data() + at,
-                               std::min(begun, path.clock), 0,
-                               a.what == What::kTryWait ? limit : 0);
+      sim.waiting.RecordRead(path, cta.shared_object, at, 1, cta.shared.data() + at,
+                             std::min(begun, path.clock), 0, a.what == What::kTryWait ? limit : 0);
     }
   }
-  path.clock += world.costs.shared;
-  if (world.checker != nullptr) {
+  path.clock += sim.costs.shared;
+  if (sim.checker != nullptr) {
     for (int i = 0; i < count; ++i) {
       std::uint32_t here = 0;
       ForLanes(done, [&](int l) { here |= of[l] == places[i] ? 1u << l : 0; });
-      if (here != 0) world.checker->MbarrierWaited(path, here, cta, places[i], a);
+      if (here != 0) sim.checker->MbarrierWaited(path, here, cta, places[i], a);
     }
   }
   if (op.d != kNoSlot) {
@@ -135,7 +132,7 @@ Next Wait(World& world, Path& path, const Op& op, const AsyncOp& a, std::uint32_
 
 }  // namespace
 
-std::string ChangeMbarrier(World& world, Cta& cta, std::uint32_t offset,
+std::string ChangeMbarrier(Simulator& sim, Cta& cta, std::uint32_t offset,
                            const MbarrierChange& change, Time at, Time visible,
                            std::uint64_t* before) {
   const auto found = cta.mbarriers.find(offset);
@@ -166,21 +163,21 @@ std::string ChangeMbarrier(World& world, Cta& cta, std::uint32_t offset,
     m.phase ^= 1;
     m.pending = m.expected;
     found->second.completed = visible = std::exchange(found->second.latest, 0);
-    if (world.checker != nullptr) world.checker->MbarrierEnds(cta, offset);
+    if (sim.checker != nullptr) sim.checker->MbarrierEnds(cta, offset);
     ++found->second.phases;
     found->second.expected = found->second.arrived = 0;
     for (Path* path : std::exchange(found->second.waiting, {})) {
       path->clock = std::max(at, visible);
-      world.QueuePath(*path, path->clock);
+      sim.QueuePath(*path, path->clock);
     }
   }
-  Store(world, cta, offset, m.Pack(), at, visible);
+  Store(sim, cta, offset, m.Pack(), at, visible);
   return "";
 }
 
-Next ExecuteMbarrier(World& world, Path& path, const Op& op, const AsyncOp& a,
+Next ExecuteMbarrier(Simulator& sim, Path& path, const Op& op, const AsyncOp& a,
                      std::uint32_t lanes) {
-  if (a.what == What::kTestWait || a.what == What::kTryWait) return Wait(world, path, op, a, lanes);
+  if (a.what == What::kTestWait || a.what == What::kTryWait) return Wait(sim, path, op, a, lanes);
   const Time at = path.clock;
   for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
     const int l = std::countr_zero(left);
@@ -193,38 +190,38 @@ Next ExecuteMbarrier(World& world, Path& path, const Op& op, const AsyncOp& a,
     }
     const bool own = a.what == What::kInit || a.what == What::kInval;
     SharedPlace place;
-    if (!Resolve(world, path, a, l, own, &place)) return Next::kGone;
+    if (!Resolve(sim, path, a, l, own, &place)) return Next::kGone;
     Cta& cta = *place.cta;
-    const Time visible = &cta == path.warp->cta ? at : at + world.costs.cluster;
+    const Time visible = &cta == path.warp->cta ? at : at + sim.costs.cluster;
     MbarrierChange change;
     std::uint64_t before = 0;
     switch (a.what) {
       case What::kInit: {
         const std::uint32_t count = operand(a.count, 1);
         if (count == 0 || count > kMbarrierMaxCount) {
-          FaultWith(world, path, fmt::format("with a count of {} (1 to 2^20 - 1)", count), l);
+          FaultWith(sim, path, fmt::format("with a count of {} (1 to 2^20 - 1)", count), l);
           return Next::kGone;
         }
         Mbarrier m;
         m.pending = m.expected = count;
-        if (world.checker != nullptr) {
+        if (sim.checker != nullptr) {
           const bool live = cta.mbarriers.contains(place.offset);
-          world.checker->MbarrierBegins(path, l, cta, place.offset, live);
+          sim.checker->MbarrierBegins(path, l, cta, place.offset, live);
         }
         MbarrierNote& note = cta.mbarriers[place.offset];
         note.completed = note.latest = 0;
         note.phases = 0;
         note.expected = note.arrived = 0;
-        Store(world, cta, place.offset, m.Pack(), at, visible);
+        Store(sim, cta, place.offset, m.Pack(), at, visible);
         continue;
       }
       case What::kInval:
         if (cta.mbarriers.erase(place.offset) == 0) {
-          FaultWith(world, path, "on an mbarrier that is not initialised", l);
+          FaultWith(sim, path, "on an mbarrier that is not initialised", l);
           return Next::kGone;
         }
-        if (world.checker != nullptr) world.checker->MbarrierInvalid(path, l, cta, place.offset);
-        Store(world, cta, place.offset, 0xCBCBCBCBCBCBCBCBu, at, visible);
+        if (sim.checker != nullptr) sim.checker->MbarrierInvalid(path, l, cta, place.offset);
+        Store(sim, cta, place.offset, 0xCBCBCBCBCBCBCBCBu, at, visible);
         continue;
       case What::kExpectTx:
         change.tx = operand(a.tx, 0);
@@ -236,7 +233,7 @@ Next ExecuteMbarrier(World& world, Path& path, const Op& op, const AsyncOp& a,
       case What::kArrive:
         change.arrive = operand(a.count, 1);
         if (change.arrive == 0 || change.arrive > kMbarrierMaxCount) {
-          FaultWith(world, path, "with a count that is not in 1 to 2^20 - 1", l);
+          FaultWith(sim, path, "with a count that is not in 1 to 2^20 - 1", l);
           return Next::kGone;
         }
         if (a.what == What::kArriveDrop) change.drop = change.arrive;
@@ -246,21 +243,20 @@ Next ExecuteMbarrier(World& world, Path& path, const Op& op, const AsyncOp& a,
       default:
         break;
     }
-    if (world.checker != nullptr) {
-      world.checker->MbarrierUsed(path, 1u << l, cta, place.offset, false);
-      if (change.arrive != 0) world.checker->MbarrierArrives(path, l, cta, place.offset, a);
+    if (sim.checker != nullptr) {
+      sim.checker->MbarrierUsed(path, 1u << l, cta, place.offset, false);
+      if (change.arrive != 0) sim.checker->MbarrierArrives(path, l, cta, place.offset, a);
     }
-    const std::string wrong =
-        ChangeMbarrier(world, cta, place.offset, change, at, visible, &before);
+    const std::string wrong = ChangeMbarrier(sim, cta, place.offset, change, at, visible, &before);
     if (!wrong.empty()) {
-      FaultWith(world, path, wrong, l);
+      FaultWith(sim, path, wrong, l);
       return Next::kGone;
     }
     SetLaneValue(path, op.d, l, before, 8);
   }
   if (op.d != kNoSlot) {
     Warp& warp = *path.warp;
-    ReadyOf(path)[op.d] = at + (a.what == What::kPendingCount ? 0 : world.costs.shared);
+    ReadyOf(path)[op.d] = at + (a.what == What::kPendingCount ? 0 : sim.costs.shared);
     warp.pending_until = std::max(warp.pending_until, ReadyOf(path)[op.d]);
   }
   return Next::kGo;

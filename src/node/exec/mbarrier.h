@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "node/exec/world.h"
+#include "node/exec/simulator.h"
 #include "node/state/mbarrier_word.h"
 #include "node/time.h"
 
@@ -31,12 +31,12 @@ struct MbarrierChange {
 // Applies `change` to the mbarrier at `offset` of the CTA's shared memory at time `at`; others see
 // it from `visible` on. Returns what is wrong, or an empty string. `before`: the state before the
 // arrival, which is what mbarrier.arrive returns.
-std::string ChangeMbarrier(World& world, Cta& cta, std::uint32_t offset,
+std::string ChangeMbarrier(Simulator& sim, Cta& cta, std::uint32_t offset,
                            const MbarrierChange& change, Time at, Time visible,
                            std::uint64_t* before = nullptr);
 
 // One instruction of the mbarrier family for `lanes` of a path.
-World::AsyncNext ExecuteMbarrier(World& world, Path& path, const Op& op, const AsyncOp& a,
-                                 std::uint32_t lanes);
+Simulator::AsyncNext ExecuteMbarrier(Simulator& sim, Path& path, const Op& op, const AsyncOp& a,
+                                     std::uint32_t lanes);
 
 }  // namespace allranks::node

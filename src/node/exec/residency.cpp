@@ -12,7 +12,7 @@
 #include "node/code/special.h"
 #include "node/exec/bulk.h"
 #include "node/exec/cluster.h"
-#include "node/exec/world.h"
+#include "node/exec/simulator.h"
 
 namespace allranks::node {
 namespace {
@@ -82,7 +82,7 @@ Status Residency::CheckLaunch(const Code& code, const LaunchRequest& request,
                               std::uint32_t dynamic_shared_limit) const {
   const Dim3& g = request.grid;
   const Dim3& b = request.block;
-  const auto& d = world_.profile.device;
+  const auto& d = sim_.profile.device;
   if (g.x == 0 || g.y == 0 || g.z == 0 || b.x == 0 || b.y == 0 || b.z == 0)
     return Status::kInvalidValue;
   if (g.x > d.max_grid_x || g.y > d.max_grid_yz || g.z > d.max_grid_yz)
@@ -101,7 +101,7 @@ Status Residency::CheckLaunch(const Code& code, const LaunchRequest& request,
     return Status::kInvalidValue;
   if (std::uint64_t{request.dynamic_shared} + code.static_shared >
       std::max<std::uint64_t>(dynamic_shared_limit,
-                              static_cast<std::uint64_t>(world_.profile.sm.shared_default_bytes))) {
+                              static_cast<std::uint64_t>(sim_.profile.sm.shared_default_bytes))) {
     return Status::kInvalidValue;
   }
   const int resident =
@@ -126,11 +126,11 @@ int Residency::CtasPerSm(const Code& code, std::uint32_t threads,
                          std::uint32_t dynamic_shared) const {
   const std::uint32_t warps = (threads + kLanes - 1) / kLanes;
   if (warps == 0) return 0;
-  const auto& sm = world_.profile.sm;
+  const auto& sm = sim_.profile.sm;
   std::int64_t fit = std::min<std::int64_t>(sm.max_ctas, sm.max_warps / warps);
   fit = std::min<std::int64_t>(fit, sm.max_threads / (warps * kLanes));
-  fit = std::min(fit, sm.registers / RegistersPerCta(world_.profile, code, warps));
-  fit = std::min(fit, sm.shared_bytes / SharedPerCta(world_.profile, code, dynamic_shared));
+  fit = std::min(fit, sm.registers / RegistersPerCta(sim_.profile, code, warps));
+  fit = std::min(fit, sm.shared_bytes / SharedPerCta(sim_.profile, code, dynamic_shared));
   return static_cast<int>(fit);
 }
 
@@ -148,7 +148,7 @@ int Residency::MaxActiveClusters(const Code& code, std::uint32_t threads,
   const std::int64_t fit = CtasPerSm(code, threads, dynamic_shared);
   const auto size = static_cast<std::int64_t>(std::max<std::uint64_t>(1, cluster.Count()));
   std::int64_t clusters = 0;
-  for (const std::int32_t sms : world_.profile.device.gpc_sms) clusters += sms * fit / size;
+  for (const std::int32_t sms : sim_.profile.device.gpc_sms) clusters += sms * fit / size;
   return static_cast<int>(clusters);
 }
 
@@ -156,7 +156,7 @@ int Residency::MaxActiveClusters(const Code& code, std::uint32_t threads,
 bool Residency::FindCluster(const Device& device, const Launch& launch,
                             std::vector<int>* sms) const {
   const auto size = static_cast<std::size_t>(launch.request.cluster.Count());
-  const auto& gpcs = world_.profile.device.gpc_sms;
+  const auto& gpcs = sim_.profile.device.gpc_sms;
   for (std::size_t i = 0; i < gpcs.size(); ++i) {
     const std::size_t gpc = (static_cast<std::size_t>(device.next_gpc) + i) % gpcs.size();
     const int first =
@@ -182,7 +182,7 @@ bool Residency::FindCluster(const Device& device, const Launch& launch,
 bool Residency::StartCluster(Device& device, Launch& launch, Time at) {
   std::vector<int> sms;
   if (!FindCluster(device, launch, &sms)) return false;
-  device.next_gpc = (device.next_gpc + 1) % static_cast<int>(world_.profile.device.gpc_sms.size());
+  device.next_gpc = (device.next_gpc + 1) % static_cast<int>(sim_.profile.device.gpc_sms.size());
   const Dim3& grid = launch.request.grid;
   const Dim3& size = launch.request.cluster;
   const std::uint64_t number = launch.next_cta / sms.size();
@@ -200,9 +200,9 @@ bool Residency::StartCluster(Device& device, Launch& launch, Time at) {
     Cta* cta = NewCta(launch, linear, sms[rank], at);
     cta->cluster = cluster;
     cta->rank = rank;
-    if (world_.checker != nullptr)
-      world_.checker->JoinCluster(*cta,
-                                  cluster->ctas.empty() ? cta->number : cluster->ctas[0]->number);
+    if (sim_.checker != nullptr)
+      sim_.checker->JoinCluster(*cta,
+                                cluster->ctas.empty() ? cta->number : cluster->ctas[0]->number);
     cluster->ctas.push_back(cta);
     ++launch.next_cta;
   }
@@ -233,9 +233,9 @@ void Residency::Dispatch(Device& device, Time at) {
       launch.warps_per_cta =
           static_cast<std::uint32_t>((launch.request.block.Count() + kLanes - 1) / kLanes);
       launch.registers_per_cta = static_cast<std::uint32_t>(
-          RegistersPerCta(world_.profile, *launch.code, launch.warps_per_cta));
+          RegistersPerCta(sim_.profile, *launch.code, launch.warps_per_cta));
       launch.shared_per_cta = static_cast<std::uint32_t>(
-          SharedPerCta(world_.profile, *launch.code, launch.request.dynamic_shared));
+          SharedPerCta(sim_.profile, *launch.code, launch.request.dynamic_shared));
       FillLaunchConstants(launch);
       const std::size_t lines = StorePerWarp(*launch.code) / sizeof(RegisterPool::Line);
       launch.registers = &register_pools_[lines];
@@ -278,7 +278,7 @@ Cta* Residency::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time 
   cta.shared_object.size = cta.shared.size();
   cta.shared_object.data = cta.shared.data();
   cta.shared_object.name = "shared memory";
-  if (world_.errors != nullptr) check::Errors::WatchShared(cta.shared_object);
+  if (sim_.errors != nullptr) check::Errors::WatchShared(cta.shared_object);
   cta.barriers.clear();
   cta.store_arrival = 0;
   cta.end = at;
@@ -287,11 +287,11 @@ Cta* Residency::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time 
   cta.cluster = nullptr;
   cta.rank = 0;
 
-  const Time held = world_.checker == nullptr || !world_.delays.on()
+  const Time held = sim_.checker == nullptr || !sim_.delays.on()
                         ? 0
-                        : world_.delays.At({Delays::Kind::kBlock, launch.code.get(), 0,
-                                            launch.device->number, number},
-                                           at, world_.stats.kernels[launch.record].start);
+                        : sim_.delays.At({Delays::Kind::kBlock, launch.code.get(), 0,
+                                          launch.device->number, number},
+                                         at, sim_.stats.kernels[launch.record].start);
   cta.warps.resize(launch.warps_per_cta);
   std::uint32_t threads = cta.live_threads;
   for (std::uint32_t w = 0; w < launch.warps_per_cta; ++w) {
@@ -311,21 +311,21 @@ Cta* Residency::NewCta(Launch& launch, std::uint64_t number, int sm_index, Time 
     warp.slots = static_cast<std::uint32_t>(code.slots);
     warp.predicate_count = static_cast<std::uint32_t>(code.predicates);
     const Time late =
-        world_.order_seed == 0
+        sim_.order_seed == 0
             ? held
-            : static_cast<Time>(world_.Permuted((number * 64 + w + 1) ^ launch.schedule) % 512) *
-                  world_.costs.cycle;
-    Path* path = world_.NewPath(warp, warp.live, 0, at + late, -1);
-    world_.QueuePath(*path, at + late);
+            : static_cast<Time>(sim_.Permuted((number * 64 + w + 1) ^ launch.schedule) % 512) *
+                  sim_.costs.cycle;
+    Path* path = sim_.NewPath(warp, warp.live, 0, at + late, -1);
+    sim_.QueuePath(*path, at + late);
   }
   cta.clocks = nullptr;
-  cta.stall = world_.stalls.OfBlock(launch.schedule, number, launch.total_ctas);
-  if (world_.checker != nullptr && launch.clocks != nullptr) world_.checker->BeginCta(cta);
+  cta.stall = sim_.stalls.OfBlock(launch.schedule, number, launch.total_ctas);
+  if (sim_.checker != nullptr && launch.clocks != nullptr) sim_.checker->BeginCta(cta);
   Reside(launch, sm_index, 1);
   launch.ctas.push_back(&cta);
   ++launch.live_ctas;
-  world_.last_change = std::max(world_.last_change, at);
-  world_.timer_wakes = 0;
+  sim_.last_change = std::max(sim_.last_change, at);
+  sim_.timer_wakes = 0;
   return &cta;
 }
 
@@ -362,7 +362,7 @@ void Residency::ReleaseCta(Cta& cta) {
   ReadOpenCopies(cta);
   for (Warp& warp : cta.warps) {
     CloseRegisters(warp);
-    world_.stack_bytes -= warp.stack.size() + warp.grown_local;
+    sim_.stack_bytes -= warp.stack.size() + warp.grown_local;
     warp.stack = {};
     if (warp.grown_local != 0) warp.local = {};
     warp.grown_local = 0;
@@ -375,7 +375,7 @@ void Residency::ReleaseCta(Cta& cta) {
 
 void Residency::Reside(Launch& launch, int sm_index, int ctas) {
   Occupy(launch, sm_index, ctas);
-  Process& process = world_.ProcessOf(launch.process);
+  Process& process = sim_.ProcessOf(launch.process);
   process.resident += ctas;
   if (process.max_resident != 0 && process.resident > process.max_resident)
     launch.crowd = process.resident;
@@ -383,8 +383,8 @@ void Residency::Reside(Launch& launch, int sm_index, int ctas) {
 
 void Residency::CtaDone(Cta& cta) {
   Launch& launch = *cta.launch;
-  world_.TriggerGrid(cta, cta.end);
-  LeaveCluster(world_, cta);
+  sim_.TriggerGrid(cta, cta.end);
+  LeaveCluster(sim_, cta);
   Reside(launch, cta.sm, -1);
   const auto it = std::find(launch.ctas.begin(), launch.ctas.end(), &cta);
   CHECK(it != launch.ctas.end());
@@ -394,22 +394,22 @@ void Residency::CtaDone(Cta& cta) {
   // A kernel is over when its stores have arrived.
   const Time end = std::max(cta.end, cta.store_arrival);
   launch.end = std::max(launch.end, end);
-  world_.last_change = std::max(world_.last_change, cta.end);
-  world_.timer_wakes = 0;
+  sim_.last_change = std::max(sim_.last_change, cta.end);
+  sim_.timer_wakes = 0;
   ReleaseCta(cta);
   if (launch.next_cta < launch.total_ctas || launch.device->launches.size() > 1) {
-    Dispatch(*launch.device, cta.end + world_.profile.launch.cta);
+    Dispatch(*launch.device, cta.end + sim_.profile.launch.cta);
   }
   if (launch.live_ctas == 0 && launch.next_cta == launch.total_ctas)
     on_launch_done(launch, launch.end);
 }
 
 void Residency::Kill(Launch& launch) {
-  world_.livelock.End();
+  sim_.livelock.End();
   launch.next_cta = launch.total_ctas;
   for (Cta* cta : launch.ctas) {
     for (Warp& warp : cta->warps) {
-      while (!warp.paths.empty()) world_.RemovePath(*warp.paths.back());
+      while (!warp.paths.empty()) sim_.RemovePath(*warp.paths.back());
     }
     Reside(launch, cta->sm, -1);
     ReleaseCta(*cta);
@@ -417,8 +417,8 @@ void Residency::Kill(Launch& launch) {
   launch.ctas.clear();
   launch.grid_waiters.clear();
   launch.live_ctas = 0;
-  world_.last_change = world_.now;
-  world_.timer_wakes = 0;
+  sim_.last_change = sim_.now;
+  sim_.timer_wakes = 0;
 }
 
 }  // namespace allranks::node

@@ -18,11 +18,11 @@
 
 namespace allranks::node {
 
-class World;
+class Simulator;
 
 class Residency {
  public:
-  explicit Residency(World& world) : world_(world) {}
+  explicit Residency(Simulator& sim) : sim_(sim) {}
 
   Status CheckLaunch(const Code& code, const LaunchRequest& request,
                      std::uint32_t dynamic_shared_limit) const;
@@ -50,7 +50,7 @@ class Residency {
   bool StartCluster(Device& device, Launch& launch, Time at);
   bool FindSm(const Device& device, const Launch& launch, int* sm) const;
 
-  World& world_;
+  Simulator& sim_;
   std::deque<Cta> cta_pool_;
   std::vector<Cta*> free_ctas_;
   std::map<std::size_t, RegisterPool> register_pools_;  // by size

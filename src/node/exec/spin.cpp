@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "node/code/lanes.h"
+#include "node/exec/simulator.h"
 #include "node/exec/wait.h"
-#include "node/exec/world.h"
 
 namespace allranks::node {
 namespace {
@@ -303,8 +303,8 @@ std::uint64_t Waiting::StableSpin(const Path& path, SpinState& spin) const {
   if (last.size() != before.size()) return 0;
   const bool three = earlier.size() == last.size();
   const auto period_ns = static_cast<std::int64_t>(spin.period / 1000);
-  const auto period_cycles = static_cast<std::int64_t>(spin.period / world_.costs.cycle);
-  const std::int64_t resolution = ToNs(world_.profile.time.globaltimer_resolution);
+  const auto period_cycles = static_cast<std::int64_t>(spin.period / sim_.costs.cycle);
+  const std::int64_t resolution = ToNs(sim_.profile.time.globaltimer_resolution);
   std::uint64_t stable = kForever;
   for (std::size_t i = 0; i < last.size();) {
     const CompareCode& compare = code.compares[code.ops[last[i]].aux];

@@ -18,7 +18,7 @@ namespace allranks::node {
 namespace {
 
 using What = AsyncOp::What;
-using Next = World::AsyncNext;
+using Next = Simulator::AsyncNext;
 
 constexpr std::uint64_t kTileAlign = 128;
 constexpr std::uint32_t kChunk = 16;  // the unit of swizzling
@@ -42,32 +42,32 @@ std::uint32_t Swizzle(std::uint32_t address, int mode) {
   return address ^ ((address >> 7 & mask) << 4);
 }
 
-bool LoadMap(World& world, const Path& path, const AsyncAddress& a, int lane, TensorMap* map) {
+bool LoadMap(Simulator& sim, const Path& path, const AsyncAddress& a, int lane, TensorMap* map) {
   const std::uint64_t address = LaneAddress(path, a, lane);
   const Launch& launch = *path.warp->cta->launch;
   if (address - kParamWindow < kWindowSize) {
     const std::uint64_t offset = address - kParamWindow;
     if (offset > launch.params.size() || launch.params.size() - offset < kTensorMapBytes ||
         offset % 64 != 0) {
-      FaultWith(world, path, "with a tensor map that is no aligned kernel parameter", lane);
+      FaultWith(sim, path, "with a tensor map that is no aligned kernel parameter", lane);
       return false;
     }
     *map = LoadTensorMap(launch.params.data() + offset);
   } else {
     Place place;
-    if (!ResolveGlobalAt(world, path, address, lane, kTensorMapBytes, 64, false, &place))
+    if (!ResolveGlobalAt(sim, path, address, lane, kTensorMapBytes, 64, false, &place))
       return false;
     std::byte bytes[kTensorMapBytes];
     place.Read(bytes, sizeof bytes);
     *map = LoadTensorMap(bytes);
   }
   if (map->Valid()) return true;
-  FaultWith(world, path, "with a tensor map that cuTensorMapEncodeTiled has not made", lane);
+  FaultWith(sim, path, "with a tensor map that cuTensorMapEncodeTiled has not made", lane);
   return false;
 }
 
 // Finds the runs of the tile at the lane's coordinates whose shared memory begins at `base`.
-bool MakeTile(World& world, const Path& path, const AsyncOp& a, int lane, std::uint32_t base,
+bool MakeTile(Simulator& sim, const Path& path, const AsyncOp& a, int lane, std::uint32_t base,
               bool write, Tile* tile) {
   const TensorMap& map = tile->map;
   const auto element = static_cast<std::uint32_t>(map.ElementBytes());
@@ -94,7 +94,7 @@ bool MakeTile(World& world, const Path& path, const AsyncOp& a, int lane, std::u
     Place place;
     if (end > begin) {
       const std::uint64_t first = address + static_cast<std::uint64_t>(origin[0] + begin) * element;
-      if (!ResolveGlobalAt(world, path, first, lane,
+      if (!ResolveGlobalAt(sim, path, first, lane,
                            static_cast<std::uint64_t>(end - begin) * element, element, write,
                            &place)) {
         return false;
@@ -163,16 +163,16 @@ Number NumberOf(TensorMap::Type type) {
   }
 }
 
-Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
+Next Copy(Simulator& sim, Path& path, const AsyncOp& a, int lane) {
   Cta& cta = *path.warp->cta;
   Device& device = *cta.launch->device;
-  KernelRecord& record = world.stats.kernels[cta.launch->record];
+  KernelRecord& record = sim.stats.kernels[cta.launch->record];
   const bool load = a.what == What::kTensorLoad;
   auto tile = std::make_shared<Tile>();
-  if (!LoadMap(world, path, load ? a.src : a.dst, lane, &tile->map)) return Next::kGone;
+  if (!LoadMap(sim, path, load ? a.src : a.dst, lane, &tile->map)) return Next::kGone;
   const TensorMap& map = tile->map;
   if (map.rank != a.dimensions) {
-    FaultWith(world, path, fmt::format("with a tensor map of {} dimensions", map.rank), lane);
+    FaultWith(sim, path, fmt::format("with a tensor map of {} dimensions", map.rank), lane);
     return Next::kGone;
   }
   tile->bytes = static_cast<std::uint64_t>(map.ElementBytes());
@@ -185,13 +185,13 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
   transfer->bytes = tile->bytes;
   SharedPlace shared;
   if (load) {
-    if (!AddTargets(world, path, a, lane, span, kTileAlign, transfer.get())) return Next::kGone;
+    if (!AddTargets(sim, path, a, lane, span, kTileAlign, transfer.get())) return Next::kGone;
     if (transfer->targets.empty()) return Next::kGo;
     shared = transfer->targets.front().to;
-  } else if (!ResolveShared(world, path, a.src, lane, span, kTileAlign, true, &shared)) {
+  } else if (!ResolveShared(sim, path, a.src, lane, span, kTileAlign, true, &shared)) {
     return Next::kGone;
   }
-  if (!MakeTile(world, path, a, lane, shared.offset, !load, tile.get())) return Next::kGone;
+  if (!MakeTile(sim, path, a, lane, shared.offset, !load, tile.get())) return Next::kGone;
   transfer->buffer.resize(span);
   std::uint64_t moved = 0, last_line = ~std::uint64_t{0};
   Reach reach;
@@ -208,7 +208,7 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
         if (line == last_line) continue;  // chunks of swizzled rows are neighbours
         last_line = line;
         ++reach.lines;
-        if (!world.timing.InL2(part, line)) ++reach.missed;
+        if (!sim.timing.InL2(part, line)) ++reach.missed;
       }
     });
   }
@@ -229,21 +229,21 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
       }
       return true;
     };
-    Time read = now + world.costs.l2 / 2, done = now + world.costs.l2;
+    Time read = now + sim.costs.l2 / 2, done = now + sim.costs.l2;
     if (object != nullptr) {
       if (object->device != device.number) record.remote_bytes += moved;
-      read = now + world.timing.DelayTo(device, *object);
-      done = world.timing.ChargeLoad(cta, Mover::kTma, *object, reach, now);
+      read = now + sim.timing.DelayTo(device, *object);
+      done = sim.timing.ChargeLoad(cta, Mover::kTma, *object, reach, now);
     }
     for (const Run& run : tile->runs) {
       if (run.global.object == nullptr) continue;
       run.global.ForParts(
           run.size, [&](Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
-            CheckSource(world, path, lane, *transfer, part, offset, bytes);
+            CheckSource(sim, path, lane, *transfer, part, offset, bytes);
           });
     }
-    CheckTargets(world, path, lane, *transfer, tile->bytes);
-    StartTransfer(world, std::move(transfer), read, std::max(read, done));
+    CheckTargets(sim, path, lane, *transfer, tile->bytes);
+    StartTransfer(sim, std::move(transfer), read, std::max(read, done));
     return Next::kGo;
   }
   transfer->source = &cta;
@@ -252,7 +252,7 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
     std::memcpy(buffer, shared.data(), span);
     return true;
   };
-  transfer->write = [&world, tile, reduce = a.reduce](const std::byte* buffer) {
+  transfer->write = [&sim, tile, reduce = a.reduce](const std::byte* buffer) {
     for (const Run& run : tile->runs) {
       if (run.global.object == nullptr) continue;
       run.global.ForParts(
@@ -263,45 +263,45 @@ Next Copy(World& world, Path& path, const AsyncOp& a, int lane) {
               ReduceBytes(NumberOf(tile->map.type), reduce, part.data + offset,
                           buffer + run.at + at, bytes, true);
             }
-            TellWritten(world, part, offset, bytes);
+            TellWritten(sim, part, offset, bytes);
           });
     }
   };
   transfer->reduce = a.reduce;
   transfer->number = NumberOf(map.type);
-  CheckSource(world, path, lane, *transfer, cta.shared_object, shared.offset, tile->bytes);
+  CheckSource(sim, path, lane, *transfer, cta.shared_object, shared.offset, tile->bytes);
   for (const Run& run : tile->runs) {
     if (run.global.object == nullptr) continue;
     run.global.ForParts(
         run.size, [&](Object& part, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
-          CheckGlobal(world, path, lane, *transfer, part, offset, bytes);
+          CheckGlobal(sim, path, lane, *transfer, part, offset, bytes);
         });
   }
   record.bytes_written += moved;
-  const Time read = now + SharedTime(world, span);
+  const Time read = now + SharedTime(sim, span);
   Time done = read, acknowledged = read;
   if (object != nullptr) {
     if (object->device != device.number) record.remote_bytes += moved;
     if (reach.bytes != 0) {
-      done = world.timing.ChargeStore(cta, Mover::kTma, *object, reach, read);
-      acknowledged = done + world.timing.AckDelay(device, *object);
+      done = sim.timing.ChargeStore(cta, Mover::kTma, *object, reach, read);
+      acknowledged = done + sim.timing.AckDelay(device, *object);
     }
     for (const Run& run : tile->runs) {
       if (run.global.object == nullptr || !run.global.multicast) continue;
-      done = std::max(done, ChargeMulticast(world, cta, run.global, read, &acknowledged));
+      done = std::max(done, ChargeMulticast(sim, cta, run.global, read, &acknowledged));
     }
   }
   cta.store_arrival = std::max(cta.store_arrival, acknowledged);
   JoinGroup(path, lane, read, done);
-  StartTransfer(world, std::move(transfer), read, done);
+  StartTransfer(sim, std::move(transfer), read, done);
   return Next::kGo;
 }
 
 }  // namespace
 
-Next ExecuteTensor(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes) {
+Next ExecuteTensor(Simulator& sim, Path& path, const AsyncOp& a, std::uint32_t lanes) {
   for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
-    const Next next = Copy(world, path, a, std::countr_zero(left));
+    const Next next = Copy(sim, path, a, std::countr_zero(left));
     if (next != Next::kGo) return next;
   }
   return Next::kGo;

@@ -2,10 +2,11 @@
 // (base/tensor_map.h), to and from shared memory.
 #pragma once
 
-#include "node/exec/world.h"
+#include "node/exec/simulator.h"
 
 namespace allranks::node {
 
-World::AsyncNext ExecuteTensor(World& world, Path& path, const AsyncOp& a, std::uint32_t lanes);
+Simulator::AsyncNext ExecuteTensor(Simulator& sim, Path& path, const AsyncOp& a,
+                                   std::uint32_t lanes);
 
 }  // namespace allranks::node

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "node/check/errors.h"
-#include "node/exec/world.h"
+#include "node/exec/simulator.h"
 #include "node/listener.h"
 
 namespace allranks::node {
@@ -67,13 +67,13 @@ void Waiting::Park(Path& path, SpinState& spin) {
   for (SpinRead& read : spin.reads) {
     const Object& object = *read.object;
     const bool own = object.kind == Object::Kind::kShared || object.device == device.number;
-    read.way = own ? nullptr : &world_.timing.WayFrom(device, object);
+    read.way = own ? nullptr : &sim_.timing.WayFrom(device, object);
   }
   LoadLinks(spin, 1);
-  if (world_.errors != nullptr) world_.errors->OnPark(path, spin, skip == kForever);
+  if (sim_.errors != nullptr) sim_.errors->OnPark(path, spin, skip == kForever);
   if (skip != kForever) Schedule(path, skip, true);
-  if (world_.listener != nullptr) Tell(path, true, path.clock);
-  world_.ReleaseJoins(*path.warp);
+  if (sim_.listener != nullptr) Tell(path, true, path.clock);
+  sim_.ReleaseJoins(*path.warp);
 }
 
 void Waiting::LoadLinks(const SpinState& spin, int sign) {
@@ -81,10 +81,10 @@ void Waiting::LoadLinks(const SpinState& spin, int sign) {
     if (read.way == nullptr) continue;
     // Each poll brings a sector; GB/s are bytes per ns.
     const double gbs = kPollBytes * 1000.0 / static_cast<double>(std::max<Time>(spin.period, 1));
-    world_.fabric.Background(*read.way, sign * gbs);
+    sim_.fabric.Background(*read.way, sign * gbs);
     if (sign < 0) {
-      world_.fabric.CountPolls(*read.way,
-                               static_cast<std::uint64_t>(kPollBytes) * (spin.due ? spin.skip : 0));
+      sim_.fabric.CountPolls(*read.way,
+                             static_cast<std::uint64_t>(kPollBytes) * (spin.due ? spin.skip : 0));
     }
   }
 }
@@ -96,7 +96,7 @@ void Waiting::Tell(const Path& path, bool parked, Time at) const {
   event.op = launch.op;
   event.place = spin.reads.empty() ? spin.loop->branch : spin.reads.front().pc;
   event.time = at;
-  if (!parked) return world_.listener->OnWake(event);
+  if (!parked) return sim_.listener->OnWake(event);
   event.file = &launch.code->lines[event.place].file;
   event.line = launch.code->lines[event.place].line;
   event.what = &launch.code->forms[event.place];
@@ -104,7 +104,7 @@ void Waiting::Tell(const Path& path, bool parked, Time at) const {
     event.object = &spin.reads.front().object->name;
     event.offset = spin.reads.front().offset;
   }
-  world_.listener->OnPark(event);
+  sim_.listener->OnPark(event);
 }
 
 // Sets the wake-up at the start of the iteration after `skip` more ones, if none is due earlier.
@@ -115,7 +115,7 @@ void Waiting::Schedule(Path& path, std::uint64_t skip, bool by_timer) {
   spin.skip = skip;
   spin.by_timer = by_timer;
   const Time at = spin.head + static_cast<Time>(skip) * spin.period;
-  world_.QueueParked(path, at);
+  sim_.QueueParked(path, at);
 }
 
 void Waiting::NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size, Time time,
@@ -140,7 +140,7 @@ void Waiting::NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t si
 void Waiting::Unpark(Path& path) {
   if (path.parked == nullptr) return;
   LoadLinks(*path.parked, -1);
-  if (world_.listener != nullptr) Tell(path, false, std::max(path.clock, world_.now));
+  if (sim_.listener != nullptr) Tell(path, false, std::max(path.clock, sim_.now));
   for (const SpinRead& read : path.parked->reads) {
     read.object->watches.EraseAt(read.offset,
                                  [&](const Watch& watch) { return watch.path == &path; });
@@ -150,7 +150,7 @@ void Waiting::Unpark(Path& path) {
 
 void Waiting::Disturb(Path& path) {
   const SpinState& spin = *path.parked;
-  const Time wait = world_.now - spin.head;
+  const Time wait = sim_.now - spin.head;
   Schedule(path, wait <= 0 ? 0 : static_cast<std::uint64_t>((wait + spin.period - 1) / spin.period),
            false);
 }
@@ -161,14 +161,14 @@ void Waiting::Wake(Path& path) {
   const std::uint64_t skip = spin.skip;
   if (skip > 0) Advance(path, spin, skip);
   path.clock = spin.head + static_cast<Time>(skip) * spin.period;
-  world_.stats.skipped_iterations += skip;
-  if (spin.by_timer) ++world_.timer_wakes;
+  sim_.stats.skipped_iterations += skip;
+  if (spin.by_timer) ++sim_.timer_wakes;
   Unpark(path);
   path.spins.clear();
 }
 
 void Waiting::Forget(const Object& object) {
-  for (Device& device : world_.devices) {
+  for (Device& device : sim_.devices) {
     for (const Launch& launch : device.launches) {
       for (const Cta* cta : launch.ctas) {
         for (const Warp& warp : cta->warps) {
@@ -191,7 +191,7 @@ void Waiting::WakeAll(Object& object) {
   const std::vector<Watch> watches = object.watches.All();
   for (const Watch& watch : watches) {
     if (watch.path != nullptr) {
-      NotifyWrite(object, watch.offset, watch.size, world_.now, world_.now);
+      NotifyWrite(object, watch.offset, watch.size, sim_.now, sim_.now);
     }
   }
   // They re-execute their loads after the object is gone; nothing may point at it until then.
@@ -199,9 +199,9 @@ void Waiting::WakeAll(Object& object) {
     if (watch.path == nullptr || watch.path->parked == nullptr) continue;
     Path& path = *watch.path;
     const Time at = std::max(
-        world_.now, path.parked->head + static_cast<Time>(path.parked->skip) * path.parked->period);
+        sim_.now, path.parked->head + static_cast<Time>(path.parked->skip) * path.parked->period);
     Wake(path);
-    world_.QueuePath(path, at);
+    sim_.QueuePath(path, at);
   }
   // Hosts and streams wait on: the object may live, and be written, under another address.
   object.watches.EraseIf([](const Watch& watch) { return watch.path != nullptr; });

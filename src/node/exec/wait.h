@@ -30,11 +30,11 @@
 
 namespace allranks::node {
 
-class World;
+class Simulator;
 
 class Waiting {
  public:
-  explicit Waiting(World& world) : world_(world) {}
+  explicit Waiting(Simulator& sim) : sim_(sim) {}
 
   // A spin loop's back edge was taken by the whole path, which stands at the loop's head. Not null:
   // it can be parked in that state, until `skip` iterations later.
@@ -72,7 +72,7 @@ class Waiting {
   void Schedule(Path& path, std::uint64_t skip, bool by_timer);
   void Tell(const Path& path, bool parked, Time at) const;  // the listener
 
-  World& world_;
+  Simulator& sim_;
 };
 
 // How many further iterations certainly have the outcome the compare has now, when its operands

@@ -11,7 +11,7 @@
 #include "node/check/checker.h"
 #include "node/check/errors.h"
 #include "node/code/lanes.h"
-#include "node/exec/world.h"
+#include "node/exec/simulator.h"
 
 namespace allranks::node {
 namespace {
@@ -104,7 +104,7 @@ bool WholeWarpAt(const Path& path) {
 
 }  // namespace
 
-bool World::WarpOpAlone(Path& path) {
+bool Simulator::WarpOpAlone(Path& path) {
   // Several sets of lanes may be here at once, each with its own mask: tiles of a warp.
   const std::uint32_t whole = path.mask;
   const std::uint32_t live = path.warp->live;
@@ -126,7 +126,7 @@ bool World::WarpOpAlone(Path& path) {
   return true;
 }
 
-void World::ArriveAtWarpSync(Path& path) {
+void Simulator::ArriveAtWarpSync(Path& path) {
   const std::uint32_t same = LanesWith(path, path.mask, MembersOf(path) & path.warp->live);
   if (same != path.mask) Split(path, path.mask & ~same, path.pc + 1);
   path.state = Path::State::kWarpSync;
@@ -138,7 +138,7 @@ void World::ArriveAtWarpSync(Path& path) {
 }
 
 // Lanes meet by (member mask, operation), not by pc.
-void World::CheckWarpSync(Warp& warp) {
+void Simulator::CheckWarpSync(Warp& warp) {
   for (bool again = true; again;) {
     again = false;
     for (Path* first : warp.paths) {
@@ -192,7 +192,7 @@ void World::CheckWarpSync(Warp& warp) {
   }
 }
 
-bool World::MeetAligned(Path& path) {
+bool Simulator::MeetAligned(Path& path) {
   Warp& warp = *path.warp;
   path.state = Path::State::kWarpSync;
   if (!WholeWarpAt(path)) {
@@ -218,7 +218,7 @@ bool World::MeetAligned(Path& path) {
   return true;
 }
 
-void World::ExecuteWarpOp(Warp& warp, std::span<Path* const> group) {
+void Simulator::ExecuteWarpOp(Warp& warp, std::span<Path* const> group) {
   using What = WarpOp::What;
   const Code& code = *warp.cta->launch->code;
   std::uint64_t in[kLanes] = {};

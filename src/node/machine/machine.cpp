@@ -19,8 +19,8 @@ constexpr int kInterruptPeriod = 64;
 constexpr Time kStuckSpan = Ms(1000);
 constexpr std::uint64_t kStuckWakes = 16;
 
-constexpr Time kLeastStumble = Us(2);
-constexpr std::uint64_t kStumbleSpan = Us(18);
+constexpr Time kLeastLate = Us(2);
+constexpr std::uint64_t kLateSpan = Us(18);
 
 // Entries of paths that have been queued anew, or are gone, are void.
 void DropVoid(Device& device) {
@@ -52,48 +52,48 @@ Result<std::unique_ptr<Machine>> Machine::Create(const Profile& profile,
 }
 
 MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, int devices)
-    : world_(profile, devices,
-             options.memory_limit != 0 ? options.memory_limit : kDefaultMemoryLimit),
+    : sim_(profile, devices,
+           options.memory_limit != 0 ? options.memory_limit : kDefaultMemoryLimit),
       shared_handles_(options.secret),
-      virtual_memory_(world_, shared_handles_),
+      virtual_memory_(sim_, shared_handles_),
       options_(options) {
-  engine_ = MakeEngine(world_, options.check);
-  world_.order_seed = options.order_seed;
+  engine_ = MakeEngine(sim_, options.check);
+  sim_.order_seed = options.order_seed;
   if (options.check) {
-    checker_ = std::make_unique<check::Checker>(world_);
-    world_.checker = checker_.get();
+    checker_ = std::make_unique<check::Checker>(sim_);
+    sim_.checker = checker_.get();
     errors_ =
-        std::make_unique<check::Errors>(world_, [this](Finding finding, const std::string& key) {
+        std::make_unique<check::Errors>(sim_, [this](Finding finding, const std::string& key) {
           checker_->Add(std::move(finding), key);
         });
-    world_.errors = errors_.get();
+    sim_.errors = errors_.get();
     SetSchedule(ScheduleOf(options.seed));
   }
-  world_.fuel = options.fuel;
-  world_.listener = options.listener;
-  world_.fabric.SetListener(options.listener);
-  world_.schedule = [this](Time time, std::function<void()> run) {
-    time = std::max(time, world_.now);
-    timed_.push({time, ++order_, std::move(run), world_.livelock.UnitScheduled()});
-    world_.Expect(nullptr, time);
+  sim_.fuel = options.fuel;
+  sim_.listener = options.listener;
+  sim_.fabric.SetListener(options.listener);
+  sim_.schedule = [this](Time time, std::function<void()> run) {
+    time = std::max(time, sim_.now);
+    timed_.push({time, ++order_, std::move(run), sim_.livelock.UnitScheduled()});
+    sim_.Expect(nullptr, time);
   };
-  world_.on_text = [this](const struct Launch& launch, bool error, std::string text) {
+  sim_.on_text = [this](const struct Launch& launch, bool error, std::string text) {
     OnText(launch, error, std::move(text));
   };
-  world_.device_heap = [this](const struct Launch& launch, const Mapping** mapping) {
+  sim_.device_heap = [this](const struct Launch& launch, const Mapping** mapping) {
     return HeapOf(launch, mapping);
   };
-  world_.residency.on_launch_done = [this](struct Launch& launch, Time at) {
+  sim_.residency.on_launch_done = [this](struct Launch& launch, Time at) {
     FinishLaunch(launch, at);
   };
-  world_.on_fault = [this](struct Launch& launch, Status status, std::string message) {
+  sim_.on_fault = [this](struct Launch& launch, Status status, std::string message) {
     OnFault(launch, status, std::move(message));
   };
-  world_.on_trigger = [this](struct Launch& launch, Time at) {
+  sim_.on_trigger = [this](struct Launch& launch, Time at) {
     const auto it = operations_.find(launch.op);
     if (it == operations_.end() || it->second.triggered) return;
     it->second.triggered = true;
-    if (world_.checker != nullptr && !LetsOthersBegin(*launch.code)) {
+    if (sim_.checker != nullptr && !LetsOthersBegin(*launch.code)) {
       // All its blocks are over, so whoever begins now comes after them.
       checker_->End(it->second.clocks, it->first);
       for (const OpId follower : it->second.overlapping) {
@@ -104,11 +104,11 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
     }
     Release(std::exchange(it->second.early, {}), at, true);
   };
-  world_.residency.on_started = [this](struct Launch& launch, Time at) {
+  sim_.residency.on_started = [this](struct Launch& launch, Time at) {
     const auto it = operations_.find(launch.op);
     if (it != operations_.end()) Release(std::exchange(it->second.at_start, {}), at, true);
   };
-  world_.waiting.on_host_watch = [this](std::uint64_t host, Time visible) {
+  sim_.waiting.on_host_watch = [this](std::uint64_t host, Time visible) {
     const auto it = host_watches_.find(host);
     if (it == host_watches_.end() || it->second.fired) return;
     it->second.fired = true;
@@ -117,41 +117,41 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
       if (watch == host_watches_.end()) return;
       auto changed = std::move(watch->second.changed);
       Unwatch(host);
-      changed(world_.now);
+      changed(sim_.now);
     });
   };
 }
 
 MachineImpl::~MachineImpl() {
-  for (auto& process : world_.processes) {
+  for (auto& process : sim_.processes) {
     if (process->alive) RemoveProcess(process->id);
   }
 }
 
 void MachineImpl::At(Time time, std::function<void()> run) {
-  time = std::max(time, world_.now);
+  time = std::max(time, sim_.now);
   timed_.push({time, ++order_, std::move(run), std::nullopt});
   ++milestones_;
-  world_.Expect(nullptr, time);
+  sim_.Expect(nullptr, time);
 }
 
 bool MachineImpl::RunUntil(Time limit) {
   stop_ = false;
   int runs = 0;
-  world_.livelock.Enter();
+  sim_.livelock.Enter();
   const auto finish = [&](Time at) {
-    world_.now = std::max(world_.now, at);
-    world_.order_limit = 0;
+    sim_.now = std::max(sim_.now, at);
+    sim_.order_limit = 0;
   };
   while (true) {
     ended_.clear();
-    if (stop_) return finish(world_.now), true;
+    if (stop_) return finish(sim_.now), true;
     // Not counted here: where a device's turn ends below must not depend on how often this function
     // was left and entered again.
     if (runs >= kInterruptPeriod) {
       runs = 0;
       if (interrupt_ != nullptr && interrupt_->load(std::memory_order_relaxed)) {
-        return finish(world_.now), true;
+        return finish(sim_.now), true;
       }
     }
     // The earliest of the timed things and of all devices' queues; at equal times in this order.
@@ -160,7 +160,7 @@ bool MachineImpl::RunUntil(Time limit) {
     Device* next = nullptr;
     Time earliest = timed, others = kTimeNever;
     if (heads.first < timed) {
-      next = &world_.devices[heads.device];
+      next = &sim_.devices[heads.device];
       earliest = heads.first;
       others = std::min(timed, heads.second);
     }
@@ -168,14 +168,14 @@ bool MachineImpl::RunUntil(Time limit) {
       if (limit != kTimeNever) {
         finish(limit);
       } else {
-        finish(world_.now);
+        finish(sim_.now);
       }
       return false;
     }
     if (earliest > limit) return finish(limit), true;
-    if (Quiet()) return finish(world_.now), false;
-    if (milestones_ == 0 && world_.livelock.stands() && world_.livelock.UnitsRepeat()) {
-      if (limit == kTimeNever) return finish(world_.now), false;
+    if (Quiet()) return finish(sim_.now), false;
+    if (milestones_ == 0 && sim_.livelock.stands() && sim_.livelock.UnitsRepeat()) {
+      if (limit == kTimeNever) return finish(sim_.now), false;
       // All that the devices will do until then is known. With copies under way it is executed all
       // the same.
       if (timed_.empty()) {
@@ -184,14 +184,14 @@ bool MachineImpl::RunUntil(Time limit) {
       }
     }
     if (next == nullptr) {
-      world_.now = std::max(world_.now, earliest);
+      sim_.now = std::max(sim_.now, earliest);
       if (const auto unit = timed_.top().unit) {
-        world_.livelock.UnitDone(*unit);
+        sim_.livelock.UnitDone(*unit);
       } else {
         --milestones_;
-        world_.livelock.End();
+        sim_.livelock.End();
       }
-      world_.order_limit = 0;
+      sim_.order_limit = 0;
       auto run = std::move(const_cast<Timed&>(timed_.top()).run);
       timed_.pop();
       run();
@@ -199,11 +199,11 @@ bool MachineImpl::RunUntil(Time limit) {
       continue;
     }
     // This device may go on by itself until another one's turn comes.
-    world_.running = next;
+    sim_.running = next;
     const Time bound = limit == kTimeNever ? limit : limit + 1;
-    world_.other_limit = std::min(others, bound);
+    sim_.other_limit = std::min(others, bound);
     const Time ahead =
-        std::min({others == kTimeNever ? kTimeNever : others + world_.costs.quantum, bound, timed});
+        std::min({others == kTimeNever ? kTimeNever : others + sim_.costs.quantum, bound, timed});
     while (!next->queue.empty() && !stop_) {
       const QueuedPath entry = next->queue.top();
       if (entry.path->ticket != entry.ticket) {
@@ -212,52 +212,52 @@ bool MachineImpl::RunUntil(Time limit) {
       }
       // Registers and weak accesses may run ahead of other devices, too; what needs its turn may
       // not, and neither may anything pass the limit or what is timed.
-      const bool in_turn = entry.time < world_.other_limit || entry.time == earliest;
+      const bool in_turn = entry.time < sim_.other_limit || entry.time == earliest;
       if (!in_turn && (entry.time >= ahead || entry.path->ordered ||
                        entry.path->state == Path::State::kParked)) {
         break;
       }
       next->queue.pop();
       earliest = kTimeNever;  // only the first may stand at the limit itself
-      if (in_turn) world_.now = std::max(world_.now, entry.time);
+      if (in_turn) sim_.now = std::max(sim_.now, entry.time);
       DropVoid(*next);
-      world_.order_limit = world_.other_limit;
+      sim_.order_limit = sim_.other_limit;
       if (!next->queue.empty())
-        world_.order_limit = std::min(world_.order_limit, next->queue.top().time);
+        sim_.order_limit = std::min(sim_.order_limit, next->queue.top().time);
       Path& path = *entry.path;
       path.ticket = 0;
       if (path.state == Path::State::kParked) {
         const bool by_value = !path.parked->by_timer;
-        world_.waiting.Wake(path);
-        if (const Time stall = by_value ? Stumble() : 0; stall != 0) {
+        sim_.waiting.Wake(path);
+        if (const Time stall = by_value ? LateBy() : 0; stall != 0) {
           path.clock += stall;
-          world_.QueuePath(path, path.clock);
+          sim_.QueuePath(path, path.clock);
           if (++runs >= kInterruptPeriod) break;
           continue;
         }
       }
       engine_->Run(path, in_turn ? entry.time : -1);
       ended_.clear();
-      if (world_.stats.warp_instructions >= world_.audit_at && !world_.livelock.auditing()) {
-        world_.livelock.Begin();
+      if (sim_.stats.warp_instructions >= sim_.audit_at && !sim_.livelock.auditing()) {
+        sim_.livelock.Begin();
       }
-      if (++runs >= kInterruptPeriod || world_.livelock.stands()) break;
+      if (++runs >= kInterruptPeriod || sim_.livelock.stands()) break;
     }
     Head(*next);
   }
 }
 
 // How long the path whose wait has just ended is held up.
-Time MachineImpl::Stumble() {
-  if (stumble_ == 0 || world_.now < world_.perturbed_from) return 0;
-  const std::uint64_t drawn = Draw(stumble_, ++stumbles_);
-  return drawn % 4 != 0 ? 0 : kLeastStumble + static_cast<Time>((drawn >> 2) % kStumbleSpan);
+Time MachineImpl::LateBy() {
+  if (late_wakes_ == 0 || sim_.now < sim_.perturbed_from) return 0;
+  const std::uint64_t drawn = Draw(late_wakes_, ++late_wakes_drawn_);
+  return drawn % 4 != 0 ? 0 : kLeastLate + static_cast<Time>((drawn >> 2) % kLateSpan);
 }
 
 // The time of a device's first path; kTimeNever: it has none.
 Time MachineImpl::Head(Device& device) const {
   DropVoid(device);
-  Time& head = world_.heads[static_cast<std::size_t>(device.number)];
+  Time& head = sim_.heads[static_cast<std::size_t>(device.number)];
   head = device.queue.empty() ? kTimeNever : device.queue.top().time;
   return head;
 }
@@ -268,8 +268,8 @@ MachineImpl::Heads MachineImpl::FirstHeads() const {
   while (true) {
     Heads found;
     std::size_t second = 0;
-    for (std::size_t d = 0; d < world_.heads.size(); ++d) {
-      const Time at = world_.heads[d];
+    for (std::size_t d = 0; d < sim_.heads.size(); ++d) {
+      const Time at = sim_.heads[d];
       if (at >= found.second) continue;
       if (at < found.first) {
         found.second = std::exchange(found.first, at);
@@ -279,8 +279,8 @@ MachineImpl::Heads MachineImpl::FirstHeads() const {
         second = d;
       }
     }
-    if (found.first != kTimeNever && Head(world_.devices[found.device]) != found.first) continue;
-    if (found.second != kTimeNever && Head(world_.devices[second]) != found.second) continue;
+    if (found.first != kTimeNever && Head(sim_.devices[found.device]) != found.first) continue;
+    if (found.second != kTimeNever && Head(sim_.devices[second]) != found.second) continue;
     return found;
   }
 }
@@ -297,7 +297,7 @@ std::optional<Time> MachineImpl::NextEvent() const {
 bool MachineImpl::PutOff(Time limit) {
   std::vector<QueuedPath> all;
   Time first = kTimeNever, until = limit;
-  for (Device& device : world_.devices) {
+  for (Device& device : sim_.devices) {
     for (DropVoid(device); !device.queue.empty(); DropVoid(device)) {
       const QueuedPath entry = device.queue.top();
       device.queue.pop();
@@ -318,22 +318,21 @@ bool MachineImpl::PutOff(Time limit) {
     }
     path.warp->cta->launch->device->queue.push(entry);
   }
-  for (Device& device : world_.devices) Head(device);
-  world_.livelock.Enter();
+  for (Device& device : sim_.devices) Head(device);
+  sim_.livelock.Enter();
   return until == limit;
 }
 
 bool MachineImpl::Stuck() const {
-  return Quiet() || (!operations_.empty() && milestones_ == 0 && world_.livelock.found() &&
-                     world_.livelock.UnitsRepeat());
+  return Quiet() || (!operations_.empty() && milestones_ == 0 && sim_.livelock.found() &&
+                     sim_.livelock.UnitsRepeat());
 }
 
 bool MachineImpl::Quiet() const {
   if (operations_.empty()) return false;
   if (!timed_.empty()) return false;
-  const bool quiet =
-      world_.timer_wakes >= kStuckWakes && world_.now - world_.last_change > kStuckSpan;
-  return quiet || std::all_of(world_.heads.begin(), world_.heads.end(),
+  const bool quiet = sim_.timer_wakes >= kStuckWakes && sim_.now - sim_.last_change > kStuckSpan;
+  return quiet || std::all_of(sim_.heads.begin(), sim_.heads.end(),
                               [](Time head) { return head == kTimeNever; });
 }
 
@@ -341,13 +340,13 @@ std::vector<struct Fault> MachineImpl::TakeFaults() { return std::exchange(fault
 
 const Stats& MachineImpl::stats() const {
   if (checker_ != nullptr) {
-    world_.stats.checked_accesses = checker_->accesses;
-    world_.stats.checked_bytes = checker_->bytes;
-    world_.stats.chosen_loads = checker_->chosen();
+    sim_.stats.checked_accesses = checker_->accesses;
+    sim_.stats.checked_bytes = checker_->bytes;
+    sim_.stats.chosen_loads = checker_->chosen();
   }
-  world_.stats.links = world_.fabric.Records();
-  world_.stats.movers = world_.fabric.moved();
-  return world_.stats;
+  sim_.stats.links = sim_.fabric.Records();
+  sim_.stats.movers = sim_.fabric.moved();
+  return sim_.stats;
 }
 
 }  // namespace allranks::node

@@ -8,12 +8,12 @@
 namespace allranks::node {
 
 void MachineImpl::SetChecking(bool on) {
-  if (checker_ == nullptr || on == (world_.checker != nullptr)) return;
+  if (checker_ == nullptr || on == (sim_.checker != nullptr)) return;
   CHECK(operations_.empty());
-  if (other_engine_ == nullptr) other_engine_ = MakeEngine(world_, on);
+  if (other_engine_ == nullptr) other_engine_ = MakeEngine(sim_, on);
   std::swap(engine_, other_engine_);
-  world_.checker = on ? checker_.get() : nullptr;
-  world_.errors = on ? errors_.get() : nullptr;
+  sim_.checker = on ? checker_.get() : nullptr;
+  sim_.errors = on ? errors_.get() : nullptr;
   checker_->HostsMeet(true);
   errors_->Forget();  // what is written meanwhile is not seen
 }
@@ -32,24 +32,23 @@ void MachineImpl::SetSchedule(const Schedule& schedule) {
   const std::uint64_t seed = directed ? kDirected : schedule.seed;
   const Time from = directed ? kTimeNever : schedule.from;
   checker_->SetSchedule(seed);
-  world_.delays = {};
-  if (directed || schedule.places)
-    world_.delays.Set(schedule.level, schedule.place, schedule.brief);
+  sim_.delays = {};
+  if (directed || schedule.places) sim_.delays.Set(schedule.level, schedule.place, schedule.brief);
   brief_ = schedule.brief;
   // Who is first among equal times cannot change midway: tickets of both orders would mix.
-  world_.order_seed = seed != 0 && from == 0 ? seed : options_.order_seed;
+  sim_.order_seed = seed != 0 && from == 0 ? seed : options_.order_seed;
   scheduled_ = seed != 0;
-  SetStumble(seed, from);
+  SetLateWakes(seed, from);
 }
 
 std::vector<Finding> MachineImpl::TakeFindings() {
   if (checker_ == nullptr) return {};
-  if (world_.errors != nullptr && Stuck()) errors_->OnStuck();
+  if (sim_.errors != nullptr && Stuck()) errors_->OnStuck();
   return checker_->TakeFindings();
 }
 
 void MachineImpl::HostMeets(ProcessId process) {
-  if (world_.checker != nullptr) checker_->HostMeets(process);
+  if (sim_.checker != nullptr) checker_->HostMeets(process);
 }
 
 void MachineImpl::SetHostsSpeak(bool on) {
@@ -62,7 +61,7 @@ void MachineImpl::ForHostBytes(ProcessId process, Address address, std::uint64_t
                                F f) {
   Place place;
   const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
-  if (FindRange(world_.ProcessOf(process).table, address, size, write, &place, anybody).what !=
+  if (FindRange(sim_.ProcessOf(process).table, address, size, write, &place, anybody).what !=
       RangeError::What::kNone)
     return;
   place.ForParts(size, [&](Object& object, std::uint64_t offset, std::uint64_t,
@@ -71,7 +70,7 @@ void MachineImpl::ForHostBytes(ProcessId process, Address address, std::uint64_t
 
 void MachineImpl::HostAccess(ProcessId process, Address address, std::uint64_t size, bool write,
                              HostOrder order) {
-  if (world_.checker == nullptr || Find(process) == nullptr) return;
+  if (sim_.checker == nullptr || Find(process) == nullptr) return;
   if (size == 0) return checker_->HostFence(process, order);
   ForHostBytes(process, address, size, write,
                [&](Object& object, std::uint64_t offset, std::uint64_t part) {
@@ -81,7 +80,7 @@ void MachineImpl::HostAccess(ProcessId process, Address address, std::uint64_t s
 
 void MachineImpl::HostTouches(ProcessId process, Address address, std::uint64_t size, bool write,
                               SiteId site) {
-  if (world_.checker == nullptr || Find(process) == nullptr) return;
+  if (sim_.checker == nullptr || Find(process) == nullptr) return;
   ForHostBytes(process, address, size, write,
                [&](Object& object, std::uint64_t offset, std::uint64_t part) {
                  checker_->HostTouches(process, object, offset, part, write, site);
@@ -104,11 +103,11 @@ void MachineImpl::SetNodeSite(GraphId graph, std::uint32_t place, SiteId site) {
 }
 
 bool MachineImpl::HostBehind(ProcessId process) const {
-  return world_.checker != nullptr && checker_->HostBehind(process);
+  return sim_.checker != nullptr && checker_->HostBehind(process);
 }
 
 void MachineImpl::HostsMeet() {
-  if (world_.checker != nullptr) checker_->HostsMeet(operations_.empty());
+  if (sim_.checker != nullptr) checker_->HostsMeet(operations_.empty());
 }
 
 }  // namespace allranks::node

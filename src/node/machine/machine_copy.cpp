@@ -47,7 +47,7 @@ bool MachineImpl::Resolve(ProcessId process, int device, Address address, std::u
                ? RangeError::What::kNone
                : RangeError::What::kNoAccess;
   };
-  const AddressTable& table = world_.ProcessOf(process).table;
+  const AddressTable& table = sim_.ProcessOf(process).table;
   return FindRange(table, address, size, write, place, check).what == RangeError::What::kNone;
 }
 
@@ -187,14 +187,14 @@ void MachineImpl::StepCopy(OpId id) {
   const int source = memset ? -1 : DeviceAt(op.src, at_src, -1, &piece);
   const int to = DeviceAt(op.dst, at_dst, source, &piece);
   const int from = memset ? to : source;
-  Device& runner = world_.devices[static_cast<std::size_t>(op.device)];
-  if (world_.timing.faulty_links && !memset && !world_.timing.CanCopy(from, to)) {
+  Device& runner = sim_.devices[static_cast<std::size_t>(op.device)];
+  if (sim_.timing.faulty_links && !memset && !sim_.timing.CanCopy(from, to)) {
     FailDevice(op.process, op.device, Status::kNvlinkUncorrectable,
                "a copy has met a link that is dead");
-    Complete(id, world_.now);
+    Complete(id, sim_.now);
     return;
   }
-  const CopyTimes times = world_.timing.ChargeCopy(runner, op.engine, from, to, piece, world_.now);
+  const CopyTimes times = sim_.timing.ChargeCopy(runner, op.engine, from, to, piece, sim_.now);
   op.sent += piece;
   if (op.sent < op.size) {
     At(times.sent, [this, id] {
@@ -206,8 +206,8 @@ void MachineImpl::StepCopy(OpId id) {
     if (it == operations_.end()) return;
     ApplyCopy(it->second, piece);
     if (it->second.done < it->second.size) return;
-    world_.stats.copies[it->second.record].end = world_.now;
-    Complete(id, world_.now);
+    sim_.stats.copies[it->second.record].end = sim_.now;
+    Complete(id, sim_.now);
   });
 }
 
@@ -230,7 +230,7 @@ void MachineImpl::ApplyCopy(Operation& op, std::uint64_t piece) {
       op.src.Slice(from, part).Read(copy_buffer_.data(), part);
       src = copy_buffer_.data();
     }
-    if (world_.checker != nullptr && op.src.object != nullptr) {
+    if (sim_.checker != nullptr && op.src.object != nullptr) {
       op.src.Slice(from, part)
           .ForParts(part,
                     [&](Object& object, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
@@ -242,7 +242,7 @@ void MachineImpl::ApplyCopy(Operation& op, std::uint64_t piece) {
     } else {
       op.dst.Slice(to, part).ForParts(part, [&](Object& object, std::uint64_t offset,
                                                 std::uint64_t at, std::uint64_t bytes) {
-        if (world_.checker != nullptr) checker_->Direct(&op.clocks, object, offset, bytes, true);
+        if (sim_.checker != nullptr) checker_->Direct(&op.clocks, object, offset, bytes, true);
         if (src != nullptr) {
           std::memmove(object.data + offset, src + at, bytes);
           if (object.initialised != nullptr) CarryInitialised(op, from + at, object, offset, bytes);
@@ -252,14 +252,14 @@ void MachineImpl::ApplyCopy(Operation& op, std::uint64_t piece) {
           check::Errors::OnWrite(object, offset, bytes);
         }
         if (!object.watches.empty())
-          world_.waiting.NotifyWrite(object, offset, bytes, world_.now, world_.now);
+          sim_.waiting.NotifyWrite(object, offset, bytes, sim_.now, sim_.now);
       });
     }
     op.done += part;
   }
   if (op.dst.object != nullptr) {
-    world_.last_change = world_.now;
-    world_.timer_wakes = 0;
+    sim_.last_change = sim_.now;
+    sim_.timer_wakes = 0;
   }
 }
 

@@ -38,12 +38,12 @@ bool MachineImpl::Peek(ProcessId process, Address address, std::span<std::byte> 
   if (bytes.empty()) return true;
   Place place;
   const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
-  if (FindRange(world_.ProcessOf(process).table, address, bytes.size(), false, &place, anybody)
+  if (FindRange(sim_.ProcessOf(process).table, address, bytes.size(), false, &place, anybody)
           .what != RangeError::What::kNone) {
     return false;
   }
   place.Read(bytes.data(), bytes.size());
-  if (world_.checker != nullptr && acting_ != nullptr) {
+  if (sim_.checker != nullptr && acting_ != nullptr) {
     place.ForParts(bytes.size(),
                    [&](Object& object, std::uint64_t offset, std::uint64_t, std::uint64_t size) {
                      checker_->Direct(acting_, object, offset, size, false);
@@ -59,10 +59,10 @@ bool MachineImpl::Peek(ProcessId process, Address address, std::span<std::byte> 
 
 void MachineImpl::HideLate(const Object& object, std::uint64_t offset,
                            std::span<std::byte> bytes) const {
-  if (!object.late.Pending(world_.now)) return;
+  if (!object.late.Pending(sim_.now)) return;
   for (std::uint64_t done = 0; done < bytes.size(); done += kHidden) {
     const auto part = static_cast<std::uint32_t>(std::min(kHidden, bytes.size() - done));
-    object.late.Hide(offset + done, part, bytes.data() + done, world_.now, 0);
+    object.late.Hide(offset + done, part, bytes.data() + done, sim_.now, 0);
   }
 }
 
@@ -71,44 +71,43 @@ bool MachineImpl::Poke(ProcessId process, Address address, std::span<const std::
   if (bytes.empty()) return true;
   Place place;
   const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
-  if (FindRange(world_.ProcessOf(process).table, address, bytes.size(), true, &place, anybody)
-          .what != RangeError::What::kNone) {
+  if (FindRange(sim_.ProcessOf(process).table, address, bytes.size(), true, &place, anybody).what !=
+      RangeError::What::kNone) {
     return false;
   }
-  world_.last_change = world_.now;
-  world_.timer_wakes = 0;
+  sim_.last_change = sim_.now;
+  sim_.timer_wakes = 0;
   place.ForParts(bytes.size(), [&](Object& object, std::uint64_t offset, std::uint64_t at,
                                    std::uint64_t size) {
-    if (world_.checker != nullptr) checker_->Direct(acting_, object, offset, size, true);
+    if (sim_.checker != nullptr) checker_->Direct(acting_, object, offset, size, true);
     std::memcpy(object.data + offset, bytes.data() + at, size);
     check::Errors::OnWrite(object, offset, size);
-    if (object.late.Pending(world_.now)) {
+    if (object.late.Pending(sim_.now)) {
       for (std::uint64_t done = 0; done < size; done += kHidden) {
         object.late.Reveal(offset + done,
-                           static_cast<std::uint32_t>(std::min(kHidden, size - done)), world_.now);
+                           static_cast<std::uint32_t>(std::min(kHidden, size - done)), sim_.now);
       }
     }
-    if (!object.watches.empty())
-      world_.waiting.NotifyWrite(object, offset, size, world_.now, world_.now);
+    if (!object.watches.empty()) sim_.waiting.NotifyWrite(object, offset, size, sim_.now, sim_.now);
   });
   return true;
 }
 
-Time MachineImpl::Settled(ProcessId process, Address address, std::uint64_t size) const {
+Time MachineImpl::VisibleAt(ProcessId process, Address address, std::uint64_t size) const {
   Place place;
   const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
   if (Find(process) == nullptr || size == 0 ||
-      FindRange(world_.ProcessOf(process).table, address, size, false, &place, anybody).what !=
+      FindRange(sim_.ProcessOf(process).table, address, size, false, &place, anybody).what !=
           RangeError::What::kNone) {
-    return world_.now;
+    return sim_.now;
   }
-  Time settled = world_.now;
+  Time settled = sim_.now;
   place.ForParts(size,
                  [&](Object& object, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
-                   if (!object.late.Pending(world_.now)) return;
+                   if (!object.late.Pending(sim_.now)) return;
                    for (std::uint64_t done = 0; done < bytes; done += kHidden) {
                      const auto part = static_cast<std::uint32_t>(std::min(kHidden, bytes - done));
-                     for (Time next = object.late.Next(offset + done, part, world_.now);
+                     for (Time next = object.late.Next(offset + done, part, sim_.now);
                           next != kTimeNever; next = object.late.Next(offset + done, part, next))
                        settled = std::max(settled, next);
                    }
@@ -118,7 +117,7 @@ Time MachineImpl::Settled(ProcessId process, Address address, std::uint64_t size
 
 void MachineImpl::HideFromDevices(ProcessId id, Address address) {
   if (Find(id) == nullptr) return;
-  AddressTable& table = world_.ProcessOf(id).table;
+  AddressTable& table = sim_.ProcessOf(id).table;
   if (const Mapping* mapping = table.Find(address); mapping != nullptr)
     table.Grant(mapping->base, Mapping::Rights::kMapped, {}, {});
 }

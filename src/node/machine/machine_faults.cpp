@@ -8,7 +8,7 @@ Result<void> MachineImpl::PlanFaults() {
   for (const PlannedFault& fault : options_.faults) {
     if (fault.rank >= 0) {
       At(fault.at, [this, rank = fault.rank] {
-        if (rank_killer_) rank_killer_(rank, world_.now);
+        if (rank_killer_) rank_killer_(rank, sim_.now);
       });
       continue;
     }
@@ -27,17 +27,17 @@ Result<void> MachineImpl::PlanFaults() {
 }
 
 void MachineImpl::BreakLinks(const std::vector<int>& links, double rate) {
-  for (const int link : links) world_.fabric.SetRate(link, rate);
+  for (const int link : links) sim_.fabric.SetRate(link, rate);
   if (rate > 0) return;
-  world_.timing.faulty_links = true;
-  world_.last_change = world_.now;
+  sim_.timing.faulty_links = true;
+  sim_.last_change = sim_.now;
   // Those who poll over a dead link find out with their next load.
-  for (Device& device : world_.devices) {
+  for (Device& device : sim_.devices) {
     for (const struct Launch& launch : device.launches) {
       for (const Cta* cta : launch.ctas) {
         for (const Warp& warp : cta->warps) {
           for (Path* path : warp.paths) {
-            if (path->parked != nullptr) world_.waiting.Disturb(*path);
+            if (path->parked != nullptr) sim_.waiting.Disturb(*path);
           }
         }
       }

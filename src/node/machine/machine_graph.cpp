@@ -32,13 +32,12 @@ Status MachineImpl::CheckNode(ProcessId process, const GraphNode& node, std::uin
   const auto it = kernels_.find(node.launch.kernel);
   if (it == kernels_.end()) return Status::kInvalidHandle;
   const LoadedModule& module = modules_.at(it->second.module);
-  if (module.process != process || module.device != world_.NumberOf(*found, node.device))
+  if (module.process != process || module.device != sim_.NumberOf(*found, node.device))
     return Status::kInvalidHandle;
   const Status status = DecodeKernel(it->second);
   if (status != Status::kSuccess) return status;
   if (node.launch.params.size() > kMaxParamBytes) return Status::kInvalidValue;
-  return world_.residency.CheckLaunch(*it->second.code, node.launch,
-                                      it->second.dynamic_shared_limit);
+  return sim_.residency.CheckLaunch(*it->second.code, node.launch, it->second.dynamic_shared_limit);
 }
 
 Status MachineImpl::PutGraph(ProcessId process, std::vector<GraphNode> nodes, GraphId* graph) {
@@ -142,7 +141,7 @@ Status MachineImpl::LaunchGraph(ProcessId process, StreamId stream, GraphId grap
     Stream& made = streams_[lane];
     made = {};
     made.process = process;
-    made.device = world_.NumberOf(world_.ProcessOf(process), node.device);
+    made.device = sim_.NumberOf(sim_.ProcessOf(process), node.device);
     made.non_blocking = true;
     made.priority = s->priority;
     made.also = before;
@@ -166,7 +165,7 @@ Status MachineImpl::LaunchGraph(ProcessId process, StreamId stream, GraphId grap
   }
   s = FindStream(process, stream);
   Enqueue(*s, last, at);
-  if (world_.checker != nullptr) {
+  if (sim_.checker != nullptr) {
     for (const std::vector<OpId>& ops : ends) {
       for (const OpId end : ops) {
         const auto node = operations_.find(end);

@@ -1,4 +1,4 @@
-// The Machine's state beside the World: modules, pools, operations with their streams
+// The Machine's state beside the Simulator: modules, pools, operations with their streams
 // (operation.h), and what hosts wait for. Split over machine.cpp (time), machine_processes.cpp,
 // machine_memory.cpp, machine_modules.cpp, machine_streams.cpp, machine_work.cpp (operations,
 // kernels), machine_runtime.cpp (printf, malloc), machine_copy.cpp, machine_signal.cpp,
@@ -19,13 +19,13 @@
 #include "node/check/checker.h"
 #include "node/check/errors.h"
 #include "node/checking.h"
-#include "node/exec/world.h"
+#include "node/exec/simulator.h"
+#include "node/late_wakes.h"
 #include "node/machine.h"
 #include "node/machine/operation.h"
 #include "node/machine/shared_handles.h"
 #include "node/machine/virtual_memory_impl.h"
 #include "node/state/device_heap.h"
-#include "node/stumble.h"
 #include "ptx/cubin.h"
 #include "ptx/module.h"
 
@@ -82,19 +82,19 @@ struct Pool {
   std::uint64_t Reserved() const { return used + spare; }
 };
 
-class MachineImpl final : public Machine, public Stumbling, public Checking {
+class MachineImpl final : public Machine, public LateWakes, public Checking {
  public:
   MachineImpl(const Profile& profile, const MachineOptions& options, int devices);
   ~MachineImpl() override;
 
   Checking* checking() override { return options_.check ? this : nullptr; }
-  Stumbling* stumbling() override { return this; }
+  LateWakes* late_wakes() override { return this; }
 
   // Schedules options.faults; fails on names that the machine has not (machine_faults.cpp).
   Result<void> PlanFaults();
 
-  const Profile& profile() const override { return world_.profile; }
-  Time now() const override { return world_.now; }
+  const Profile& profile() const override { return sim_.profile; }
+  Time now() const override { return sim_.now; }
 
   ProcessId AddProcess(int rank, int host) override;
   void RemoveProcess(ProcessId process) override;
@@ -198,7 +198,7 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
              Time at, OpId* op) override;
   bool Peek(ProcessId process, Address address, std::span<std::byte> bytes) const override;
   bool Poke(ProcessId process, Address address, std::span<const std::byte> bytes) override;
-  Time Settled(ProcessId process, Address address, std::uint64_t size) const override;
+  Time VisibleAt(ProcessId process, Address address, std::uint64_t size) const override;
   void HideFromDevices(ProcessId process, Address address) override;
   void Withdraw(ProcessId process, Address address) override;
   void Restore(ProcessId process) override;
@@ -219,26 +219,26 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   std::optional<Time> NextEvent() const override;
   bool Busy() const override { return !operations_.empty(); }
   bool Busy(ProcessId process) const override;
-  void CoolCaches() override { world_.timing.CoolCaches(); }
+  void CoolCaches() override { sim_.timing.CoolCaches(); }
   void SetMaxResident(ProcessId process, std::uint32_t ctas) override {
-    if (Find(process) != nullptr) world_.ProcessOf(process).max_resident = ctas;
+    if (Find(process) != nullptr) sim_.ProcessOf(process).max_resident = ctas;
   }
-  void SetPassOver(bool on) override { world_.pass_over = on; }
+  void SetPassOver(bool on) override { sim_.pass_over = on; }
   void SetFuel(std::uint64_t fuel) override {
-    world_.fuel = fuel;
-    world_.work_before = world_.Work();
+    sim_.fuel = fuel;
+    sim_.work_before = sim_.Work();
   }
-  void SetStumble(std::uint64_t seed, Time from) override {
-    stumble_ = seed;
-    stumbles_ = 0;
-    world_.perturbed_from = from;
-    world_.stalls.SetSeed(scheduled_ ? seed : 0, brief_);
+  void SetLateWakes(std::uint64_t seed, Time from) override {
+    late_wakes_ = seed;
+    late_wakes_drawn_ = 0;
+    sim_.perturbed_from = from;
+    sim_.stalls.SetSeed(scheduled_ ? seed : 0, brief_);
   }
   void SetChecking(bool on) override;
   template <class F>
   void ForHostBytes(ProcessId process, Address address, std::uint64_t size, bool write, F f);
   void SetSchedule(const Schedule& schedule) override;
-  PlaceCounts Places() const override { return world_.delays.counts(); }
+  PlaceCounts Places() const override { return sim_.delays.counts(); }
   std::vector<Finding> TakeFindings() override;
   void SetHostsSpeak(bool on) override;
   void HostTouches(ProcessId process, Address address, std::uint64_t size, bool write,
@@ -281,7 +281,7 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   Time Head(Device& device) const;
   bool Quiet() const;  // nothing is queued, or nothing but timers
   bool PutOff(Time limit);
-  Time Stumble();
+  Time LateBy();
   Heads FirstHeads() const;
 
   struct Waiting {
@@ -371,12 +371,12 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
                     PoolId* pool, int* device);
   void DropPools(ProcessId process, int device);  // device < 0: all
 
-  mutable World world_;
+  mutable Simulator sim_;
   SharedHandles shared_handles_;
   VirtualMemoryImpl virtual_memory_;
   std::vector<std::byte> copy_buffer_;
-  std::unique_ptr<check::Errors> errors_;          // and world_.errors
-  std::unique_ptr<check::Checker> checker_;        // world_.checker while something is checked
+  std::unique_ptr<check::Errors> errors_;          // and sim_.errors
+  std::unique_ptr<check::Checker> checker_;        // sim_.checker while something is checked
   const check::OpClocks* acting_ = nullptr;        // of the action under way
   std::unique_ptr<Engine> engine_, other_engine_;  // the one in use; the other, if both were used
   MachineOptions options_;
@@ -386,9 +386,10 @@ class MachineImpl final : public Machine, public Stumbling, public Checking {
   std::uint64_t next_id_ = 1;
   bool stop_ = false;
   std::map<ProcessId, std::vector<Mapping>> withdrawn_;
-  bool brief_ = false;                        // Schedule
-  bool scheduled_ = false;                    // by another seed than 0
-  std::uint64_t stumble_ = 0, stumbles_ = 0;  // the seed, and the waits that have ended since
+  bool brief_ = false;      // Schedule
+  bool scheduled_ = false;  // by another seed than 0
+  std::uint64_t late_wakes_ = 0,
+                late_wakes_drawn_ = 0;  // the seed, and the waits that have ended since
   const std::atomic<bool>* interrupt_ = nullptr;
   std::map<OpId, Operation> operations_;  // not complete
   std::map<StreamId, Stream> streams_;

@@ -22,23 +22,23 @@ constexpr std::uint64_t kIpcMagic = 0x3143'5049'4b4e'5241;  // "ARNKIPC1"
 Status MachineImpl::MapNew(Process& process, int visible_device, Object::Kind kind,
                            std::uint64_t size, const std::string& name, Mapping* out) {
   const bool pinned = kind == Object::Kind::kPinned || kind == Object::Kind::kManaged;
-  const int device = pinned ? -1 : world_.NumberOf(process, visible_device);
+  const int device = pinned ? -1 : sim_.NumberOf(process, visible_device);
   Arena& arena =
       pinned ? process.pinned : process.device_arenas[static_cast<std::size_t>(visible_device)];
   const std::uint64_t granule = pinned ? kPinnedGranule : kDeviceGranule;
   if (!pinned) {
-    const Device& d = world_.devices[static_cast<std::size_t>(device)];
+    const Device& d = sim_.devices[static_cast<std::size_t>(device)];
     const auto capacity = static_cast<std::uint64_t>(profile().device.memory_bytes);
     if (size > capacity || d.allocated > capacity - size) return Status::kOutOfMemory;
   }
-  std::shared_ptr<Object> object = world_.backing.Create(kind, device, process.id, size);
+  std::shared_ptr<Object> object = sim_.backing.Create(kind, device, process.id, size);
   if (object == nullptr) return Status::kOutOfMemory;
   const Address base = arena.Take(size, granule);
   if (base == 0) return Status::kOutOfMemory;
   object->name = name;
-  if (world_.checker != nullptr) world_.checker->Allocated(*object);
-  if (world_.errors != nullptr) world_.errors->Watch(object);
-  if (!pinned) world_.devices[static_cast<std::size_t>(device)].allocated += size;
+  if (sim_.checker != nullptr) sim_.checker->Allocated(*object);
+  if (sim_.errors != nullptr) sim_.errors->Watch(object);
+  if (!pinned) sim_.devices[static_cast<std::size_t>(device)].allocated += size;
   Mapping mapping;
   mapping.base = base;
   mapping.size = pinned ? object->mapped : size;
@@ -55,19 +55,19 @@ void MachineImpl::Unmap(Process& process, Address base) {
   if (found->handle != 0) return virtual_memory_.DropMapping(process, base);
   const Mapping mapping = *found;
   Object& object = *mapping.object;
-  if (world_.errors != nullptr) world_.errors->OnUnmap(process, mapping);
-  world_.waiting.WakeAll(object);  // whoever waits for it will find it gone
+  if (sim_.errors != nullptr) sim_.errors->OnUnmap(process, mapping);
+  sim_.waiting.WakeAll(object);  // whoever waits for it will find it gone
   process.table.Erase(base);
   const auto give_back = [&](Arena& arena) {
-    world_.errors != nullptr ? arena.Retire(base) : arena.Return(base);
+    sim_.errors != nullptr ? arena.Retire(base) : arena.Return(base);
   };
   if (object.HostVisible()) {
     give_back(process.pinned);  // of registered memory it knows nothing
   } else {
-    const int visible = std::max(0, world_.OrdinalOf(process, object.device));
+    const int visible = std::max(0, sim_.OrdinalOf(process, object.device));
     give_back(process.device_arenas[static_cast<std::size_t>(visible)]);
     if (object.mappings == 0)
-      world_.devices[static_cast<std::size_t>(object.device)].allocated -= object.size;
+      sim_.devices[static_cast<std::size_t>(object.device)].allocated -= object.size;
   }
 }
 
@@ -82,14 +82,14 @@ void MachineImpl::TellLeft(const Process& process) const {
     if (!allocated || mapping.ipc || IsManagedGlobal(process.id, base)) continue;
     if (mapping.object->owner == process.id) left.push_back(&mapping);
   }
-  world_.errors->OnLeft(process, left);
+  sim_.errors->OnLeft(process, left);
 }
 
 Status MachineImpl::Allocate(ProcessId id, int device, std::uint64_t size, Address* address) {
   const Process* found = Find(id);
   if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidDevice;
   if (size == 0) return Status::kInvalidValue;
-  Process& process = world_.ProcessOf(id);
+  Process& process = sim_.ProcessOf(id);
   const std::string name =
       fmt::format("rank {} device {} allocation #{}", process.rank, device, ++names_[{id, device}]);
   Mapping mapping;
@@ -100,7 +100,7 @@ Status MachineImpl::Allocate(ProcessId id, int device, std::uint64_t size, Addre
 
 Status MachineImpl::Free(ProcessId id, Address address) {
   if (Find(id) == nullptr) return Status::kInvalidContext;
-  Process& process = world_.ProcessOf(id);
+  Process& process = sim_.ProcessOf(id);
   if (FindDeviceMemory(process, address) == nullptr) return Status::kInvalidValue;
   ReleaseDeviceMemory(process, address);
   return Status::kSuccess;
@@ -118,7 +118,7 @@ Status MachineImpl::AllocatePinned(ProcessId id, std::uint64_t size, bool manage
                                    PinnedMemory* memory) {
   if (Find(id) == nullptr) return Status::kInvalidContext;
   if (size == 0) return Status::kInvalidValue;
-  Process& process = world_.ProcessOf(id);
+  Process& process = sim_.ProcessOf(id);
   if (TooManyPinned(process)) return Status::kOutOfMemory;
   const std::string name = fmt::format("rank {} {} #{}", process.rank,
                                        managed ? "managed" : "pinned", ++names_[{id, -1}]);
@@ -135,7 +135,7 @@ Status MachineImpl::AllocatePinned(ProcessId id, std::uint64_t size, bool manage
 Status MachineImpl::RegisterHost(ProcessId id, Address address, std::uint64_t size,
                                  PinnedMemory* memory) {
   if (Find(id) == nullptr) return Status::kInvalidContext;
-  Process& process = world_.ProcessOf(id);
+  Process& process = sim_.ProcessOf(id);
   const auto meets = [&](Address begin, Address end) {
     return address < end && address + size > begin;
   };
@@ -148,11 +148,10 @@ Status MachineImpl::RegisterHost(ProcessId id, Address address, std::uint64_t si
     if (meets(base, base + mapping.size)) return Status::kHostMemoryAlreadyRegistered;
   }
   if (TooManyPinned(process)) return Status::kOutOfMemory;
-  std::shared_ptr<Object> object =
-      world_.backing.Create(Object::Kind::kPinned, -1, process.id, size);
+  std::shared_ptr<Object> object = sim_.backing.Create(Object::Kind::kPinned, -1, process.id, size);
   if (object == nullptr) return Status::kOutOfMemory;
   object->name = fmt::format("rank {} registered #{}", process.rank, ++names_[{id, -1}]);
-  if (world_.checker != nullptr) world_.checker->Allocated(*object);
+  if (sim_.checker != nullptr) sim_.checker->Allocated(*object);
   *memory = {address, size, object->fd};
   Mapping mapping;
   mapping.base = address;
@@ -167,7 +166,7 @@ Status MachineImpl::Prefetch(ProcessId id, StreamId stream, Address address, std
   Stream* s = FindStream(id, stream);
   if (s == nullptr) return Status::kInvalidHandle;
   if (queued_[id] >= kMaxQueued) return Status::kOutOfMemory;
-  const Process& process = world_.ProcessOf(id);
+  const Process& process = sim_.ProcessOf(id);
   if (device >= DeviceCount(id)) return Status::kInvalidDevice;
   Place place;
   if (size == 0 || !Resolve(id, s->device, address, size, true, &place) ||
@@ -178,7 +177,7 @@ Status MachineImpl::Prefetch(ProcessId id, StreamId stream, Address address, std
   op.size = size;
   op.whole = size == place.object->size;
   op.dst = std::move(place);
-  op.target = device < 0 ? -1 : world_.NumberOf(process, device);
+  op.target = device < 0 ? -1 : sim_.NumberOf(process, device);
   *op_id = op.id;
   Enqueue(*s, op, at);
   return Status::kSuccess;
@@ -186,29 +185,29 @@ Status MachineImpl::Prefetch(ProcessId id, StreamId stream, Address address, std
 
 void MachineImpl::StartMove(Operation& op) {
   const int from = op.dst.object->device;
-  Device& runner = world_.devices[static_cast<std::size_t>(op.device)];
-  if (world_.timing.faulty_links && !world_.timing.CanCopy(from, op.target)) {
+  Device& runner = sim_.devices[static_cast<std::size_t>(op.device)];
+  if (sim_.timing.faulty_links && !sim_.timing.CanCopy(from, op.target)) {
     FailDevice(op.process, op.device, Status::kNvlinkUncorrectable,
                "managed memory would have to move over a link that is dead");
-    Complete(op.id, world_.now);
+    Complete(op.id, sim_.now);
     return;
   }
-  const Time arrival = from == op.target ? world_.now
-                                         : world_.timing
-                                               .ChargeCopy(runner, FreeEngine(runner), from,
-                                                           op.target, op.size, world_.now)
-                                               .arrived;
+  const Time arrival =
+      from == op.target
+          ? sim_.now
+          : sim_.timing.ChargeCopy(runner, FreeEngine(runner), from, op.target, op.size, sim_.now)
+                .arrived;
   At(arrival, [this, id = op.id] {
     const auto it = operations_.find(id);
     if (it == operations_.end()) return;
     if (it->second.whole) it->second.dst.object->device = it->second.target;
-    Complete(id, world_.now);
+    Complete(id, sim_.now);
   });
 }
 
 Status MachineImpl::FreePinned(ProcessId id, Address address) {
   if (Find(id) == nullptr) return Status::kInvalidContext;
-  Process& process = world_.ProcessOf(id);
+  Process& process = sim_.ProcessOf(id);
   const Mapping* mapping = process.table.Find(address);
   if (mapping == nullptr || mapping->base != address || !mapping->object->HostVisible() ||
       IsManagedGlobal(id, address)) {
@@ -232,7 +231,7 @@ PointerInfo MachineImpl::Describe(ProcessId id, Address address) const {
   info.kind = object.kind == Object::Kind::kPinned    ? PointerInfo::Kind::kPinned
               : object.kind == Object::Kind::kManaged ? PointerInfo::Kind::kManaged
                                                       : PointerInfo::Kind::kDevice;
-  info.device = object.device < 0 ? 0 : world_.OrdinalOf(*process, object.device);
+  info.device = object.device < 0 ? 0 : sim_.OrdinalOf(*process, object.device);
   info.base = info.range = mapping->base;
   info.size = info.range_size = object.size;
   info.object = object.id;
@@ -273,7 +272,7 @@ Status MachineImpl::IpcExport(ProcessId id, Address address, IpcHandle* handle) 
 Status MachineImpl::IpcOpen(ProcessId id, int device, const IpcHandle& handle, Address* address) {
   const Process* found = Find(id);
   if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidContext;
-  Process& process = world_.ProcessOf(id);
+  Process& process = sim_.ProcessOf(id);
   std::uint64_t words[2];
   std::memcpy(words, handle.bytes, sizeof words);
   if (words[0] != kIpcMagic ||
@@ -284,7 +283,7 @@ Status MachineImpl::IpcOpen(ProcessId id, int device, const IpcHandle& handle, A
   std::shared_ptr<Object> object = it == exported_.end() ? nullptr : it->second.lock();
   if (object == nullptr || object->mappings == 0) return Status::kInvalidValue;
   // A handle means nothing on another simulated host, nor in the process it comes from.
-  const int visible = world_.OrdinalOf(process, object->device);
+  const int visible = sim_.OrdinalOf(process, object->device);
   if (visible < 0 || visible >= DeviceCount(id)) return Status::kInvalidValue;
   if (object->owner == id) return Status::kInvalidContext;
   // Opened again, a handle gives the same address; each open wants its close.
@@ -310,7 +309,7 @@ Status MachineImpl::IpcOpen(ProcessId id, int device, const IpcHandle& handle, A
 
 Status MachineImpl::IpcClose(ProcessId id, Address address) {
   if (Find(id) == nullptr) return Status::kInvalidContext;
-  Process& process = world_.ProcessOf(id);
+  Process& process = sim_.ProcessOf(id);
   const Mapping* mapping = process.table.Find(address);
   if (mapping == nullptr || mapping->base != address || !mapping->ipc) return Status::kInvalidValue;
   if (--ipc_opens_[{id, address}] > 0) return Status::kSuccess;
@@ -327,7 +326,7 @@ bool MachineImpl::CanAccessPeer(ProcessId id, int device, int peer) const {
 Status MachineImpl::EnablePeer(ProcessId id, int device, int peer) {
   if (Find(id) == nullptr) return Status::kInvalidContext;
   if (!CanAccessPeer(id, device, peer)) return Status::kInvalidDevice;
-  DeviceSet& peers = world_.ProcessOf(id).peers[static_cast<std::size_t>(device)];
+  DeviceSet& peers = sim_.ProcessOf(id).peers[static_cast<std::size_t>(device)];
   if (peers[static_cast<std::size_t>(peer)]) return Status::kPeerAccessAlreadyEnabled;
   peers.set(static_cast<std::size_t>(peer));
   return Status::kSuccess;
@@ -336,10 +335,10 @@ Status MachineImpl::EnablePeer(ProcessId id, int device, int peer) {
 Status MachineImpl::DisablePeer(ProcessId id, int device, int peer) {
   if (Find(id) == nullptr) return Status::kInvalidContext;
   if (!CanAccessPeer(id, device, peer)) return Status::kInvalidDevice;
-  DeviceSet& peers = world_.ProcessOf(id).peers[static_cast<std::size_t>(device)];
+  DeviceSet& peers = sim_.ProcessOf(id).peers[static_cast<std::size_t>(device)];
   if (!peers[static_cast<std::size_t>(peer)]) return Status::kPeerAccessNotEnabled;
   peers.reset(static_cast<std::size_t>(peer));
-  world_.ProcessOf(id).table.Touch();
+  sim_.ProcessOf(id).table.Touch();
   return Status::kSuccess;
 }
 

@@ -130,7 +130,7 @@ Result<ModuleId> MachineImpl::LoadModule(ProcessId id, int device, std::span<con
   if (!parsed) return Fail(parsed.error());
   LoadedModule module;
   module.process = id;
-  module.device = world_.NumberOf(*process, device);
+  module.device = sim_.NumberOf(*process, device);
   module.image = std::move(*parsed);
   *status = PlaceGlobals(module);
   if (*status != Status::kSuccess) return Fail("no memory for the module's variables");
@@ -140,8 +140,8 @@ Result<ModuleId> MachineImpl::LoadModule(ProcessId id, int device, std::span<con
 }
 
 Status MachineImpl::PlaceGlobals(LoadedModule& module) {
-  Process& process = world_.ProcessOf(module.process);
-  const int visible = world_.OrdinalOf(process, module.device);
+  Process& process = sim_.ProcessOf(module.process);
+  const int visible = sim_.OrdinalOf(process, module.device);
   for (const ptx::Variable& variable : module.image->module.variables) {
     const bool constant = variable.space == ptx::Space::kConst;
     if ((variable.space != ptx::Space::kGlobal && !constant) || variable.is_extern) continue;
@@ -220,7 +220,7 @@ void MachineImpl::UnmapGlobals(Process& process, const LoadedModule& module) {
 Status MachineImpl::UnloadModule(ProcessId id, ModuleId number) {
   const auto it = modules_.find(number);
   if (it == modules_.end() || it->second.process != id) return Status::kInvalidHandle;
-  Process& process = world_.ProcessOf(id);
+  Process& process = sim_.ProcessOf(id);
   UnmapGlobals(process, it->second);
   for (const auto& [name, kernel] : it->second.kernels) kernels_.erase(kernel);
   modules_.erase(it);
@@ -315,7 +315,7 @@ Status MachineImpl::Occupancy(KernelId id, std::uint32_t threads, std::uint32_t 
   if (threads == 0) return Status::kInvalidValue;
   *ctas_per_sm = threads > it->second.code->max_threads
                      ? 0
-                     : world_.residency.CtasPerSm(*it->second.code, threads, dynamic_shared);
+                     : sim_.residency.CtasPerSm(*it->second.code, threads, dynamic_shared);
   return Status::kSuccess;
 }
 
@@ -327,8 +327,8 @@ Status MachineImpl::ClusterOccupancy(KernelId id, std::uint32_t threads,
   if (status != Status::kSuccess) return status;
   if (cluster == 0 || cluster > 1024) return Status::kInvalidValue;
   *clusters = ctas == 0 ? 0
-                        : world_.residency.MaxActiveClusters(*kernels_.at(id).code, threads,
-                                                             dynamic_shared, Dim3{cluster, 1, 1});
+                        : sim_.residency.MaxActiveClusters(*kernels_.at(id).code, threads,
+                                                           dynamic_shared, Dim3{cluster, 1, 1});
   return Status::kSuccess;
 }
 

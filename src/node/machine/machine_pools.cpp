@@ -29,7 +29,7 @@ void MachineImpl::GrantPool(Process& process, Address base, const Pool& pool) {
 }
 
 void MachineImpl::SetSpare(Pool& pool, std::uint64_t bytes) {
-  Device& device = world_.devices[static_cast<std::size_t>(pool.device)];
+  Device& device = sim_.devices[static_cast<std::size_t>(pool.device)];
   device.allocated = device.allocated - pool.spare + bytes;
   pool.spare = bytes;
   pool.reserved_high = std::max(pool.reserved_high, pool.Reserved());
@@ -38,12 +38,12 @@ void MachineImpl::SetSpare(Pool& pool, std::uint64_t bytes) {
 PoolId MachineImpl::DefaultPool(ProcessId process, int device) {
   const Process* found = Find(process);
   if (found == nullptr || DeviceOf(*found, device) == nullptr) return 0;
-  PoolId& id = default_pools_[{process, world_.NumberOf(*found, device)}];
+  PoolId& id = default_pools_[{process, sim_.NumberOf(*found, device)}];
   if (id == 0) {
     id = next_id_++;
     Pool& pool = pools_[id];
     pool.process = process;
-    pool.device = world_.NumberOf(*found, device);
+    pool.device = sim_.NumberOf(*found, device);
     pool.access.set(static_cast<std::size_t>(pool.device));
   }
   return id;
@@ -67,7 +67,7 @@ Status MachineImpl::CreatePool(ProcessId process, int device, std::uint64_t max_
   const Status status = NewPool(process, pool);
   if (status != Status::kSuccess) return status;
   Pool& made = pools_[*pool];
-  made.device = world_.NumberOf(*found, device);
+  made.device = sim_.NumberOf(*found, device);
   made.max_size = max_size;
   made.access.set(static_cast<std::size_t>(made.device));
   if (share != 0) {
@@ -159,11 +159,11 @@ Status MachineImpl::TrimPool(ProcessId process, PoolId id, std::uint64_t keep) {
 Status MachineImpl::SetPoolAccess(ProcessId process, PoolId id, int device, bool access) {
   Pool* pool = FindPool(process, id);
   if (pool == nullptr) return Status::kInvalidValue;
-  Process& owner = world_.ProcessOf(process);
+  Process& owner = sim_.ProcessOf(process);
   if (DeviceOf(owner, device) == nullptr) return Status::kInvalidDevice;
-  const int number = world_.NumberOf(owner, device);
+  const int number = sim_.NumberOf(owner, device);
   if (number == pool->device) return access ? Status::kSuccess : Status::kInvalidValue;
-  if (!world_.CanReach(number, pool->device)) return Status::kInvalidDevice;
+  if (!sim_.CanReach(number, pool->device)) return Status::kInvalidDevice;
   pool->access.set(static_cast<std::size_t>(number), access);
   for (const auto& [block, owner_pool] : pool_blocks_) {
     if (block.first == process && owner_pool == id) GrantPool(owner, block.second, *pool);
@@ -174,9 +174,9 @@ Status MachineImpl::SetPoolAccess(ProcessId process, PoolId id, int device, bool
 Status MachineImpl::GetPoolAccess(ProcessId process, PoolId id, int device, bool* access) {
   const Pool* pool = FindPool(process, id);
   if (pool == nullptr) return Status::kInvalidValue;
-  const Process& owner = world_.ProcessOf(process);
+  const Process& owner = sim_.ProcessOf(process);
   if (DeviceOf(owner, device) == nullptr) return Status::kInvalidDevice;
-  *access = pool->access[static_cast<std::size_t>(world_.NumberOf(owner, device))];
+  *access = pool->access[static_cast<std::size_t>(sim_.NumberOf(owner, device))];
   return Status::kSuccess;
 }
 
@@ -186,21 +186,21 @@ Status MachineImpl::AllocateAsync(ProcessId process, StreamId stream, PoolId id,
   if (s == nullptr) return Status::kInvalidHandle;
   Pool* pool = FindPool(process, id);
   if (pool == nullptr || pool->imported || size == 0) return Status::kInvalidValue;
-  Process& owner = world_.ProcessOf(process);
+  Process& owner = sim_.ProcessOf(process);
   for (auto it = freeing_.lower_bound({process, 0});
        it != freeing_.end() && it->first.first == process; ++it) {
     const auto block = pool_blocks_.find(it->first);
     if (it->second.stream != stream || block == pool_blocks_.end() || block->second != id) continue;
     if (owner.table.Find(it->first.second)->object->size != size) continue;
     *address = it->first.second;
-    if (world_.checker != nullptr) checker_->Allocated(*owner.table.Find(*address)->object);
+    if (sim_.checker != nullptr) checker_->Allocated(*owner.table.Find(*address)->object);
     freeing_.erase(it);  // the free will find that it is void
     return Status::kSuccess;
   }
   if (pool->max_size != 0 && (size > pool->max_size || pool->used > pool->max_size - size)) {
     return Status::kOutOfMemory;
   }
-  const int visible = world_.OrdinalOf(owner, pool->device);
+  const int visible = sim_.OrdinalOf(owner, pool->device);
   if (visible < 0) return Status::kInvalidDevice;
   const std::uint64_t spare = pool->spare;
   SetSpare(*pool, spare > size ? spare - size : 0);
@@ -258,7 +258,7 @@ Status MachineImpl::FreeAsync(ProcessId process, StreamId stream, Address addres
   Stream* s = FindStream(process, stream);
   if (s == nullptr) return Status::kInvalidHandle;
   if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
-  Process& owner = world_.ProcessOf(process);
+  Process& owner = sim_.ProcessOf(process);
   if (FindDeviceMemory(owner, address) == nullptr) return Status::kInvalidValue;
   Operation& op = NewOperation(Operation::What::kFree, process, s->device);
   op.address = address;
@@ -272,11 +272,10 @@ void MachineImpl::FinishFree(const Operation& op) {
   const auto it = freeing_.find({op.process, op.address});
   if (it == freeing_.end() || it->second.op != op.id) return;  // taken over, or gone by a reset
   freeing_.erase(it);
-  if (world_.checker == nullptr)
-    return ReleaseDeviceMemory(world_.ProcessOf(op.process), op.address);
+  if (sim_.checker == nullptr) return ReleaseDeviceMemory(sim_.ProcessOf(op.process), op.address);
   const SiteId caller = std::exchange(checker_->caller, op.clocks.site);
   checker_->freeing = op.stream;
-  ReleaseDeviceMemory(world_.ProcessOf(op.process), op.address);
+  ReleaseDeviceMemory(sim_.ProcessOf(op.process), op.address);
   checker_->caller = caller;
   checker_->freeing = 0;
 }
@@ -301,7 +300,7 @@ void MachineImpl::DropPools(ProcessId process, int device) {
   }
   std::erase_if(freeing_, [&](const auto& entry) {
     if (entry.first.first != process) return false;
-    const Mapping* mapping = world_.ProcessOf(process).table.Find(entry.first.second);
+    const Mapping* mapping = sim_.ProcessOf(process).table.Find(entry.first.second);
     return device < 0 || mapping == nullptr || mapping->object->device == device;
   });
 }

@@ -12,14 +12,14 @@
 namespace allranks::node {
 
 const Process* MachineImpl::Find(ProcessId process) const {
-  if (process == 0 || process > world_.processes.size()) return nullptr;
-  const Process* found = world_.processes[process - 1].get();
+  if (process == 0 || process > sim_.processes.size()) return nullptr;
+  const Process* found = sim_.processes[process - 1].get();
   return found->alive ? found : nullptr;
 }
 
 Device* MachineImpl::DeviceOf(const Process& process, int device) {
   if (device < 0 || device >= DeviceCount(process.id)) return nullptr;
-  return &world_.devices[static_cast<std::size_t>(world_.NumberOf(process, device))];
+  return &sim_.devices[static_cast<std::size_t>(sim_.NumberOf(process, device))];
 }
 
 Stream* MachineImpl::FindStream(ProcessId process, StreamId stream) {
@@ -34,28 +34,28 @@ Event* MachineImpl::FindEvent(ProcessId process, EventId event) {
 }
 
 Status& MachineImpl::Sticky(ProcessId id, int device_number) {
-  Process& process = world_.ProcessOf(id);
-  return process.sticky[static_cast<std::size_t>(world_.OrdinalOf(process, device_number))];
+  Process& process = sim_.ProcessOf(id);
+  return process.sticky[static_cast<std::size_t>(sim_.OrdinalOf(process, device_number))];
 }
 
 void MachineImpl::NumberDevices(Process& process) {
-  process.ordinals.assign(world_.devices.size(), -1);
+  process.ordinals.assign(sim_.devices.size(), -1);
   for (std::size_t i = 0; i < process.visible.size(); ++i)
     process.ordinals[static_cast<std::size_t>(process.visible[i])] = static_cast<int>(i);
 }
 
 ProcessId MachineImpl::AddProcess(int rank, int host) {
   auto process = std::make_unique<Process>();
-  process->id = static_cast<ProcessId>(world_.processes.size() + 1);
+  process->id = static_cast<ProcessId>(sim_.processes.size() + 1);
   process->rank = rank;
   process->host = host;
   process->alive = true;
   const ProcessId id = process->id;
-  world_.processes.push_back(std::move(process));
-  Process& made = *world_.processes.back();
-  const int per_host = static_cast<int>(world_.profile.machine.devices_per_host);
+  sim_.processes.push_back(std::move(process));
+  Process& made = *sim_.processes.back();
+  const int per_host = static_cast<int>(sim_.profile.machine.devices_per_host);
   const int first = host * per_host;
-  for (int d = first; d < first + per_host && d < static_cast<int>(world_.devices.size()); ++d)
+  for (int d = first; d < first + per_host && d < static_cast<int>(sim_.devices.size()); ++d)
     made.visible.push_back(d);
   NumberDevices(made);
   const int count = DeviceCount(id);
@@ -76,7 +76,7 @@ ProcessId MachineImpl::AddProcess(int rank, int host) {
 
 Status MachineImpl::SetVisible(ProcessId id, std::span<const std::int32_t> devices) {
   if (Find(id) == nullptr) return Status::kInvalidContext;
-  Process& process = world_.ProcessOf(id);
+  Process& process = sim_.ProcessOf(id);
   // What has been made would get other numbers.
   const auto owns = [id](const auto& things) {
     return std::any_of(things.begin(), things.end(),
@@ -89,7 +89,7 @@ Status MachineImpl::SetVisible(ProcessId id, std::span<const std::int32_t> devic
   std::vector<Arena> arenas;
   for (const std::int32_t device : devices) {
     if (device < 0 || device >= DeviceCount(id)) return Status::kInvalidDevice;
-    const int number = world_.NumberOf(process, device);
+    const int number = sim_.NumberOf(process, device);
     if (std::find(visible.begin(), visible.end(), number) != visible.end())
       return Status::kInvalidDevice;
     visible.push_back(number);
@@ -105,14 +105,14 @@ Status MachineImpl::SetVisible(ProcessId id, std::span<const std::int32_t> devic
 
 void MachineImpl::RemoveProcess(ProcessId id) {
   if (Find(id) == nullptr) return;
-  Process& process = world_.ProcessOf(id);
-  if (world_.errors != nullptr) TellLeft(process);
+  Process& process = sim_.ProcessOf(id);
+  if (sim_.errors != nullptr) TellLeft(process);
   for (const int number : process.visible) EndContext(id, number);
   // Nobody is left to be told.
   for (auto it = operations_.begin(); it != operations_.end();) {
     if (it->second.process == id) {
-      if (world_.listener != nullptr && it->second.started)
-        world_.listener->OnEnd(it->first, world_.now, nullptr);
+      if (sim_.listener != nullptr && it->second.started)
+        sim_.listener->OnEnd(it->first, sim_.now, nullptr);
       value_waits_.erase(it->first);
       it = operations_.erase(it);
     } else {
@@ -148,9 +148,9 @@ int MachineImpl::DeviceCount(ProcessId id) const {
 std::uint64_t MachineImpl::FreeMemory(ProcessId id, int device) const {
   const Process* process = Find(id);
   if (process == nullptr || device < 0 || device >= DeviceCount(id)) return 0;
-  const auto number = static_cast<std::size_t>(world_.NumberOf(*process, device));
-  return static_cast<std::uint64_t>(world_.profile.device.memory_bytes) -
-         world_.devices[number].allocated;
+  const auto number = static_cast<std::size_t>(sim_.NumberOf(*process, device));
+  return static_cast<std::uint64_t>(sim_.profile.device.memory_bytes) -
+         sim_.devices[number].allocated;
 }
 
 Status MachineImpl::StickyError(ProcessId id, int device) const {
@@ -162,8 +162,8 @@ Status MachineImpl::StickyError(ProcessId id, int device) const {
 void MachineImpl::ResetDevice(ProcessId id, int device) {
   const Process* found = Find(id);
   if (found == nullptr || DeviceOf(*found, device) == nullptr) return;
-  Process& process = world_.ProcessOf(id);
-  const int number = world_.NumberOf(process, device);
+  Process& process = sim_.ProcessOf(id);
+  const int number = sim_.NumberOf(process, device);
   EndContext(id, number);
   process.sticky[static_cast<std::size_t>(device)] = Status::kSuccess;
   DropPools(id, number);

@@ -16,7 +16,7 @@ namespace allranks::node {
 
 void MachineImpl::Withdraw(ProcessId process, Address address) {
   if (Find(process) == nullptr) return;
-  AddressTable& table = world_.ProcessOf(process).table;
+  AddressTable& table = sim_.ProcessOf(process).table;
   const Mapping* there = table.Find(address);
   if (there == nullptr) return;
   // By whatever name: a second mapping of the same memory goes with it.
@@ -31,12 +31,12 @@ void MachineImpl::Withdraw(ProcessId process, Address address) {
 void MachineImpl::Restore(ProcessId process) {
   if (Find(process) == nullptr) return;
   for (Mapping& mapping : std::exchange(withdrawn_[process], {}))
-    world_.ProcessOf(process).table.Insert(std::move(mapping));
+    sim_.ProcessOf(process).table.Insert(std::move(mapping));
 }
 
 void MachineImpl::SeparateHost(ProcessId process, Address address) {
   if (Find(process) == nullptr) return;
-  const Mapping* mapping = world_.ProcessOf(process).table.Find(address);
+  const Mapping* mapping = sim_.ProcessOf(process).table.Find(address);
   if (mapping == nullptr || !mapping->object->HostVisible() || mapping->object->view != nullptr)
     return;
   Object& object = *mapping->object;
@@ -50,7 +50,7 @@ void MachineImpl::SeparateHost(ProcessId process, Address address) {
 
 void MachineImpl::ShowHost(ProcessId process) {
   if (Find(process) == nullptr) return;
-  for (const auto& [base, mapping] : world_.ProcessOf(process).table.all()) {
+  for (const auto& [base, mapping] : sim_.ProcessOf(process).table.all()) {
     Object& object = *mapping.object;
     if (object.view == nullptr) continue;
     std::vector<std::byte> arrived(object.data, object.data + object.size);
@@ -60,7 +60,7 @@ void MachineImpl::ShowHost(ProcessId process) {
 }
 
 void MachineImpl::TakeHost(ProcessId process) {
-  for (const auto& [base, mapping] : world_.ProcessOf(process).table.all()) {
+  for (const auto& [base, mapping] : sim_.ProcessOf(process).table.all()) {
     Object& object = *mapping.object;
     if (object.view == nullptr) continue;
     object.view->Take([&](std::size_t offset, std::span<const std::byte> bytes) {
@@ -72,7 +72,7 @@ void MachineImpl::TakeHost(ProcessId process) {
 }
 
 void MachineImpl::OwnPinned() {
-  for (const auto& process : world_.processes) {
+  for (const auto& process : sim_.processes) {
     if (process == nullptr) continue;
     for (const auto& [base, mapping] : process->table.all()) {
       const Object& object = *mapping.object;

@@ -64,11 +64,11 @@ Status MachineImpl::SetLimit(ProcessId id, int device, DeviceLimit limit, std::u
 }
 
 DeviceHeap* MachineImpl::HeapOf(const struct Launch& launch, const Mapping** mapping) {
-  Process& process = world_.ProcessOf(launch.process);
+  Process& process = sim_.ProcessOf(launch.process);
   const int number = launch.device->number;
   Runtime& runtime = runtimes_[{launch.process, number}];
   if (runtime.heap_base == 0) {
-    const int visible = world_.OrdinalOf(process, number);
+    const int visible = sim_.OrdinalOf(process, number);
     Mapping made;
     // Not kDevice: nobody but the kernels may free it.
     if (MapNew(process, visible, Object::Kind::kGlobal, runtime.heap_limit,
@@ -85,7 +85,7 @@ DeviceHeap* MachineImpl::HeapOf(const struct Launch& launch, const Mapping** map
 void MachineImpl::DropHeap(ProcessId id, int device_number) {
   const auto it = runtimes_.find({id, device_number});
   if (it == runtimes_.end()) return;
-  if (it->second.heap_base != 0) Unmap(world_.ProcessOf(id), it->second.heap_base);
+  if (it->second.heap_base != 0) Unmap(sim_.ProcessOf(id), it->second.heap_base);
   runtimes_.erase(it);
 }
 

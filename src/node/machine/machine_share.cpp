@@ -38,7 +38,7 @@ Status MachineImpl::ImportPool(ProcessId process, const std::shared_ptr<Shared>&
   const auto shared = std::dynamic_pointer_cast<SharedPool>(what);
   if (shared == nullptr) return Status::kInvalidValue;
   const bool here =
-      fabric ? world_.SameFabric(found->host, shared->host) : found->host == shared->host;
+      fabric ? sim_.SameFabric(found->host, shared->host) : found->host == shared->host;
   if (!here) return Status::kNotPermitted;
   const Status status = NewPool(process, pool);
   if (status != Status::kSuccess) return status;
@@ -47,7 +47,7 @@ Status MachineImpl::ImportPool(ProcessId process, const std::shared_ptr<Shared>&
   made.access.set(static_cast<std::size_t>(made.device));
   made.imported = true;
   made.shared = shared;
-  *device = world_.OrdinalOf(*found, made.device);
+  *device = sim_.OrdinalOf(*found, made.device);
   return Status::kSuccess;
 }
 
@@ -99,13 +99,13 @@ Status MachineImpl::ImportPointer(ProcessId id, PoolId pool_id, const IpcHandle&
   for (auto block = pool_blocks_.lower_bound({object->owner, 0});
        block != pool_blocks_.end() && block->first.first == object->owner && !found; ++block) {
     if (block->second != words[2]) continue;
-    const Mapping* mapping = world_.ProcessOf(object->owner).table.Find(block->first.second);
+    const Mapping* mapping = sim_.ProcessOf(object->owner).table.Find(block->first.second);
     found = mapping != nullptr && mapping->object == object;
   }
   if (!found) return Status::kInvalidValue;
-  Process& process = world_.ProcessOf(id);
+  Process& process = sim_.ProcessOf(id);
   // Addresses of a device that is not seen come from where the first one's do.
-  const int visible = std::max(0, world_.OrdinalOf(process, object->device));
+  const int visible = std::max(0, sim_.OrdinalOf(process, object->device));
   Mapping mapping;
   mapping.base =
       process.device_arenas[static_cast<std::size_t>(visible)].Take(object->size, kGranule);

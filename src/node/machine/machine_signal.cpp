@@ -63,11 +63,11 @@ Status MachineImpl::CallHost(ProcessId process, StreamId stream, const HostFunct
 
 void MachineImpl::StartHost(Operation& op) {
   if (!host_caller_) {
-    Complete(op.id, world_.now);
+    Complete(op.id, sim_.now);
     return;
   }
-  if (world_.checker != nullptr) checker_->HostCalled(op.clocks);
-  host_caller_({op.process, op.id, op.host, Sticky(op.process, op.device)}, world_.now);
+  if (sim_.checker != nullptr) checker_->HostCalled(op.clocks);
+  host_caller_({op.process, op.id, op.host, Sticky(op.process, op.device)}, sim_.now);
 }
 
 Status MachineImpl::FinishHostCall(ProcessId process, OpId op, Time at) {
@@ -76,8 +76,8 @@ Status MachineImpl::FinishHostCall(ProcessId process, OpId op, Time at) {
       it->second.what != Operation::What::kHost || !it->second.started) {
     return Status::kInvalidValue;
   }
-  if (world_.checker != nullptr) checker_->HostReturns(it->second.clocks);
-  Complete(op, std::max(at, world_.now));
+  if (sim_.checker != nullptr) checker_->HostReturns(it->second.clocks);
+  Complete(op, std::max(at, sim_.now));
   return Status::kSuccess;
 }
 
@@ -113,10 +113,10 @@ void MachineImpl::StepValues(OpId id) {
   Operation& op = it->second;
   if (op.voided) {  // the context has ended in between
     value_waits_.erase(id);
-    Complete(id, world_.now);
+    Complete(id, sim_.now);
     return;
   }
-  const Device& device = world_.devices[static_cast<std::size_t>(op.device)];
+  const Device& device = sim_.devices[static_cast<std::size_t>(op.device)];
   for (; op.step < op.values.size(); ++op.step) {
     const ValueOp& value = op.values[op.step];
     if (value.kind == ValueOp::Kind::kBarrier) continue;
@@ -124,7 +124,7 @@ void MachineImpl::StepValues(OpId id) {
       if (HasValue(op)) continue;
       return;
     }
-    At(world_.now + world_.timing.DelayTo(device, *op.places[op.step].object), [this, id] {
+    At(sim_.now + sim_.timing.DelayTo(device, *op.places[op.step].object), [this, id] {
       const auto found = operations_.find(id);
       if (found == operations_.end()) return;
       Operation& o = found->second;
@@ -132,26 +132,26 @@ void MachineImpl::StepValues(OpId id) {
       const ValueOp& write = o.values[o.step];
       const Place& place = o.places[o.step];
       const auto width = static_cast<std::uint64_t>(write.width);
-      world_.last_change = world_.now;
-      world_.timer_wakes = 0;
+      sim_.last_change = sim_.now;
+      sim_.timer_wakes = 0;
       place.ForParts(
           width, [&](Object& object, std::uint64_t offset, std::uint64_t, std::uint64_t bytes) {
             std::byte old[8];
             std::memcpy(old, object.data + offset, bytes);
             std::memcpy(object.data + offset, &write.value, bytes);
             check::Errors::OnWrite(object, offset, bytes);
-            if (world_.checker != nullptr) {
+            if (sim_.checker != nullptr) {
               checker_->StreamWrites(o.clocks, object, offset, static_cast<std::uint32_t>(bytes),
                                      old, write.kind == ValueOp::Kind::kWrite);
             }
-            world_.waiting.NotifyWrite(object, offset, bytes, world_.now, world_.now);
+            sim_.waiting.NotifyWrite(object, offset, bytes, sim_.now, sim_.now);
           });
       ++o.step;
       StepValues(id);
     });
     return;
   }
-  Complete(id, world_.now);
+  Complete(id, sim_.now);
 }
 
 bool MachineImpl::HasValue(Operation& op) {
@@ -161,9 +161,9 @@ bool MachineImpl::HasValue(Operation& op) {
   const auto width = static_cast<std::uint32_t>(value.width);
   const std::uint64_t newest = Read(place, value.width);
   std::uint64_t seen = newest;
-  object.late.Hide(place.offset, width, reinterpret_cast<std::byte*>(&seen), world_.now, 0);
+  object.late.Hide(place.offset, width, reinterpret_cast<std::byte*>(&seen), sim_.now, 0);
   if (Holds(value, seen)) {
-    if (world_.checker != nullptr) checker_->StreamWaited(op.clocks, object, place.offset, width);
+    if (sim_.checker != nullptr) checker_->StreamWaited(op.clocks, object, place.offset, width);
     value_waits_.erase(op.id);
     return true;
   }
@@ -175,8 +175,8 @@ bool MachineImpl::HasValue(Operation& op) {
   object.watches.Add({place.offset, width, nullptr, op.watch, 0});
   host_watches_.emplace(op.watch, std::move(watching));
   if (seen != newest) {  // something is on its way already
-    const Time visible = object.late.Next(place.offset, width, world_.now);
-    if (visible != kTimeNever) world_.waiting.on_host_watch(op.watch, visible);
+    const Time visible = object.late.Next(place.offset, width, sim_.now);
+    if (visible != kTimeNever) sim_.waiting.on_host_watch(op.watch, visible);
   }
   return false;
 }
@@ -188,7 +188,7 @@ void MachineImpl::RecheckValues(Time at) {
     if (!place.object->HostVisible()) continue;
     const ValueOp& value = op.values[op.step];
     if (Holds(value, Read(place, value.width)))
-      world_.waiting.on_host_watch(op.watch, at + world_.costs.host);
+      sim_.waiting.on_host_watch(op.watch, at + sim_.costs.host);
   }
 }
 

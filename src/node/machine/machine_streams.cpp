@@ -10,7 +10,7 @@ namespace allranks::node {
 StreamId MachineImpl::DefaultStream(ProcessId process, int device) {
   const Process* found = Find(process);
   if (found == nullptr || DeviceOf(*found, device) == nullptr) return 0;
-  const int number = world_.NumberOf(*found, device);
+  const int number = sim_.NumberOf(*found, device);
   StreamId& id = default_streams_[{process, number}];
   if (id == 0) {
     id = next_id_++;
@@ -30,7 +30,7 @@ Status MachineImpl::CreateStream(ProcessId process, int device, bool non_blockin
   *stream = next_id_++;
   Stream& made = streams_[*stream];
   made.process = process;
-  made.device = world_.NumberOf(*found, device);
+  made.device = sim_.NumberOf(*found, device);
   made.non_blocking = non_blocking;
   made.priority = priority;
   made.shown = *stream;
@@ -52,7 +52,7 @@ Status MachineImpl::CreateEvent(ProcessId process, int device, bool timing, Even
   *event = next_id_++;
   Event made;
   made.process = process;
-  made.device = world_.NumberOf(*found, device);
+  made.device = sim_.NumberOf(*found, device);
   made.timing = timing;
   events_[*event] = made;
   return Status::kSuccess;
@@ -85,7 +85,7 @@ Status MachineImpl::OpenEvent(ProcessId process, const IpcHandle& handle, int* d
   const auto it = shared_events_.find(words[1]);
   if (words[0] != kEventMagic || it == shared_events_.end() ||
       !shared_handles_.Signed(kEventMagic, words[1], handle.bytes + sizeof words) ||
-      world_.devices[static_cast<std::size_t>(it->second.first)].host != found->host) {
+      sim_.devices[static_cast<std::size_t>(it->second.first)].host != found->host) {
     return Status::kInvalidValue;
   }
   Event made;
@@ -98,7 +98,7 @@ Status MachineImpl::OpenEvent(ProcessId process, const IpcHandle& handle, int* d
     shared_events_.erase(it);
     return Status::kInvalidHandle;
   }
-  *device = std::max(world_.OrdinalOf(*found, made.device), 0);
+  *device = std::max(sim_.OrdinalOf(*found, made.device), 0);
   *event = next_id_++;
   events_[*event] = std::move(made);
   return Status::kSuccess;
@@ -156,7 +156,7 @@ Status MachineImpl::EventTail(ProcessId process, EventId event, std::vector<OpId
   const Event* e = FindEvent(process, event);
   if (e == nullptr) return Status::kInvalidHandle;
   ops->push_back(e->state->op);
-  if (world_.checker != nullptr && e->state->op != 0) {
+  if (sim_.checker != nullptr && e->state->op != 0) {
     // An event of another process is waited for by this one.
     const auto it = operations_.find(e->state->op);
     if (it == operations_.end()) {
@@ -171,8 +171,8 @@ Status MachineImpl::EventTail(ProcessId process, EventId event, std::vector<OpId
 Status MachineImpl::DeviceTail(ProcessId process, int device, std::vector<OpId>* ops) {
   const Process* found = Find(process);
   if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidDevice;
-  const int number = world_.NumberOf(*found, device);
-  if (world_.checker != nullptr) checker_->DeviceWaited(process, number);
+  const int number = sim_.NumberOf(*found, device);
+  if (sim_.checker != nullptr) checker_->DeviceWaited(process, number);
   for (const auto& [id, op] : operations_) {
     if (op.process == process && op.device == number) ops->push_back(id);
   }
@@ -182,7 +182,7 @@ Status MachineImpl::DeviceTail(ProcessId process, int device, std::vector<OpId>*
 bool MachineImpl::Done(std::span<const OpId> ops) const {
   const bool done =
       std::none_of(ops.begin(), ops.end(), [&](OpId id) { return operations_.contains(id); });
-  if (done && world_.checker != nullptr)
+  if (done && sim_.checker != nullptr)
     for (const OpId id : ops) checker_->HostWaited(id);
   return done;
 }
@@ -198,18 +198,18 @@ Status MachineImpl::EventTime(ProcessId process, EventId event, Time* time) {
 std::uint64_t MachineImpl::WhenDone(std::vector<OpId> ops, std::function<void(Time)> done) {
   const std::uint64_t id = next_id_++;
   Waiting waiting;
-  waiting.latest = world_.now;
+  waiting.latest = sim_.now;
   for (const OpId op : ops) {
     const auto it = operations_.find(op);
     if (it == operations_.end()) {
-      if (world_.checker != nullptr) checker_->HostWaited(op);
+      if (sim_.checker != nullptr) checker_->HostWaited(op);
       continue;
     }
     it->second.waiters.push_back(id);
     ++waiting.missing;
   }
   if (waiting.missing == 0) {
-    done(world_.now);
+    done(sim_.now);
     return 0;
   }
   waiting.done = std::move(done);

@@ -16,8 +16,8 @@ namespace allranks::node {
 
 void MachineImpl::HostWrote(ProcessId id, Time at) {
   if (Find(id) == nullptr) return;
-  const Process& process = world_.ProcessOf(id);
-  at = std::max(at, world_.now);
+  const Process& process = sim_.ProcessOf(id);
+  at = std::max(at, sim_.now);
   TakeHost(id);
   RecheckValues(at);
   for (const auto& [base, mapping] : process.table.all()) {
@@ -29,7 +29,7 @@ void MachineImpl::HostWrote(ProcessId id, Time at) {
       if (watch.path == nullptr || changed.contains({watch.offset, watch.size})) continue;
       if (watch.path->parked->reads[watch.index].Current()) continue;
       changed.emplace(watch.offset, watch.size);
-      world_.waiting.NotifyWrite(object, watch.offset, watch.size, at, at + world_.costs.host);
+      sim_.waiting.NotifyWrite(object, watch.offset, watch.size, at, at + sim_.costs.host);
     }
   }
 }
@@ -37,7 +37,7 @@ void MachineImpl::HostWrote(ProcessId id, Time at) {
 std::uint64_t MachineImpl::WatchHost(ProcessId id, std::span<const HostWatch> watches, Time at,
                                      std::function<void(Time)> changed) {
   if (Find(id) == nullptr) return 0;
-  const Process& process = world_.ProcessOf(id);
+  const Process& process = sim_.ProcessOf(id);
   const std::uint64_t number = next_id_++;
   HostWatching watching;
   watching.changed = std::move(changed);
@@ -58,7 +58,7 @@ std::uint64_t MachineImpl::WatchHost(ProcessId id, std::span<const HostWatch> wa
     watching.objects.push_back(mapping->object);
   }
   host_watches_.emplace(number, std::move(watching));
-  if (now_different) world_.waiting.on_host_watch(number, std::max(at, world_.now));
+  if (now_different) sim_.waiting.on_host_watch(number, std::max(at, sim_.now));
   return number;
 }
 
@@ -89,7 +89,7 @@ std::vector<Waiter> MachineImpl::Waiters() const {
   };
   // Shared memory is in no table of writes: its objects have no number.
   const auto writer = [&](const Object& object, std::uint64_t offset, std::uint32_t size) {
-    const LastWrites::Write* last = world_.last_writes.Find(object.id, offset, size);
+    const LastWrites::Write* last = sim_.last_writes.Find(object.id, offset, size);
     if (last == nullptr) return std::string();
     const SourceLine& line = last->code->lines[last->pc];
     std::string text = fmt::format("{} on device {}", last->code->name, last->device);
@@ -97,7 +97,7 @@ std::vector<Waiter> MachineImpl::Waiters() const {
     return text + fmt::format(", {} of {} (0x{:x})", last->code->forms[last->pc], last->value,
                               last->value);
   };
-  for (const Device& device : world_.devices) {
+  for (const Device& device : sim_.devices) {
     for (const struct Launch& launch : device.launches) {
       Waiter base;
       base.device = device.number;
@@ -126,7 +126,7 @@ std::vector<Waiter> MachineImpl::Waiters() const {
               looks(path->spins.back()->looked);
             } else if (path->parked != nullptr) {
               pc = path->parked->loop->branch;
-            } else if (const Livelock::Look* look = world_.livelock.LookOf(warp);
+            } else if (const Livelock::Look* look = sim_.livelock.LookOf(warp);
                        look != nullptr &&
                        (path->state == Path::State::kQueued || MbarrierWaitedFor(*path) >= 0)) {
               pc = look->pc;

@@ -30,7 +30,7 @@ Operation& MachineImpl::NewOperation(Operation::What what, ProcessId process, in
 void MachineImpl::Depend(Operation& op, OpId on) {
   const auto it = operations_.find(on);
   if (it == operations_.end()) {
-    if (world_.checker != nullptr) checker_->After(op.clocks, on);
+    if (sim_.checker != nullptr) checker_->After(op.clocks, on);
     return;
   }
   if (it->first == op.id) return;
@@ -41,7 +41,7 @@ void MachineImpl::Depend(Operation& op, OpId on) {
 void MachineImpl::Follow(Operation& op, OpId before) {
   const bool may_overlap = op.what == Operation::What::kKernel && op.launch.programmatic;
   const auto it = operations_.find(before);
-  if (it == operations_.end() && may_overlap && world_.checker != nullptr) {
+  if (it == operations_.end() && may_overlap && sim_.checker != nullptr) {
     return checker_->Beside(op.clocks, before, op.device);
   }
   if (it == operations_.end() || !may_overlap) return Depend(op, before);
@@ -50,10 +50,10 @@ void MachineImpl::Follow(Operation& op, OpId before) {
     return Depend(op, before);
   }
   first.overlapping.push_back(op.id);
-  if (world_.checker != nullptr) checker_->Beside(op.clocks, first.clocks);
+  if (sim_.checker != nullptr) checker_->Beside(op.clocks, first.clocks);
   ++op.primaries;
   if (first.triggered) {
-    if (world_.checker != nullptr && !LetsOthersBegin(*first.code))
+    if (sim_.checker != nullptr && !LetsOthersBegin(*first.code))
       checker_->After(op.clocks, first.clocks.done);
     return;
   }
@@ -76,8 +76,8 @@ void MachineImpl::Release(const std::vector<OpId>& ops, Time at, bool early) {
 }
 
 void MachineImpl::Enqueue(Stream& stream, Operation& op, Time at) {
-  op.ready = std::max({op.ready, at, world_.now});
-  if (world_.checker != nullptr) checker_->Enqueue(op.clocks, op.process, &stream.chain);
+  op.ready = std::max({op.ready, at, sim_.now});
+  if (sim_.checker != nullptr) checker_->Enqueue(op.clocks, op.process, &stream.chain);
   Follow(op, stream.tail);
   for (const OpId id : std::exchange(stream.also, {})) Follow(op, id);
   // The legacy default stream and the blocking streams of a context wait for each other.
@@ -128,8 +128,8 @@ void MachineImpl::Ready(Operation& op) {
       at += op.delay;
       break;
   }
-  if (world_.checker != nullptr && world_.delays.on()) {
-    at += world_.delays.At(
+  if (sim_.checker != nullptr && sim_.delays.on()) {
+    at += sim_.delays.At(
         {Delays::Kind::kOperation, op.code.get(), static_cast<std::uint32_t>(op.what), op.device},
         at, at);
   }
@@ -142,7 +142,7 @@ void MachineImpl::Start(OpId id) {
   Operation& op = it->second;
   const bool broken = op.voided || Sticky(op.process, op.device) != Status::kSuccess;
   if (broken && !(op.what == Operation::What::kHost && op.host.after_error)) {
-    Complete(id, world_.now);  // a broken context does nothing any more
+    Complete(id, sim_.now);  // a broken context does nothing any more
     return;
   }
   op.started = true;
@@ -156,11 +156,11 @@ void MachineImpl::Start(OpId id) {
       record.src_device = op.src.object != nullptr ? op.src.object->device : -1;
       record.dst_device = op.dst.object != nullptr ? op.dst.object->device : -1;
       record.bytes = op.size;
-      record.start = world_.now;
-      op.record = std::min(world_.stats.copies.size(), kMaxRecords);
-      if (op.record == world_.stats.copies.size()) world_.stats.copies.push_back(record);
-      op.engine = FreeEngine(world_.devices[static_cast<std::size_t>(op.device)]);
-      if (world_.checker != nullptr) {
+      record.start = sim_.now;
+      op.record = std::min(sim_.stats.copies.size(), kMaxRecords);
+      if (op.record == sim_.stats.copies.size()) sim_.stats.copies.push_back(record);
+      op.engine = FreeEngine(sim_.devices[static_cast<std::size_t>(op.device)]);
+      if (sim_.checker != nullptr) {
         checker_->Begin(op.clocks, op.what == Operation::What::kCopy ? "copy" : "memset", op.device,
                         op.stream, op.id);
       }
@@ -174,21 +174,21 @@ void MachineImpl::Start(OpId id) {
       break;
     case Operation::What::kRecord:
       TellBegin(op);
-      Complete(id, world_.now);
+      Complete(id, sim_.now);
       break;
     case Operation::What::kFree:
     case Operation::What::kGraph:
     case Operation::What::kJoin:
-      Complete(id, world_.now);
+      Complete(id, sim_.now);
       break;
     case Operation::What::kAct: {
       // It may give its stream more to do, which is then behind it.
       const auto action = std::move(op.action);
-      if (world_.checker != nullptr) checker_->Begin(op.clocks, "judge", op.device);
+      if (sim_.checker != nullptr) checker_->Begin(op.clocks, "judge", op.device);
       acting_ = &op.clocks;
-      action(world_.now);
+      action(sim_.now);
       acting_ = nullptr;
-      Complete(id, world_.now);
+      Complete(id, sim_.now);
       break;
     }
     case Operation::What::kHost:
@@ -197,7 +197,7 @@ void MachineImpl::Start(OpId id) {
       break;
     case Operation::What::kValues:
       TellBegin(op);
-      if (world_.checker != nullptr)
+      if (sim_.checker != nullptr)
         checker_->Begin(op.clocks, "stream", op.device, op.stream, op.id);
       StepValues(id);
       break;
@@ -205,7 +205,7 @@ void MachineImpl::Start(OpId id) {
 }
 
 void MachineImpl::TellBegin(const Operation& op) {
-  if (world_.listener == nullptr) return;
+  if (sim_.listener == nullptr) return;
   using Kind = OperationEvent::Kind;
   OperationEvent event;
   event.op = op.id;
@@ -214,7 +214,7 @@ void MachineImpl::TellBegin(const Operation& op) {
   event.stream = op.stream;
   const auto legacy = default_streams_.find({op.process, op.device});
   event.legacy = legacy != default_streams_.end() && legacy->second == op.stream;
-  event.time = world_.now;
+  event.time = sim_.now;
   switch (op.what) {
     case Operation::What::kKernel:
       event.kind = Kind::kKernel;
@@ -251,11 +251,11 @@ void MachineImpl::TellBegin(const Operation& op) {
     case Operation::What::kAct:
       return;
   }
-  world_.listener->OnBegin(event);
+  sim_.listener->OnBegin(event);
 }
 
 void MachineImpl::StartKernel(Operation& op) {
-  Device& device = world_.devices[static_cast<std::size_t>(op.device)];
+  Device& device = sim_.devices[static_cast<std::size_t>(op.device)];
   // Blocks of a higher priority go first; what has begun stays.
   const auto place =
       std::find_if(device.launches.begin(), device.launches.end(),
@@ -272,43 +272,42 @@ void MachineImpl::StartKernel(Operation& op) {
   launch.params = op.launch.params;
   launch.total_ctas = op.launch.grid.Count();
   launch.constants = std::move(op.constants);
-  launch.end = world_.now;
+  launch.end = sim_.now;
   if (op.launch.cooperative) {
-    Process& process = world_.ProcessOf(op.process);
+    Process& process = sim_.ProcessOf(op.process);
     Mapping mapping;
-    const int visible = world_.OrdinalOf(process, op.device);
+    const int visible = sim_.OrdinalOf(process, op.device);
     if (MapNew(process, visible, Object::Kind::kGlobal, kWorkspaceBytes, "grid barrier",
                &mapping) == Status::kSuccess) {
       launch.workspace = mapping.base;
     }
   }
-  launch.record = std::min(world_.stats.kernels.size(), kMaxRecords);
+  launch.record = std::min(sim_.stats.kernels.size(), kMaxRecords);
   KernelRecord record;
   record.name = launch.record == kMaxRecords ? "(further kernels)" : op.code->name;
   record.device = op.device;
   record.process = op.process;
   record.grid = op.launch.grid;
   record.block = op.launch.block;
-  record.start = world_.now;
+  record.start = sim_.now;
   record.end = -1;
-  if (launch.record == world_.stats.kernels.size())
-    world_.stats.kernels.push_back(std::move(record));
+  if (launch.record == sim_.stats.kernels.size()) sim_.stats.kernels.push_back(std::move(record));
   op.record = launch.record;
   TellBegin(op);
-  if (world_.checker != nullptr) {
+  if (sim_.checker != nullptr) {
     checker_->BeginLaunch(launch, op.clocks, op.stream, op.id);
-    launch.schedule = world_.stalls.OfLaunch();
+    launch.schedule = sim_.stalls.OfLaunch();
     for (const OpId follower : op.overlapping) {
       const auto it = operations_.find(follower);
       if (it != operations_.end()) checker_->Beside(it->second.clocks, op.clocks);
     }
   }
-  world_.residency.Dispatch(device, world_.now);
+  sim_.residency.Dispatch(device, sim_.now);
 }
 
 void MachineImpl::FinishLaunch(struct Launch& launch, Time at) {
-  world_.stats.kernels[launch.record].end = at;
-  if (launch.workspace != 0) Unmap(world_.ProcessOf(launch.process), launch.workspace);
+  sim_.stats.kernels[launch.record].end = at;
+  if (launch.workspace != 0) Unmap(sim_.ProcessOf(launch.process), launch.workspace);
   const OpId op = launch.op;
   // An engine frame may still hold a reference: the launch is put aside, not destroyed.
   auto& launches = launch.device->launches;
@@ -322,7 +321,7 @@ void MachineImpl::FinishLaunch(struct Launch& launch, Time at) {
     const auto it = operations_.find(op);
     if (it == operations_.end()) return;
     it->second.finished = true;
-    if (it->second.primaries == 0) Complete(op, world_.now);
+    if (it->second.primaries == 0) Complete(op, sim_.now);
   });
 }
 
@@ -331,12 +330,12 @@ void MachineImpl::Complete(OpId id, Time at) {
   if (node.empty()) return;
   Operation& op = node.mapped();
   --queued_[op.process];
-  if (world_.listener != nullptr && op.started) {
+  if (sim_.listener != nullptr && op.started) {
     const bool kernel = op.what == Operation::What::kKernel && op.record < kMaxRecords;
-    world_.listener->OnEnd(id, at, kernel ? &world_.stats.kernels[op.record] : nullptr);
+    sim_.listener->OnEnd(id, at, kernel ? &sim_.stats.kernels[op.record] : nullptr);
   }
-  world_.last_change = std::max(world_.last_change, at);
-  world_.timer_wakes = 0;
+  sim_.last_change = std::max(sim_.last_change, at);
+  sim_.timer_wakes = 0;
   if (op.what == Operation::What::kFree) FinishFree(op);
   if (op.what == Operation::What::kRecord) {
     if (const auto event = events_.find(op.event);
@@ -344,7 +343,7 @@ void MachineImpl::Complete(OpId id, Time at) {
       event->second.state->time = at;
     }
   }
-  if (world_.checker != nullptr) {
+  if (sim_.checker != nullptr) {
     checker_->End(op.clocks, id);
     for (const OpId follower : op.next) {
       const auto it = operations_.find(follower);
@@ -364,12 +363,12 @@ void MachineImpl::Complete(OpId id, Time at) {
     const auto it = operations_.find(follower);
     if (it == operations_.end() || --it->second.primaries != 0) continue;
     if (it->second.finished) {
-      At(at, [this, follower] { Complete(follower, world_.now); });
+      At(at, [this, follower] { Complete(follower, sim_.now); });
       continue;
     }
-    for (struct Launch& launch : world_.devices[static_cast<std::size_t>(op.device)].launches) {
+    for (struct Launch& launch : sim_.devices[static_cast<std::size_t>(op.device)].launches) {
       if (launch.op != follower) continue;
-      world_.PrimaryOver(launch, at);
+      sim_.PrimaryOver(launch, at);
     }
   }
   for (const std::uint64_t waiter : op.waiters) {
@@ -398,17 +397,17 @@ Status MachineImpl::Launch(ProcessId process, StreamId stream, const LaunchReque
   Status status = DecodeKernel(kernel);
   if (status != Status::kSuccess) return status;
   const Code& code = *kernel.code;
-  status = world_.residency.CheckLaunch(code, launch, kernel.dynamic_shared_limit);
+  status = sim_.residency.CheckLaunch(code, launch, kernel.dynamic_shared_limit);
   if (status != Status::kSuccess) return status;
   if (launch.params.size() < code.param_bytes) return Status::kInvalidValue;
-  const Dim3 cluster = world_.residency.ClusterSize(code, launch.cluster);
+  const Dim3 cluster = sim_.residency.ClusterSize(code, launch.cluster);
   if (launch.cooperative && cluster.Count() > 1) {
-    const auto clusters = static_cast<std::uint64_t>(world_.residency.MaxActiveClusters(
+    const auto clusters = static_cast<std::uint64_t>(sim_.residency.MaxActiveClusters(
         code, static_cast<std::uint32_t>(launch.block.Count()), launch.dynamic_shared, cluster));
     if (launch.grid.Count() > clusters * cluster.Count()) return Status::kCooperativeLaunchTooLarge;
   } else if (launch.cooperative) {
     const auto resident =
-        static_cast<std::uint64_t>(world_.residency.CtasPerSm(
+        static_cast<std::uint64_t>(sim_.residency.CtasPerSm(
             code, static_cast<std::uint32_t>(launch.block.Count()), launch.dynamic_shared)) *
         static_cast<std::uint64_t>(profile().device.sms);
     if (launch.grid.Count() > resident) return Status::kCooperativeLaunchTooLarge;
@@ -455,14 +454,14 @@ void MachineImpl::FailDevice(ProcessId process, int device, Status status, std::
 }
 
 void MachineImpl::EndContext(ProcessId process, int device_number) {
-  Device& device = world_.devices[static_cast<std::size_t>(device_number)];
+  Device& device = sim_.devices[static_cast<std::size_t>(device_number)];
   std::vector<OpId> ended;
   for (auto it = device.launches.begin(); it != device.launches.end();) {
     const auto next = std::next(it);
     if (it->process == process) {
-      world_.residency.Kill(*it);
+      sim_.residency.Kill(*it);
       if (it->workspace != 0) {
-        Unmap(world_.ProcessOf(process), it->workspace);
+        Unmap(sim_.ProcessOf(process), it->workspace);
         it->workspace = 0;
       }
       ended.push_back(it->op);
@@ -478,9 +477,9 @@ void MachineImpl::EndContext(ProcessId process, int device_number) {
     Unwatch(op.watch);
     ended.push_back(id);
   }
-  At(world_.now, [this, ended, device_number] {
-    for (const OpId op : ended) Complete(op, world_.now);
-    world_.residency.Dispatch(world_.devices[static_cast<std::size_t>(device_number)], world_.now);
+  At(sim_.now, [this, ended, device_number] {
+    for (const OpId op : ended) Complete(op, sim_.now);
+    sim_.residency.Dispatch(sim_.devices[static_cast<std::size_t>(device_number)], sim_.now);
   });
 }
 

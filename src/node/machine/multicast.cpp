@@ -45,8 +45,8 @@ Status VirtualMemoryImpl::CreateMulticast(ProcessId id, std::uint32_t devices, s
                                           std::uint32_t share, HandleId* handle) {
   const Process* process = Find(id);
   if (process == nullptr) return Status::kInvalidContext;
-  if (!HasMulticast(world_.profile)) return Status::kNotSupported;
-  if (devices == 0 || devices > world_.devices.size() || size == 0 || !Aligned(size) ||
+  if (!HasMulticast(sim_.profile)) return Status::kNotSupported;
+  if (devices == 0 || devices > sim_.devices.size() || size == 0 || !Aligned(size) ||
       size > kReservedSize || (share & ~(kShareByDescriptor | kShareByFabric)) != 0) {
     return Status::kInvalidValue;
   }
@@ -79,7 +79,7 @@ Status VirtualMemoryImpl::AddDevice(ProcessId id, HandleId handle, int device) {
   for (std::size_t other = 0; other < team.size(); ++other) {
     if (team[other]) members.push_back(static_cast<int>(other));
   }
-  if (!world_.fabric.SharesSwitch(members)) return Status::kInvalidDevice;
+  if (!sim_.fabric.SharesSwitch(members)) return Status::kInvalidDevice;
   team.set(bit);
   return Status::kSuccess;
 }
@@ -177,7 +177,7 @@ Status VirtualMemoryImpl::Unbind(ProcessId id, HandleId handle, int device, std:
 // Who waits for a multicast address waits for the memory behind it.
 void VirtualMemoryImpl::WakeMulticast(MulticastObject& multicast) {
   for (const MulticastObject::Binding& binding : multicast.bindings)
-    world_.waiting.WakeAll(*binding.replica.object);
+    sim_.waiting.WakeAll(*binding.replica.object);
 }
 
 }  // namespace allranks::node

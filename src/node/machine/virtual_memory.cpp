@@ -28,14 +28,14 @@ Allocation::~Allocation() {
 // --- finding -----------------------------------------------------------------------------------
 
 Process* VirtualMemoryImpl::Find(ProcessId id) const {
-  if (id == 0 || id > world_.processes.size()) return nullptr;
-  Process* process = world_.processes[id - 1].get();
+  if (id == 0 || id > sim_.processes.size()) return nullptr;
+  Process* process = sim_.processes[id - 1].get();
   return process->alive ? process : nullptr;
 }
 
 int VirtualMemoryImpl::Number(const Process& process, int device) const {
   if (device < 0 || static_cast<std::size_t>(device) >= process.visible.size()) return -1;
-  return world_.NumberOf(process, device);
+  return sim_.NumberOf(process, device);
 }
 
 std::shared_ptr<Shared> VirtualMemoryImpl::Find(ProcessId process, HandleId id) const {
@@ -79,18 +79,18 @@ Status VirtualMemoryImpl::Create(ProcessId id, int device, std::uint64_t size, s
   if (size == 0 || !Aligned(size) || (share & ~(kShareByDescriptor | kShareByFabric)) != 0)
     return Status::kInvalidValue;
   shared_.Reap();
-  Device& home = world_.devices[static_cast<std::size_t>(number)];
-  const auto capacity = static_cast<std::uint64_t>(world_.profile.device.memory_bytes);
+  Device& home = sim_.devices[static_cast<std::size_t>(number)];
+  const auto capacity = static_cast<std::uint64_t>(sim_.profile.device.memory_bytes);
   if (size > capacity || home.allocated > capacity - size) return Status::kOutOfMemory;
   auto allocation = std::make_shared<Allocation>();
   allocation->host = process->host;
   allocation->share = share;
-  allocation->object = world_.backing.Create(Object::Kind::kDevice, number, id, size);
+  allocation->object = sim_.backing.Create(Object::Kind::kDevice, number, id, size);
   if (allocation->object == nullptr) return Status::kOutOfMemory;
   allocation->object->name =
       fmt::format("rank {} device {} memory #{}", process->rank, device, ++names_);
-  if (world_.checker != nullptr) world_.checker->Allocated(*allocation->object);
-  if (world_.errors != nullptr) world_.errors->Watch(allocation->object);
+  if (sim_.checker != nullptr) sim_.checker->Allocated(*allocation->object);
+  if (sim_.errors != nullptr) sim_.errors->Watch(allocation->object);
   home.allocated += size;
   allocation->charged = &home.allocated;
   return Add(id, std::move(allocation), handle);
@@ -127,7 +127,7 @@ Status VirtualMemoryImpl::Info(ProcessId id, HandleId handle, HandleInfo* info) 
     info->multicast = true;
     info->size = multicast->size;
   } else if (const auto* allocation = dynamic_cast<const Allocation*>(what.get())) {
-    info->device = world_.OrdinalOf(*process, allocation->object->device);
+    info->device = sim_.OrdinalOf(*process, allocation->object->device);
     info->size = allocation->object->size;
   }
   return Status::kSuccess;
@@ -261,9 +261,9 @@ void VirtualMemoryImpl::DropMapping(Process& process, Address base) {
   if (auto* multicast = dynamic_cast<MulticastObject*>(handle.what.get())) {
     WakeMulticast(*multicast);
   } else {
-    world_.waiting.WakeAll(*mapping->object);  // whoever waits for it will find it gone
+    sim_.waiting.WakeAll(*mapping->object);  // whoever waits for it will find it gone
   }
-  if (world_.errors != nullptr) world_.errors->OnUnmap(process, *mapping);
+  if (sim_.errors != nullptr) sim_.errors->OnUnmap(process, *mapping);
   process.table.Erase(base);
   --handle.mappings;
   Drop(owned, id);
@@ -292,7 +292,7 @@ Status VirtualMemoryImpl::SetAccess(ProcessId id, Address address, std::uint64_t
   for (const Mapping* mapping : mappings) {
     const bool reachable = mapping->multicast != nullptr
                                ? mapping->multicast->team[bit]
-                               : world_.CanReach(number, mapping->object->device);
+                               : sim_.CanReach(number, mapping->object->device);
     if (!reachable) return Status::kInvalidDevice;
   }
   for (const Mapping* mapping : mappings) {
@@ -354,7 +354,7 @@ Status VirtualMemoryImpl::Import(ProcessId id, std::shared_ptr<Shared> what, boo
   if (!memory) return Status::kInvalidValue;
   // Descriptors do not leave their host; a fabric handle is good wherever the links go.
   const bool here =
-      fabric ? world_.SameFabric(process->host, what->host) : process->host == what->host;
+      fabric ? sim_.SameFabric(process->host, what->host) : process->host == what->host;
   if (!here) return Status::kNotPermitted;
   return Add(id, std::move(what), handle);
 }

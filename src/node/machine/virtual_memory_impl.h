@@ -1,5 +1,5 @@
-// The state behind virtual_memory.h, in the World: virtual_memory.cpp has handles, addresses and
-// sharing, multicast.cpp the multicast objects.
+// The state behind virtual_memory.h, in the Simulator: virtual_memory.cpp has handles, addresses
+// and sharing, multicast.cpp the multicast objects.
 #pragma once
 
 #include <map>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "node/exec/world.h"
+#include "node/exec/simulator.h"
 #include "node/machine/shared_handles.h"
 #include "node/virtual_memory.h"
 
@@ -40,7 +40,7 @@ struct MulticastObject final : Shared {
 
 class VirtualMemoryImpl final : public VirtualMemory {
  public:
-  VirtualMemoryImpl(World& world, SharedHandles& shared) : world_(world), shared_(shared) {}
+  VirtualMemoryImpl(Simulator& sim, SharedHandles& shared) : sim_(sim), shared_(shared) {}
 
   Status Create(ProcessId process, int device, std::uint64_t size, std::uint32_t share,
                 HandleId* handle) override;
@@ -110,7 +110,7 @@ class VirtualMemoryImpl final : public VirtualMemory {
   Status Bind(MulticastObject& multicast, MulticastObject::Binding binding);
   void WakeMulticast(MulticastObject& multicast);
 
-  World& world_;
+  Simulator& sim_;
   SharedHandles& shared_;
   std::map<ProcessId, Owned> owned_;
   HandleId next_ = 1;

@@ -1,5 +1,5 @@
 // Where work happens and for whom: a device with its SMs, what each has free and when it is busy,
-// and what the machine room knows of a process. Plain data of the World.
+// and what the machine room knows of a process. Plain data of the Simulator.
 #pragma once
 
 #include <cstdint>

@@ -99,7 +99,7 @@ struct Launch {
   std::uint32_t warps_per_cta = 0, registers_per_cta = 0, shared_per_cta = 0;
   Address workspace = 0;   // cooperative groups' grid workspace
   std::size_t record = 0;  // index into Stats::kernels
-  std::vector<Cta*> ctas;  // resident; owned by the World's pool
+  std::vector<Cta*> ctas;  // resident; owned by the Simulator's pool
   RegisterPool* registers = nullptr;
   Time end = 0;
   // Programmatic dependent launch: griddepcontrol.wait holds paths until the launch that this one

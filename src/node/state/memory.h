@@ -65,7 +65,7 @@ struct Object {
   int mappings = 0;
   Watches watches;
   LateWrites late;
-  mutable L2Stamps stamps;  // per line of 128 bytes (World::Touch); made on first use
+  mutable L2Stamps stamps;  // per line of 128 bytes (Simulator::Touch); made on first use
   // Of the checker: made on first use; which bytes are written (null: all count as written).
   std::shared_ptr<check::Shadow> shadow;
   std::shared_ptr<check::Initialised> initialised;

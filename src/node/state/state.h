@@ -85,7 +85,7 @@ struct State {
   check::Errors* errors = nullptr;
   Stalls stalls;
   Delays delays;
-  Time perturbed_from = 0;  // stumbles, stalls and choices of a schedule begin then
+  Time perturbed_from = 0;  // late wakes, stalls and choices of a schedule begin then
 
   // A strong operation at time t may be performed at once if t < order_limit: nothing else
   // that is known of happens before it.

@@ -1,5 +1,5 @@
 // What a warp is while it runs: its paths, where they meet again, and its registers. Plain data;
-// exec/divergence.cpp parts and joins paths, engine.h executes them.
+// exec/divergence.cpp splits and rejoins paths, engine.h executes them.
 //
 // A warp is a list of *paths*: a path is a set of lanes at one pc with one clock. Lanes part at a
 // divergent branch and meet again at its reconvergence point (a Join). A path that blocks does not
@@ -101,7 +101,7 @@ struct Warp {
   std::uint32_t* predicates = nullptr;
   Time* ready = nullptr;     // per slot: when its value is there
   Time pending_until = 0;    // the latest of them
-  std::vector<Path*> paths;  // alive; owned by the World's pool
+  std::vector<Path*> paths;  // alive; owned by the Simulator's pool
   std::vector<Join> joins;
   std::vector<std::byte> local;  // [lane][local_bytes]
   std::uint32_t local_bytes = 0;

@@ -1,14 +1,14 @@
 // The order of what happens at one time; faults.
-#include "node/exec/world.h"
+#include "node/exec/simulator.h"
 
 #include "node/check/errors.h"
 #include "node/exec/wait.h"
 
 namespace allranks::node {
-World::~World() = default;
+Simulator::~Simulator() = default;
 
 // One-to-one, with 0 as the only number that becomes 0.
-std::uint64_t World::Permuted(std::uint64_t ticket) const {
+std::uint64_t Simulator::Permuted(std::uint64_t ticket) const {
   for (const std::uint64_t factor : {order_seed | 1, std::uint64_t{0x9e3779b97f4a7c15}}) {
     ticket *= factor;
     ticket ^= ticket >> 32;
@@ -16,7 +16,7 @@ std::uint64_t World::Permuted(std::uint64_t ticket) const {
   return ticket;
 }
 
-void World::Fault(const Path& path, Status status, const std::string& what, const FaultAt& at) {
+void Simulator::Fault(const Path& path, Status status, const std::string& what, const FaultAt& at) {
   if (errors != nullptr) errors->OnFault(path, status, what, at);
   const Cta& cta = *path.warp->cta;
   Launch& launch = *cta.launch;

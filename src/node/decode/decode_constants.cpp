@@ -19,7 +19,7 @@ void ForRegisters(const ptx::Operand& operand, Visit visit) {
 }  // namespace
 
 // The constant that the instruction moves into a register of `bytes` bytes, or kNoSlot.
-Slot Decoder::SteadySource(const Instruction& in, int bytes) {
+Slot Decoder::LaunchConstant(const Instruction& in, int bytes) {
   const Operand& source = in.operands[1];
   const int size = ptx::SizeOf(in.TypeFromEnd());
   if (in.opcode == "ld") {
@@ -43,7 +43,8 @@ Slot Decoder::SteadySource(const Instruction& in, int bytes) {
   if ((!is_mov && !is_cvta) || size != bytes) return kNoSlot;
   switch (source.kind) {
     case Operand::Kind::kReg:
-      return HasWidth(source, bytes) ? steady_slot_[static_cast<std::size_t>(source.reg)] : kNoSlot;
+      return HasWidth(source, bytes) ? constant_slot_[static_cast<std::size_t>(source.reg)]
+                                     : kNoSlot;
     case Operand::Kind::kInt:
     case Operand::Kind::kF32:
     case Operand::Kind::kF64:
@@ -65,7 +66,7 @@ Slot Decoder::SteadySource(const Instruction& in, int bytes) {
   }
 }
 
-void Decoder::FindSteady() {
+void Decoder::FindLaunchConstants() {
   std::vector<std::uint8_t> definitions(function_.registers.size(), 0);
   for (const Instruction& in : function_.code) {
     const int count = DestinationCount(in);
@@ -76,8 +77,8 @@ void Decoder::FindSteady() {
       });
     }
   }
-  steady_slot_.assign(function_.registers.size(), kNoSlot);
-  steady_move_.assign(function_.code.size(), false);
+  constant_slot_.assign(function_.registers.size(), kNoSlot);
+  constant_move_.assign(function_.code.size(), false);
   for (std::size_t i = 0; i < function_.code.size(); ++i) {
     const Instruction& in = function_.code[i];
     if (in.guard >= 0 || in.operands.size() != 2 || in.operands[0].kind != Operand::Kind::kReg ||
@@ -89,10 +90,10 @@ void Decoder::FindSteady() {
     const Type type = RegisterType(in.operands[0]);
     const int bytes = ptx::SizeOf(type);
     if (type == Type::kPred || (bytes != 4 && bytes != 8)) continue;
-    const Slot slot = SteadySource(in, bytes);
+    const Slot slot = LaunchConstant(in, bytes);
     if (slot == kNoSlot) continue;
-    steady_slot_[reg] = slot;
-    steady_move_[i] = true;
+    constant_slot_[reg] = slot;
+    constant_move_[i] = true;
   }
 }
 

@@ -28,10 +28,10 @@ class DeviceHeap;  // device_heap.h
 
 // The rules that act on the state. Single-threaded. The order of everything that happens is by
 // (time, ticket): see QueuedPath.
-class World : public State {
+class Simulator : public State {
  public:
   using State::State;
-  ~World();
+  ~Simulator();
 
   Timing timing{*this};        // what accesses and copies cost
   Residency residency{*this};  // which CTAs are on which SM
@@ -60,7 +60,7 @@ class World : public State {
   std::uint64_t stack_bytes = 0;  // of all warps' outgrown stacks
   // A branch that `taken` of the path's lanes take. The path goes on with one side (its pc, mask
   // and join are set); the other waits at the join or is queued.
-  void Part(Path& path, std::uint32_t taken, const BranchOp& branch);
+  void Diverge(Path& path, std::uint32_t taken, const BranchOp& branch);
   // The other way round: `lanes` become a path of their own at the same pc, and meet the rest
   // again at `reconverge` (0xffffffff: at the path's present join).
   Path* Split(Path& path, std::uint32_t lanes, std::uint32_t reconverge);
@@ -130,6 +130,6 @@ class Engine {
   virtual void Run(Path& path, Time turn) = 0;
 };
 
-std::unique_ptr<Engine> MakeEngine(World& world, bool checked);
+std::unique_ptr<Engine> MakeEngine(Simulator& sim, bool checked);
 
 }  // namespace allranks::node
