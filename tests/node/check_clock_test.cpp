@@ -134,7 +134,7 @@ TEST(ClockTest, NothingNewIsTheSameClock) {
 
 TEST(ClockTest, BlocksOfAKernelThatIsOverAreDropped) {
   const Places places = SomePlaces();
-  const ClockRef over = VisibleAt(With(Of(2, 4), ChainPlace{1, 2}), places);
+  const ClockRef over = Compacted(With(Of(2, 4), ChainPlace{1, 2}), places);
   EXPECT_EQ(over->Of(2), nullptr);
   EXPECT_TRUE(over->Over(2, places));
 }
@@ -143,7 +143,7 @@ TEST(ClockTest, AChainThatHasEndedIsKnownByWhereItEnded) {
   Places places = SomePlaces();
   places.ends[3] = {1, 2};
   const ClockRef node = With(nullptr, ChainPlace{3, 1});
-  const ClockRef graph = VisibleAt(With(node, ChainPlace{1, 2}), places);
+  const ClockRef graph = Compacted(With(node, ChainPlace{1, 2}), places);
   EXPECT_EQ(graph->On(3), 0u);
   EXPECT_TRUE(graph->Over(4, places));
   EXPECT_FALSE(With(nullptr, ChainPlace{1, 1})->Over(4, places));
