@@ -12,15 +12,25 @@ if (($# < 2)); then
   sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
   exit 2
 fi
-before=$(realpath "$1")
-after=$(realpath "$2")
+tests=$(realpath "$2")
 every=${3:-1}
 root=$(realpath "$(dirname "$0")/..")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+# Each binary with its own libraries beside it, as if installed: a copied build folder has the paths of
+# its original compiled in.
+stage() {
+  mkdir -p "$scratch/$1/bin" "$scratch/$1/lib"
+  cp "$2/bin/allranks" "$scratch/$1/bin/"
+  cp -r "$2/shim" "$scratch/$1/lib/allranks"
+}
+stage before "$1"
+stage after "$2"
+before=$scratch/before
+after=$scratch/after
 export scratch before after root
 
-# one NUMBER COMMAND...: the command with one binary in place of the other.
+# run_program NUMBER COMMAND...: the command of a test with each binary in turn.
 run_program() {
   local number=$1 side binary
   shift
@@ -62,14 +72,14 @@ run_candidate() {
 export -f run_program run_candidate
 
 # "Test command: A "B" "C"": a shell can read it.
-mapfile -t commands < <(ctest --test-dir "$after" -N -V |
+mapfile -t commands < <(ctest --test-dir "$tests" -N -V |
   sed -nE 's/^[0-9]+: Test command: (.*\/bin\/allranks "exec" .*)/\1/p' |
   awk -v every="$every" 'NR % every == 0')
 mapfile -t candidates < <(
   find "$root/problems" \( -name reference.cu -o -path '*/alternates/*.cu' \) | sort)
 echo "${#commands[@]} programs, ${#candidates[@]} candidates"
 if ((${#commands[@]} == 0)); then
-  echo "$after has no tests that run programs" >&2
+  echo "$tests has no tests that run programs" >&2
   exit 1
 fi
 {

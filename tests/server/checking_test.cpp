@@ -18,6 +18,7 @@ namespace {
 
 class CheckedMachine final : public FakeMachine, public node::Checking {
  public:
+  node::Checking* checking() override { return this; }
   void SetChecking(bool) override {}
   void SetSchedule(const node::Schedule&) override {}
   node::PlaceCounts Places() const override { return {}; }

@@ -93,9 +93,11 @@ bool Decoder::Known(const Instruction& in) {
 // It touches registers only, and nobody reads the one that it writes. Then its meaning does not
 // matter, and a program cannot make it look as if that were missing.
 bool Decoder::HasNoEffect(const Instruction& in) const {
-  const Behaviour behaviour = FindOpcode(in.opcode).behaviour;
-  if (behaviour.effect != Effect::kPlain || behaviour.destinations != 1 || in.operands.empty() ||
-      in.operands[0].kind != Operand::Kind::kReg)
+  static constexpr std::string_view kOfRegisters[] = {"stacksave", "istypep", "fns", "bmsk",
+                                                      "szext",     "tanh",    "sad"};
+  if (std::find(std::begin(kOfRegisters), std::end(kOfRegisters), in.opcode) ==
+          std::end(kOfRegisters) ||
+      in.operands.empty() || in.operands[0].kind != Operand::Kind::kReg)
     return false;
   const std::int32_t written = in.operands[0].reg;
   const std::function<bool(const Operand&)> names = [&](const Operand& operand) {
