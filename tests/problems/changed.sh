@@ -9,7 +9,7 @@ export ALLRANKS_CACHE=${ALLRANKS_CACHE:-$folder/cache}
 
 check() { "$allranks" problems check "$folder/p2p/tried" -j 2 "$@" >"$folder/out" 2>&1; }
 says() {
-  if ! grep -qF "$1" "$folder/out"; then
+  if ! grep -qF -- "$1" "$folder/out"; then
     echo "expected '$1' of: $2" >&2
     cat "$folder/out" >&2
     exit 1
