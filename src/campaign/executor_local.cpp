@@ -28,8 +28,6 @@
 #include "campaign/executor.h"
 #include "judge/scratch.h"
 
-extern char** environ;
-
 namespace allranks::campaign {
 namespace {
 

@@ -15,6 +15,8 @@ namespace allranks::cli {
 
 class Command {
  public:
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
   virtual ~Command() = default;
   virtual int Run() const = 0;  // an exit code
 
@@ -24,8 +26,6 @@ class Command {
 
  protected:
   Command() = default;
-  Command(const Command&) = delete;
-  Command& operator=(const Command&) = delete;
   CLI::App* command_ = nullptr;  // its own, below the program's
 };
 

@@ -234,9 +234,9 @@ CgroupPlaces FindCgroupPlaces(const std::string& cgroup, const std::string& moun
 }
 
 const CgroupPlaces& OurCgroupPlaces() {
-  static const CgroupPlaces places =
+  static const CgroupPlaces kPlaces =
       FindCgroupPlaces(ReadAll("/proc/self/cgroup"), ReadAll("/proc/self/mountinfo"));
-  return places;
+  return kPlaces;
 }
 
 Result<std::unique_ptr<Cgroup>> Cgroup::Make(const CgroupPlaces& places, const Bounds& bounds) {

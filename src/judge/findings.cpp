@@ -123,8 +123,10 @@ std::string TextOf(const std::vector<node::Finding>& findings) {
   std::vector<const node::Finding*> counted;
   for (const node::Finding& finding : findings)
     if (node::Counts(finding)) counted.push_back(&finding);
-  std::stable_sort(counted.begin(), counted.end(),
-                   [](const auto* a, const auto* b) { return RankOf(*a) < RankOf(*b); });
+  // By rank, else in their order. Not stable_sort: clang refuses that of libstdc++ 12.
+  std::sort(counted.begin(), counted.end(), [](const auto* a, const auto* b) {
+    return std::pair(RankOf(*a), a) < std::pair(RankOf(*b), b);
+  });
   std::string text;
   for (std::size_t i = 0; i < std::min(counted.size(), kMostDescribed); ++i) {
     text += node::Describe(*counted[i]);

@@ -45,7 +45,7 @@ std::string Remedy(const std::string& said) {
 }
 
 const SandboxMeans& Means() {
-  static const SandboxMeans means = [] {
+  static const SandboxMeans kMeans = [] {
     SandboxMeans found;
     const int version = OurCgroupPlaces().version;
     found.cgroup = version == 0 ? "none" : fmt::format("v{}", version);
@@ -53,7 +53,7 @@ const SandboxMeans& Means() {
     found.missing = WhatIsMissing();
     return found;
   }();
-  return means;
+  return kMeans;
 }
 
 }  // namespace allranks::judge

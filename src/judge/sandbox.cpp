@@ -169,9 +169,9 @@ Status Running::Begin(const SandboxSpec& spec) {
   auto launcher = MemoryFile(
       "launcher", {allranks_launcher_begin,
                    static_cast<std::size_t>(allranks_launcher_end - allranks_launcher_begin)});
-  static const Result<Filter> common = CommonFilter();
-  if (!common) return Fail(common.error());
-  auto filter = MemoryFile("filter", BytesOf(*common));
+  static const Result<Filter> kCommon = CommonFilter();
+  if (!kCommon) return Fail(kCommon.error());
+  auto filter = MemoryFile("filter", BytesOf(*kCommon));
   for (const auto* file : {&orders, &launcher, &filter}) {
     if (!*file) return Fail(file->error());
   }
@@ -399,10 +399,10 @@ milliseconds Running::Patience() const {
   if (ending_) return milliseconds(inside_.get() >= 0 ? 50 : 2);
   const auto idle = std::chrono::ceil<milliseconds>(idle_.since() + limits_.idle - Clock::now());
   // The earliest moment at which all cores together can have used up what is left.
-  static const long cores = std::max(1l, sysconf(_SC_NPROCESSORS_ONLN));
+  static const long kCores = std::max(1l, sysconf(_SC_NPROCESSORS_ONLN));
   const auto cpu = milliseconds(
       static_cast<long>((static_cast<double>(limits_.cpu.count()) - CpuSeconds() * 1000) /
-                        static_cast<double>(cores)));
+                        static_cast<double>(kCores)));
   const milliseconds look = group_ != nullptr ? milliseconds(100) : milliseconds(10);
   return std::max(milliseconds(1), std::min({idle, cpu + milliseconds(1), look}));
 }

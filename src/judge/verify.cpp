@@ -19,8 +19,6 @@
 #include "judge/stream.h"
 #include "problem/source.h"
 
-extern char** environ;
-
 namespace allranks::judge {
 namespace {
 

@@ -80,9 +80,9 @@ const char* NameOf(Protocol protocol) {
 }
 
 const std::vector<std::string>& MaterialKinds() {
-  static const std::vector<std::string> kinds = {"references", "mixture", "baselines", "oracle",
-                                                 "nop"};
-  return kinds;
+  static const std::vector<std::string> kKinds = {"references", "mixture", "baselines", "oracle",
+                                                  "nop"};
+  return kKinds;
 }
 
 bool IsModelName(std::string_view text) {

@@ -23,7 +23,7 @@ std::optional<std::chrono::milliseconds> DurationFrom(const std::string& text) {
 Json ParseBounded(std::string_view text) {
   constexpr std::size_t kLongest = 4u << 20;
   constexpr int kDeepest = 100;
-  const Json discarded(Json::value_t::discarded);
+  Json discarded(Json::value_t::discarded);
   if (text.size() > kLongest) return discarded;
   int depth = 0;
   bool quoted = false;

@@ -88,7 +88,7 @@ class Reader : public JsonReader {
     if (error.status == 0) {
       const std::string& code = error.code;
       error.status = code == "rate_limit_exceeded" || code == "insufficient_quota" ? 429
-                     : code.rfind("invalid_", 0) == 0 || code == "context_length_exceeded" ||
+                     : code.starts_with("invalid_") || code == "context_length_exceeded" ||
                              error.type == "invalid_request_error"
                          ? 400
                          : 500;

@@ -252,7 +252,7 @@ std::string Lines(const std::string& text) {
 }  // namespace
 
 const std::vector<std::string>& FactNames() {
-  static const std::vector<std::string> names = {
+  static const std::vector<std::string> kNames = {
       // words
       "slug", "title", "category", "level", "library", "statement", "template", "header",
       "operation", "profile", "device", "compute_capability", "arch", "sms", "devices", "cuda",
@@ -263,7 +263,7 @@ const std::vector<std::string>& FactNames() {
       "machine", "links", "define", "calls", "allowed", "forbidden", "checked", "scored", "apis",
       // tables and their columns
       "timed", "visible", "name", "params", "sizes"};
-  return names;
+  return kNames;
 }
 
 std::vector<std::string> ApiPages(const Problem& problem) {

@@ -205,7 +205,7 @@ const std::vector<std::pair<std::string, Change>>& Rewriters() {
       return WithAmount(code, [&](const std::string& value) { return before + value + after; });
     };
   };
-  const auto condition = [](Change change) -> Change {
+  const auto condition = [](const Change& change) -> Change {
     return [=](const std::string& code) { return WithCondition(code, change); };
   };
   static const std::vector<std::pair<std::string, Change>> kAll = {

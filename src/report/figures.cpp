@@ -155,7 +155,7 @@ ModelSamples SamplesOf(const campaign::Run& run, const std::string& model) {
 
 std::string ClassOf(const campaign::Round& round) {
   if (round.band.empty() || !round.speedup_vs_reference) return "unresolved";
-  const std::string name = ClassOfSpeedup(*round.speedup_vs_reference);
+  std::string name = ClassOfSpeedup(*round.speedup_vs_reference);
   for (const double speedup : round.band)
     if (ClassOfSpeedup(speedup) != name) return "unresolved";
   return name;
@@ -189,8 +189,8 @@ Figures FiguresOf(const std::vector<const Answered*>& problems, const Bootstrap&
   figures.pass_at =
       AtK(problems, fewest, [](const campaign::Round& round) { return round.strict; });
   for (const auto& [name, least] : kFast)
-    figures.fast[name] = AtK(problems, fewest, [least = least](const campaign::Round& round) {
-      return round.strict && round.speedup_vs_baseline.value_or(0) > least;
+    figures.fast[name] = AtK(problems, fewest, [floor = least](const campaign::Round& round) {
+      return round.strict && round.speedup_vs_baseline.value_or(0) > floor;
     });
   figures.gm_speedup = GmSpeedup(problems);
   figures.pass_x_gm = figures.strict_pass.value * figures.gm_speedup.value_or(0);

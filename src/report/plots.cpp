@@ -302,7 +302,7 @@ void RemovePlots(const std::filesystem::path& out) {
     // Only what ScriptOf() writes: NAME.svg, problems/NAME.png.
     std::string_view name = std::string_view(*script).substr(begin, end - begin);
     const std::filesystem::path file = folder / name;
-    if (name.rfind("problems/", 0) == 0) name.remove_prefix(9);
+    if (name.starts_with("problems/")) name.remove_prefix(9);
     if (name.find('/') == std::string_view::npos && name.size() > 4 &&
         (file.extension() == ".svg" || file.extension() == ".png"))
       std::filesystem::remove(file, ignored);

@@ -66,7 +66,7 @@ std::string Clean(const std::string& text) {
 }
 
 std::string Shown(const std::string& text, std::size_t most) {
-  const std::string shown = Clean(text);
+  std::string shown = Clean(text);
   if (Width(shown) <= most) return shown;
   std::size_t end = 0;
   for (std::size_t width = 0; end < shown.size(); ++end)

@@ -57,7 +57,7 @@ inline V Clamp(F v) {
   V r = static_cast<V>(safe);
   r = v >= kEnd ? kHighest : r;
   r = v < kBegin ? kLowest : r;
-  return v == v ? r : kForNan;
+  return v == v ? r : kForNan;  // NOLINT(misc-redundant-expression): a NaN is not itself
 }
 template <class V, u32 kRounding>
 struct ToInt {

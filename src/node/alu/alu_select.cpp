@@ -84,7 +84,6 @@ bool Builder::Fits(const AluForm::Place& place) const {
     case Operand::Kind::kInt:
     case Operand::Kind::kF32:
     case Operand::Kind::kF64:
-      return !destination && !place.predicate;
     // The decoder turns symbols into literals and special registers into slots of their own.
     case Operand::Kind::kSymbol:
     case Operand::Kind::kSpecial:

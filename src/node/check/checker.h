@@ -486,4 +486,7 @@ class Checker {
   Shadow& ShadowOf(Object& object);
 };
 
+// Strong accesses as accesses (access.cpp); strong.cpp does what makes them strong.
+void RememberStrong(Checker& checker, CtaClocks& cta, WarpClocks& warp, const Access& access);
+
 }  // namespace allranks::node::check

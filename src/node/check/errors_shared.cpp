@@ -65,8 +65,6 @@ const std::vector<Errors::StoreOf>& Errors::StoresOf(const std::shared_ptr<const
         break;
       }
       case OpKind::kSpecial:
-        made.erase(op.d);
-        break;
       case OpKind::kWarpSync:
         made.erase(op.d);
         break;

@@ -415,11 +415,15 @@ std::string RemedySearch::Missing(const std::string& first, const std::string& s
   return text;
 }
 
+namespace {
+
 std::string Sentence(const std::vector<std::string>& parts) {
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : "; and ") + part;
   return text;
 }
+
+}  // namespace
 
 void RemedySearch::Tell(Finding* finding) const {
   std::vector<std::string> parts;

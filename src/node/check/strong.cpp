@@ -16,8 +16,6 @@
 
 namespace allranks::node::check {
 
-void RememberStrong(Checker& checker, CtaClocks& cta, WarpClocks& warp, const Access& access);
-
 namespace {
 
 constexpr std::size_t kMaxHints = 12;

@@ -12,43 +12,43 @@ template <class T>
 using Table = std::unordered_map<std::string_view, T>;
 
 const Table<Space>& Spaces() {
-  static const Table<Space> table = {{"global", Space::kGlobal},
-                                     {"const", Space::kConst},
-                                     {"shared", Space::kShared},
-                                     {"shared::cta", Space::kShared},
-                                     {"shared::cluster", Space::kShared},
-                                     {"local", Space::kLocal},
-                                     {"param", Space::kParam},
-                                     {"param::entry", Space::kParam},
-                                     {"param::func", Space::kParam}};
-  return table;
+  static const Table<Space> kTable = {{"global", Space::kGlobal},
+                                      {"const", Space::kConst},
+                                      {"shared", Space::kShared},
+                                      {"shared::cta", Space::kShared},
+                                      {"shared::cluster", Space::kShared},
+                                      {"local", Space::kLocal},
+                                      {"param", Space::kParam},
+                                      {"param::entry", Space::kParam},
+                                      {"param::func", Space::kParam}};
+  return kTable;
 }
 
 const Table<Order>& Orders() {
-  static const Table<Order> table = {{"relaxed", Order::kRelaxed},
-                                     {"acquire", Order::kAcquire},
-                                     {"release", Order::kRelease},
-                                     {"acq_rel", Order::kAcqRel},
-                                     {"sc", Order::kSc}};
-  return table;
+  static const Table<Order> kTable = {{"relaxed", Order::kRelaxed},
+                                      {"acquire", Order::kAcquire},
+                                      {"release", Order::kRelease},
+                                      {"acq_rel", Order::kAcqRel},
+                                      {"sc", Order::kSc}};
+  return kTable;
 }
 
 const Table<Scope>& Scopes() {
-  static const Table<Scope> table = {{"cta", Scope::kCta},
-                                     {"cluster", Scope::kCluster},
-                                     {"gpu", Scope::kGpu},
-                                     {"gl", Scope::kGpu},
-                                     {"sys", Scope::kSys}};
-  return table;
+  static const Table<Scope> kTable = {{"cta", Scope::kCta},
+                                      {"cluster", Scope::kCluster},
+                                      {"gpu", Scope::kGpu},
+                                      {"gl", Scope::kGpu},
+                                      {"sys", Scope::kSys}};
+  return kTable;
 }
 
 const Table<AtomicOp>& Atomics() {
-  static const Table<AtomicOp> table = {{"exch", AtomicOp::kExch}, {"cas", AtomicOp::kCas},
-                                        {"add", AtomicOp::kAdd},   {"min", AtomicOp::kMin},
-                                        {"max", AtomicOp::kMax},   {"inc", AtomicOp::kInc},
-                                        {"dec", AtomicOp::kDec},   {"and", AtomicOp::kAnd},
-                                        {"or", AtomicOp::kOr},     {"xor", AtomicOp::kXor}};
-  return table;
+  static const Table<AtomicOp> kTable = {{"exch", AtomicOp::kExch}, {"cas", AtomicOp::kCas},
+                                         {"add", AtomicOp::kAdd},   {"min", AtomicOp::kMin},
+                                         {"max", AtomicOp::kMax},   {"inc", AtomicOp::kInc},
+                                         {"dec", AtomicOp::kDec},   {"and", AtomicOp::kAnd},
+                                         {"or", AtomicOp::kOr},     {"xor", AtomicOp::kXor}};
+  return kTable;
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 
 #include "node/alu/alu.h"
 #include "node/code/special.h"
+#include "node/decode/decode.h"
 #include "node/decode/decode_internal.h"
 
 namespace allranks::node {

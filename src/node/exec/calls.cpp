@@ -49,8 +49,8 @@ bool Simulator::GrowStacks(Warp& warp, const Frame& frame, const FunctionCode& f
     if (stack_bytes + bytes - warp.stack.size() > kMaxStackBytes) return false;
     stack_bytes += bytes - warp.stack.size();
     std::vector<std::byte> stack(bytes);
-    auto* registers = reinterpret_cast<std::byte*>(
-        (reinterpret_cast<std::uintptr_t>(stack.data()) + 63) / 64 * 64);
+    const auto at = reinterpret_cast<std::uintptr_t>(stack.data());
+    std::byte* registers = stack.data() + ((at + 63) / 64 * 64 - at);
     auto* ready = reinterpret_cast<Time*>(registers + std::size_t{new_slots} * kSlotBytes);
     auto* masks = reinterpret_cast<std::uint32_t*>(ready + times);
     std::memcpy(registers, warp.registers, std::size_t{warp.slots} * kSlotBytes);

@@ -125,6 +125,7 @@ class Formatter {
         auto value = static_cast<std::int64_t>(Take(wide ? 8 : 4));
         if (!wide) value = static_cast<std::int32_t>(value);
         if (c.length == "h") value = static_cast<std::int16_t>(value);
+        // NOLINTNEXTLINE(bugprone-signed-char-misuse): its sign is meant
         if (c.length == "hh") value = static_cast<std::int8_t>(value);
         Print(c, "ll", static_cast<long long>(value));
         return true;

@@ -3,7 +3,6 @@
 #include "shim/cuda/driver.h"
 
 using namespace allranks::shim;
-namespace wire = allranks::wire;
 
 namespace {
 

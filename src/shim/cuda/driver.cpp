@@ -37,9 +37,9 @@ std::vector<std::int32_t> VisibleDevices(const std::string& wanted,
     while (!name.empty() && name.front() == ' ') name.erase(0, 1);
     while (!name.empty() && name.back() == ' ') name.pop_back();
     int found = -1;
-    if (name.compare(0, 4, "GPU-") == 0 && name.size() > 4) {
+    if (name.starts_with("GPU-") && name.size() > 4) {
       for (std::size_t i = 0; i < devices.size(); ++i) {
-        if (UuidText(devices[i]).compare(0, name.size(), name) != 0) continue;
+        if (!UuidText(devices[i]).starts_with(name)) continue;
         if (found >= 0) return visible;  // names several
         found = static_cast<int>(i);
       }

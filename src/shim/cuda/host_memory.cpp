@@ -192,7 +192,6 @@ bool HostRanges::InRegistered(std::uint64_t address, std::uint64_t size) {
 }  // namespace allranks::shim
 
 using namespace allranks::shim;
-namespace wire = allranks::wire;
 
 CUresult cuMemHostAlloc(void** pointer, size_t size, unsigned flags) {
   Context* context;

@@ -131,7 +131,6 @@ CUresult Attach(bool per_thread, CUstream stream, CUdeviceptr address, size_t le
 }  // namespace allranks::shim
 
 using namespace allranks::shim;
-namespace wire = allranks::wire;
 
 CUresult cuMemAllocManaged(CUdeviceptr* address, size_t size, unsigned flags) {
   Context* context;
