@@ -9,7 +9,7 @@
 #   ```sh        is not run here, so it may hold only what .ci/run does: installing, building, testing
 #
 # Any other block marked as shell is refused. A command may go on behind a `\` at the end of a line.
-# Files that the text names must exist.
+# Files that the text names must exist, in CONTRIBUTING.md, too.
 #
 # Usage: readme_test.sh lint ROOT
 #        readme_test.sh run|slow ROOT BUILD NVCC
@@ -18,6 +18,7 @@ export LC_ALL=C
 mode=$1 root=$2
 cd "$root" || exit 1
 documents=(README.md docs/*.md)
+texts=("${documents[@]}" CONTRIBUTING.md)
 failed=0
 fail() { echo "FAIL $*"; failed=1; }
 
@@ -44,7 +45,7 @@ lint() {
   while IFS=: read -r place line info; do
     case ${info#"${info%%[!\` ]*}"} in
       sh | 'sh test' | 'sh test slow') ;;
-      sh* | bash* | console* | shell* | zsh*)
+      sh* | bash* | console* | zsh*)
         fail "$place:$line: mark commands with \`\`\`sh test, or \`\`\`sh if .ci/run does the same" ;;
     esac
   done < <(grep -nHE '^ *```.' "${documents[@]}")
@@ -56,9 +57,7 @@ lint() {
           [[ " $command " == *" $package "* ]] || fail "$place: .ci/run also installs $package"
         done ;;
       'cmake --preset '* | 'cmake --build --preset '* | 'ctest --preset '*)
-        local words=($command) preset
-        preset=${words[*]}
-        preset=${preset#*--preset }
+        local preset=${command#*--preset }
         preset=${preset%% *}
         grep -q "\"name\": \"$preset\"" CMakePresets.json || fail "$place: no preset '$preset'" ;;
       .ci/run | '.ci/run --quick'*) ;;
@@ -69,12 +68,12 @@ lint() {
   while IFS=: read -r place line path; do
     path=${path//\`/}
     [[ -e $path ]] || fail "$place:$line: there is no $path"
-  done < <(grep -noHE '`(src|tests|fuzz|bench|profiles|docs|cmake)/[A-Za-z0-9_./]+`' "${documents[@]}")
+  done < <(grep -noHE '`(src|tests|fuzz|bench|profiles|docs|cmake|tools|share)/[A-Za-z0-9_./]+`' "${texts[@]}")
   while IFS=: read -r place line path; do
     path=${path#*(}
     path=$(dirname "$place")/${path%)}
     [[ $path == *://* || -e $path ]] || fail "$place:$line: there is no $path"
-  done < <(grep -noHE '\]\([^)#]+\)' "${documents[@]}")
+  done < <(grep -noHE '\]\([^)#]+\)' "${texts[@]}")
   if grep -nHE '@[A-Z0-9]+@' "${documents[@]}"; then fail "a figure is missing"; fi
   [[ $(commands 'sh test' | wc -l) -ge 4 ]] || fail "there are hardly any commands to test"
 }
