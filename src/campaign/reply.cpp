@@ -140,7 +140,7 @@ Spent SpentInRun(const std::filesystem::path& run) {
   std::filesystem::recursive_directory_iterator at(run / "samples", error), end;
   while (!error && at != end) {
     const std::filesystem::path& path = at->path();
-    if (path.filename().string().rfind("round-", 0) == 0 && at->is_directory(error)) {
+    if (path.filename().string().starts_with("round-") && at->is_directory(error)) {
       const Spent round = SpentInRound(path);
       spent.known += round.known;
       spent.perhaps += round.perhaps;

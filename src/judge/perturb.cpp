@@ -26,7 +26,7 @@ struct Keys {
 constexpr const char* kOfLinks[] = {"gbs", "latency_ns"};
 
 const std::vector<Keys>& Scaled() {
-  static const std::vector<Keys> scaled = {
+  static const std::vector<Keys> kScaled = {
       {"latency", {"l2", "hbm", "atomic", "fence_cta", "fence_gpu", "fence_sys"}},
       {"bandwidth", {"hbm_gbs", "l2_gbs", "sm_l2_gbs"}},
       {"multicast", {"efficiency", "reduce_ns"}},
@@ -34,7 +34,7 @@ const std::vector<Keys>& Scaled() {
       {"launch", {}},
       {"host", {"poll_ns"}},
   };
-  return scaled;
+  return kScaled;
 }
 
 void Scale(toml::table* table, const std::string& section, const std::string& key, int number) {
@@ -63,8 +63,8 @@ std::vector<std::string> KeysOf(const toml::table& table) {
 }  // namespace
 
 double FactorOf(const std::string& section, const std::string& key, int number) {
-  static const Key open = KeyOf("perturbed profiles", "band 1");
-  Stream stream(open, fmt::format("{} {} {}", number, section, key));
+  static const Key kOpen = KeyOf("perturbed profiles", "band 1");
+  Stream stream(kOpen, fmt::format("{} {} {}", number, section, key));
   const double even = static_cast<double>(stream.Next64() >> 11) * 0x1p-53;  // [0, 1)
   const double factor = std::exp((2 * even - 1) * std::log(kMostFactor));
   // So few digits that every machine's exp and log agree on them.

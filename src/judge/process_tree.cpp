@@ -12,8 +12,8 @@ namespace allranks::judge {
 
 TreeUse LookAtTree(pid_t root) {
   constexpr std::size_t kMost = 4096;  // looking must end, whatever they start meanwhile
-  static const double tick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
-  static const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  static const double kTick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
+  static const auto kPage = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   TreeUse use;
   std::vector<pid_t> all = {root};
   for (std::size_t i = 0; i < all.size() && i < kMost; ++i) {
@@ -28,13 +28,13 @@ TreeUse LookAtTree(pid_t root) {
     std::int64_t waited_user = 0, waited_system = 0;
     for (int field = 3; field < 14; ++field) fields >> skipped;
     fields >> user >> system >> waited_user >> waited_system >> skipped >> skipped >> threads;
-    use.cpu_seconds += static_cast<double>(user + system) * tick;
+    use.cpu_seconds += static_cast<double>(user + system) * kTick;
     // What ended children used counts where they were waited for.
-    use.cpu_seconds += static_cast<double>(waited_user + waited_system) * tick;
+    use.cpu_seconds += static_cast<double>(waited_user + waited_system) * kTick;
     use.processes += static_cast<std::uint32_t>(threads);
     std::ifstream statm(fmt::format("/proc/{}/statm", all[i]));
     std::uint64_t size = 0, resident = 0;
-    if (statm >> size >> resident) use.memory += resident * page;
+    if (statm >> size >> resident) use.memory += resident * kPage;
     std::ifstream children(fmt::format("/proc/{}/task/{}/children", all[i], all[i]));
     for (pid_t child; children >> child;) all.push_back(child);
   }

@@ -112,7 +112,7 @@ struct Child {
 }  // namespace
 
 const std::string& FindBubblewrap() {
-  static const std::string found = [] {
+  static const std::string kFound = [] {
     const char* path = getenv("PATH");
     std::istringstream folders(path != nullptr ? path : "/usr/bin:/bin");
     for (std::string folder; std::getline(folders, folder, ':');) {
@@ -121,7 +121,7 @@ const std::string& FindBubblewrap() {
     }
     return std::string();
   }();
-  return found;
+  return kFound;
 }
 
 Result<pid_t> Spawn(const SpawnOrder& order) {

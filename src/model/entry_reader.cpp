@@ -21,13 +21,13 @@ constexpr std::size_t kLargestFile = 4 << 20;
 constexpr int kSchema = 1;
 
 const std::vector<std::string>& ProtocolNames() {
-  static const std::vector<std::string> names = [] {
+  static const std::vector<std::string> kNames = [] {
     std::vector<std::string> all;
     for (int i = 0; i <= static_cast<int>(Protocol::kMaterial); ++i)
       all.emplace_back(NameOf(static_cast<Protocol>(i)));
     return all;
   }();
-  return names;
+  return kNames;
 }
 
 bool IsHttp(Protocol protocol) {

@@ -23,8 +23,8 @@ struct Handles {
   CURLM* multi = nullptr;
   CURL* easy = nullptr;
   Handles() {
-    static const CURLcode global = curl_global_init(CURL_GLOBAL_DEFAULT);
-    CHECK(global == CURLE_OK, "libcurl cannot be initialised");
+    static const CURLcode kGlobal = curl_global_init(CURL_GLOBAL_DEFAULT);
+    CHECK(kGlobal == CURLE_OK, "libcurl cannot be initialised");
     multi = curl_multi_init();
     easy = curl_easy_init();
     CHECK(multi != nullptr && easy != nullptr, "libcurl: out of memory");
@@ -133,14 +133,14 @@ HttpResponse::End EndOf(CURLcode code) {
 bool OnThisMachine(const std::string& url) {
   for (const char* start :
        {"http://127.", "http://localhost:", "http://localhost/", "http://[::1]"})
-    if (url.rfind(start, 0) == 0) return true;
+    if (url.starts_with(start)) return true;
   return false;
 }
 
 }  // namespace
 
 HttpResponse Post(const HttpRequest& request, const Stop& stop) {
-  thread_local Handles handles;
+  static thread_local Handles handles;
   HttpResponse response;
   Transfer transfer;
   transfer.request = &request;
@@ -168,7 +168,7 @@ HttpResponse Post(const HttpRequest& request, const Stop& stop) {
   curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(easy, CURLOPT_POST, 1L);
   curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
-  curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request.body.data());
+  curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request.body.c_str());
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers.get());
   curl_easy_setopt(easy, CURLOPT_USERAGENT, "allranks");
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);

@@ -43,7 +43,7 @@ std::uint64_t TokensOf(std::size_t bytes) { return (bytes + 3) / 4; }
 std::string HashOf(const std::string& bytes) { return Hex(Sha256(bytes)); }
 
 double Unit() {
-  thread_local std::mt19937_64 random{std::random_device{}()};
+  static thread_local std::mt19937_64 random{std::random_device{}()};
   return std::uniform_real_distribution<double>(0, 1)(random);
 }
 

@@ -15,11 +15,11 @@ Finish FinishOf(const std::string& reason) {
                                                  "IMAGE_SAFETY"};
   if (reason == "STOP") return Finish::kStop;
   if (reason == "MAX_TOKENS") return Finish::kLength;
-  return kRefused.count(reason) != 0 ? Finish::kRefused : Finish::kOther;
+  return kRefused.contains(reason) ? Finish::kRefused : Finish::kOther;
 }
 
 bool IsInteger(const std::string& text) {
-  const std::size_t digits = text.rfind('-', 0) == 0 ? 1 : 0;
+  const std::size_t digits = text.starts_with('-') ? 1 : 0;
   return text.size() > digits && text.size() < 10 &&
          text.find_first_not_of("0123456789", digits) == std::string::npos;
 }
@@ -76,8 +76,7 @@ class Gemini : public WireProtocol {
   std::string Url(const Entry& entry) const override {
     // The name goes into the path: nothing in it may lead elsewhere.
     std::string name;
-    for (const char c :
-         entry.model.rfind("models/", 0) == 0 ? entry.model.substr(7) : entry.model) {
+    for (const char c : entry.model.starts_with("models/") ? entry.model.substr(7) : entry.model) {
       if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_')
         name += c;
       else

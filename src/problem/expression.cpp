@@ -239,10 +239,10 @@ class Evaluator {
       if (found == values_.end()) return Fail("\"{}\": '{}' has no value", text_, node.name);
       return found->second;
     }
-    const auto a = Of(*node.parts[0]);
+    auto a = Of(*node.parts[0]);
     if (!a) return a;
     if (node.parts.size() == 1) return node.what == What::kNegate ? Negate(*a) : Log2Ceil(*a);
-    const auto b = Of(*node.parts[1]);
+    auto b = Of(*node.parts[1]);
     if (!b) return b;
     return Combine(node.what, *a, *b);
   }

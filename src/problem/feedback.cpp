@@ -38,7 +38,7 @@ std::string Ended(std::string text) {
 }  // namespace
 
 const std::vector<std::string>& FeedbackNames() {
-  static const std::vector<std::string> names = {
+  static const std::vector<std::string> kNames = {
       // words
       "verdict", "verdict_means", "text", "log", "fence", "percent", "round", "rounds",
       "rounds_left",
@@ -46,7 +46,7 @@ const std::vector<std::string>& FeedbackNames() {
       "has_text", "has_log", "has_times", "last_round", "has_reference",
       // tables and their columns
       "times", "name", "call_us", "roofline_us", "roofline_percent", "reference_speedup"};
-  return names;
+  return kNames;
 }
 
 std::string MeaningOf(const std::string& verdict) {

@@ -204,7 +204,7 @@ Result<PromptTemplate> LoadPrompt(const std::string& name, const fs::path& folde
   }
   if (!form) return form;
   if (form->parts.size() == kParts.size()) return form;
-  const Result<PromptTemplate> rest = LoadFile(folder / (std::string(kDefault) + ".md"), kDefault);
+  Result<PromptTemplate> rest = LoadFile(folder / (std::string(kDefault) + ".md"), kDefault);
   if (!rest) return rest;
   form->parts.insert(rest->parts.begin(), rest->parts.end());
   for (const char* part : kParts)

@@ -293,7 +293,7 @@ std::string Adapted(std::string svg) {
 void RemovePlots(const std::filesystem::path& out) {
   const std::filesystem::path folder = out / "plots";
   const Result<std::string> script = ReadWhole(folder / "plots.gp");
-  if (!script || script->rfind(kScriptHead, 0) != 0) return;
+  if (!script || !script->starts_with(kScriptHead)) return;
   std::error_code ignored;
   for (std::size_t at = script->find(kSetOutput); at != std::string::npos;
        at = script->find(kSetOutput, at + 1)) {
