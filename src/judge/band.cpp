@@ -110,7 +110,7 @@ class Band {
     if (error || chmod(folder.c_str(), 0755) != 0)
       return Fail("cannot make {}: {}", folder.string(), std::strerror(errno));
     for (const auto& [name, from] : files) {
-      const Result<std::string> text = PerturbedProfile(from.string(), number);
+      Result<std::string> text = PerturbedProfile(from.string(), number);
       if (!text) return text;
       const fs::path to = folder / (name + ".toml");
       if (const Status written = Write(to, *text); !written) return Fail(written.error());
@@ -147,7 +147,7 @@ class Band {
       if (times.size() == CountTimed()) return times;
     }
     std::string why;
-    const Result<Times> times = TimesOf(reference_, profile, &why);
+    Result<Times> times = TimesOf(reference_, profile, &why);
     if (!times) return times;
     if (times->size() != CountTimed())
       return Fail("the reference does not pass on {}: {}", profile, why);

@@ -26,6 +26,12 @@ constexpr std::uint64_t kNamespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWU
                                       CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
 constexpr std::uint64_t kTerminalInput = 0x5412, kTerminalLinux = 0x541c;  // TIOCSTI, TIOCLINUX
 
+// A condition on an argument. libseccomp's own macros for it are compound literals, which C++
+// lacks.
+scmp_arg_cmp Argument(unsigned number, scmp_compare how, scmp_datum_t a, scmp_datum_t b = 0) {
+  return {number, how, a, b};
+}
+
 // Rules are collected with the first error kept; an unknown name is our own mistake or an older
 // kernel's headers, and both must show.
 class Rules {
@@ -81,10 +87,10 @@ Result<Filter> CommonFilter() {
   rules.Add(no, {"mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen",
                  "fsconfig", "fsmount", "fspick", "mount_setattr", "unshare", "setns",
                  "name_to_handle_at", "open_by_handle_at"});
-  rules.Add(no, "clone", {SCMP_A0_64(SCMP_CMP_MASKED_EQ, CLONE_NEWNS, CLONE_NEWNS)});
+  rules.Add(no, "clone", {Argument(0, SCMP_CMP_MASKED_EQ, CLONE_NEWNS, CLONE_NEWNS)});
   for (std::uint64_t flag = 1; flag != 0; flag <<= 1) {
     if ((kNamespaces & flag) != 0 && flag != CLONE_NEWNS) {
-      rules.Add(no, "clone", {SCMP_A0_64(SCMP_CMP_MASKED_EQ, flag, flag)});
+      rules.Add(no, "clone", {Argument(0, SCMP_CMP_MASKED_EQ, flag, flag)});
     }
   }
   // Its flags lie in memory, where a filter cannot look; the C library then takes clone.
@@ -162,11 +168,11 @@ Result<Filter> CommonFilter() {
                  "setxattr",
                  "lsetxattr"});
   // Other machines, and hosts past the namespace (AF_VSOCK).
-  rules.Add(no, "socket", {SCMP_A0(SCMP_CMP_NE, AF_UNIX)});
-  rules.Add(no, "socketpair", {SCMP_A0(SCMP_CMP_NE, AF_UNIX)});
+  rules.Add(no, "socket", {Argument(0, SCMP_CMP_NE, AF_UNIX)});
+  rules.Add(no, "socketpair", {Argument(0, SCMP_CMP_NE, AF_UNIX)});
   // Only the lower half counts for the kernel.
-  rules.Add(no, "ioctl", {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffu, kTerminalInput)});
-  rules.Add(no, "ioctl", {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffu, kTerminalLinux)});
+  rules.Add(no, "ioctl", {Argument(1, SCMP_CMP_MASKED_EQ, 0xffffffffu, kTerminalInput)});
+  rules.Add(no, "ioctl", {Argument(1, SCMP_CMP_MASKED_EQ, 0xffffffffu, kTerminalLinux)});
   return rules.Compile();
 }
 
@@ -251,26 +257,26 @@ Result<Filter> LockedFilter(bool may_listen) {
   // No locks: a file of the system that two sandboxes see would carry a bit between them.
   for (const int command : {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL,
                             F_ADD_SEALS, F_GET_SEALS, F_GETPIPE_SZ}) {
-    rules.Add(yes, "fcntl", {SCMP_A1(SCMP_CMP_EQ, static_cast<scmp_datum_t>(command))});
+    rules.Add(yes, "fcntl", {Argument(1, SCMP_CMP_EQ, static_cast<scmp_datum_t>(command))});
   }
   // Its own limits only, which it may lower.
-  rules.Add(yes, "prlimit64", {SCMP_A0(SCMP_CMP_EQ, 0)});
+  rules.Add(yes, "prlimit64", {Argument(0, SCMP_CMP_EQ, 0)});
   for (const int option : {PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_GET_DUMPABLE, PR_GET_PDEATHSIG,
                            PR_SET_PDEATHSIG, PR_SET_TIMERSLACK, PR_GET_SECCOMP}) {
-    rules.Add(yes, "prctl", {SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(option))});
+    rules.Add(yes, "prctl", {Argument(0, SCMP_CMP_EQ, static_cast<scmp_datum_t>(option))});
   }
-  rules.Add(yes, "socket", {SCMP_A0(SCMP_CMP_EQ, AF_UNIX)});
-  rules.Add(yes, "socketpair", {SCMP_A0(SCMP_CMP_EQ, AF_UNIX)});
+  rules.Add(yes, "socket", {Argument(0, SCMP_CMP_EQ, AF_UNIX)});
+  rules.Add(yes, "socketpair", {Argument(0, SCMP_CMP_EQ, AF_UNIX)});
   rules.Add(yes, {"connect", "sendmsg", "recvmsg", "sendto", "recvfrom", "sendmmsg", "recvmmsg",
                   "shutdown", "getsockopt", "setsockopt", "getsockname", "getpeername"});
   if (may_listen) {
     rules.Add(yes, {"bind", "listen", "accept", "accept4", "unlink", "unlinkat"});
     // fork(): the node runs each window in a copy of itself.
     rules.Add(yes, "clone",
-              {SCMP_A0(SCMP_CMP_EQ, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD)});
+              {Argument(0, SCMP_CMP_EQ, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD)});
   }
   // Threads, but no processes.
-  rules.Add(yes, "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)});
+  rules.Add(yes, "clone", {Argument(0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)});
   rules.Add(SCMP_ACT_ERRNO(ENOSYS), {"clone3"});
   rules.Add(SCMP_ACT_NOTIFY, {"execve"});
   return rules.Compile();

@@ -36,8 +36,8 @@ Result<std::string> RenderOrders(const SandboxSpec& spec, bool in_group, int sta
   if (spec.filter != SandboxSpec::Filter::kCompiler) {
     config->locked = true;
     // Compiled once: a millisecond each.
-    static const Result<Filter> filters[2] = {LockedFilter(false), LockedFilter(true)};
-    const Result<Filter>& filter = filters[spec.filter == SandboxSpec::Filter::kNode ? 1 : 0];
+    static const Result<Filter> kFilters[2] = {LockedFilter(false), LockedFilter(true)};
+    const Result<Filter>& filter = kFilters[spec.filter == SandboxSpec::Filter::kNode ? 1 : 0];
     if (!filter) return Fail(filter.error());
     if (filter->size() > LaunchConfig::kMostFilter) return Fail("the filter is too long");
     config->filter_length = static_cast<std::uint32_t>(filter->size());

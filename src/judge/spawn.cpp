@@ -99,11 +99,12 @@ struct Child {
 
 // Apart from its caller, whose variables a vfork child could otherwise disturb.
 [[gnu::noinline]] pid_t Fork(Child* child) {
+  // NOLINTNEXTLINE(bugprone-unsafe-functions): posix_spawn cannot do what Prepare() does
   const pid_t pid = vfork();
   if (pid != 0) return pid;
   if (child->Prepare()) {
-    static char* const no_environment[] = {nullptr};
-    execve(child->program, child->arguments, no_environment);
+    static char* const kNoEnvironment[] = {nullptr};
+    execve(child->program, child->arguments, kNoEnvironment);
     child->Check(false, "starting bwrap");
   }
   _exit(127);

@@ -213,7 +213,7 @@ int Await(long command) {
 
 }  // namespace
 
-extern "C" [[noreturn]] void Main(long* stack) {
+extern "C" [[noreturn]] void Main(const long* stack) {
   const char* number = reinterpret_cast<const char* const*>(stack + 1)[1];
   int fd = 0;
   for (; number != nullptr && *number >= '0' && *number <= '9'; ++number) {
