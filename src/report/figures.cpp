@@ -189,8 +189,8 @@ Figures FiguresOf(const std::vector<const Answered*>& problems, const Bootstrap&
   figures.pass_at =
       AtK(problems, fewest, [](const campaign::Round& round) { return round.strict; });
   for (const auto& [name, least] : kFast)
-    figures.fast[name] = AtK(problems, fewest, [floor = least](const campaign::Round& round) {
-      return round.strict && round.speedup_vs_baseline.value_or(0) > floor;
+    figures.fast[name] = AtK(problems, fewest, [bound = least](const campaign::Round& round) {
+      return round.strict && round.speedup_vs_baseline.value_or(0) > bound;
     });
   figures.gm_speedup = GmSpeedup(problems);
   figures.pass_x_gm = figures.strict_pass.value * figures.gm_speedup.value_or(0);
