@@ -417,11 +417,7 @@ int NodeProcess::Run() {
       }
     }
     const bool silent = !Dispatch(timeout);
-    if (!silent) {
-      silent_ms = 1;
-    } else if (standing == Core::Standing::kHeld && core_.FindBlocked()) {
-      silent_ms = 1;
-    }
+    if (!silent || (standing == Core::Standing::kHeld && core_.FindBlocked())) silent_ms = 1;
     if (standing == Core::Standing::kIdle && core_.WaitsForDescriptors()) core_.PollOutside();
     const std::int64_t wall = WallMs();
     if (wall - last_tick >= kTickMs) {
