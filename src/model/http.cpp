@@ -168,7 +168,8 @@ HttpResponse Post(const HttpRequest& request, const Stop& stop) {
   curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(easy, CURLOPT_POST, 1L);
   curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
-  curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request.body.c_str());
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): its size stands above
+  curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request.body.data());
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers.get());
   curl_easy_setopt(easy, CURLOPT_USERAGENT, "allranks");
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
