@@ -141,8 +141,8 @@ class FakeProvider {
     model::Outcome Generate(const model::Ask& ask, const Stop& stop) override {
       if (stop.requested())
         return tl::unexpected(model::Failure{model::Failure::Kind::kStopped, "stopped", 0});
-      const double dollars = MostDollars(ask.messages);
-      if (!budget_.Reserve(dollars))
+      const double price = MostDollars(ask.messages);
+      if (!budget_.Reserve(price))
         return tl::unexpected(model::Failure{model::Failure::Kind::kBudget, "no money", 0});
       {
         const std::lock_guard lock(provider_->mutex_);
@@ -152,8 +152,8 @@ class FakeProvider {
       }
       if (provider_->on_ask) provider_->on_ask();
       model::Outcome outcome = provider_->answers_(name_, ask);
-      budget_.Settle(dollars, outcome ? dollars : 0);
-      if (outcome) outcome->dollars = dollars;
+      budget_.Settle(price, outcome ? price : 0);
+      if (outcome) outcome->dollars = price;
       return outcome;
     }
     double MostDollars(const std::vector<model::Message>&) const override {

@@ -77,7 +77,7 @@ TEST(Page, CarriesTheSummarysFigures) {
       const json& round = sample["rounds"][sample["best_round"].get<std::size_t>()];
       double best = 0;
       for (const campaign::Sample& own : run.samples)
-        if (own.problem == problem["slug"])
+        if (own.problem == problem["slug"].get<std::string>())
           for (const campaign::Round& one : own.rounds)
             if (one.strict) best = std::max(best, one.score);
       EXPECT_NEAR(round.value("score", 0.0), best, 1e-4) << problem["slug"];

@@ -221,9 +221,9 @@ void ExpectFigures(const Figures& figures,
       pass += AnyOfK(samples, k, [](const json& r) { return r["strict"].get<bool>(); });
       for (const auto& [name, least] :
            std::map<std::string, double>{{"0.5", .5}, {"1", 1}, {"1.5", 1.5}, {"2", 2}})
-        fast[name] += AnyOfK(samples, k, [least = least](const json& r) {
+        fast[name] += AnyOfK(samples, k, [bound = least](const json& r) {
           return r["strict"].get<bool>() && r["speedup_vs_baseline"].is_number() &&
-                 r["speedup_vs_baseline"].get<double>() > least;
+                 r["speedup_vs_baseline"].get<double>() > bound;
         });
     }
     const auto count = static_cast<double>(counted.size());
