@@ -49,6 +49,11 @@ int Limit::Leave(Clock::time_point entered, How how, Clock::time_point not_befor
   return static_cast<int>(limit_);
 }
 
+std::size_t Limit::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return queue_.size();
+}
+
 int Limit::limit() const {
   const std::lock_guard lock(mutex_);
   return static_cast<int>(limit_);

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -40,6 +41,7 @@ class Limit {
   int Leave(Clock::time_point entered, How how, Clock::time_point not_before = {});
 
   int limit() const;
+  std::size_t waiting() const;  // in Enter()
   void AllowAtLeast(int most);
 
  private:

@@ -199,7 +199,7 @@ TEST(Limit, WhoComesFirstGoesFirst) {
       order.push_back(i);
       limit.Leave(mine, Limit::How::kElse);
     });
-    std::this_thread::sleep_for(milliseconds(5));
+    while (limit.waiting() != threads.size()) std::this_thread::yield();
   }
   limit.Leave(entered, Limit::How::kElse);
   for (std::thread& thread : threads) thread.join();
