@@ -196,7 +196,7 @@ TEST(FindingsTest, LinesAreOfTheCandidatesOwnFile) {
 TEST(ReportTest, BytesThatAreNoTextDoNotBreakTheJson) {
   Judgement judgement = SomeJudgement();
   judgement.log = "\xff\xfe\x00 prints";
-  EXPECT_NO_THROW((void)Json::parse(ToJson(SomeProblem(), judgement)));
+  EXPECT_TRUE(Json::accept(ToJson(SomeProblem(), judgement)));
 }
 
 TEST(ReportTest, AComparisonIsByCase) {
