@@ -1,5 +1,5 @@
-// One judgement under way: what judge.cpp (candidate, sessions, score) and window.cpp (one window:
-// draw, run, verify, floors) share.
+// One judgement under way. Judge() (judge.h) makes a Trial and runs it; its methods are in
+// trial.cpp (candidate, sessions, score) and window.cpp (one window: draw, run, verify, floors).
 #pragma once
 
 #include <compare>
