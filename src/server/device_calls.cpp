@@ -1,10 +1,11 @@
 // The device API without streams: devices, modules, memory. Each handler checks what the Machine
 // takes on trust (ordinals, ownership of modules and kernels, how many things a process may have)
 // and passes on.
+#include "server/device_calls.h"
+
 #include <algorithm>
 #include <cstring>
-
-#include "server/core.h"
+#include <utility>
 
 namespace allranks::server {
 
@@ -52,36 +53,29 @@ wire::DeviceInfo Describe(const node::Profile& profile, int host, int index) {
 
 }  // namespace
 
-bool Core::DeviceOk(Thread thread, int device) {
-  hosts_.Note(thread, Hosts::Activity::kActs);
-  return device >= 0 && device < machine_->DeviceCount(MachineOf(thread));
-}
-
-void Core::Handle(Thread thread, const wire::Init&, Time) {
+void DeviceCalls::Handle(Thread thread, const wire::Init&, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
   wire::InitReply reply;
-  const int count = machine_->DeviceCount(MachineOf(thread));
-  const int host = ProcessOf(thread).host;
-  for (int i = 0; i < count; ++i) reply.devices.push_back(Describe(machine_->profile(), host, i));
-  Reply<wire::Init>(thread, reply);
+  const int count = machine_.DeviceCount(desk_.MachineOf(thread));
+  const int host = desk_.ProcessOf(thread).host;
+  for (int i = 0; i < count; ++i) reply.devices.push_back(Describe(machine_.profile(), host, i));
+  desk_.Reply<wire::Init>(thread, reply);
 }
 
-// --- modules
-// ----------------------------------------------------------------------------------------
+// --- modules ------------------------------------------------------------------------------------
 
-void Core::Handle(Thread thread, wire::PutImage& message, Time) {
+void DeviceCalls::Handle(Thread thread, wire::PutImage& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  MachineOf(thread);  // images live and die with it
-  Process& process = ProcessOf(thread);
+  desk_.MachineOf(thread);  // images live and die with it
+  Process& process = desk_.ProcessOf(thread);
   Image* image = nullptr;
   if (auto found = process.images.find(message.image);
       found != process.images.end() && found->second.bytes.size() == found->second.total)
-    return Reply<wire::PutImage>(thread);  // another thread has sent it
+    return desk_.Reply<wire::PutImage>(thread);  // another thread has sent it
   if (message.offset == 0) {
-    if (process.images.contains(message.image) ||
-        process.images.size() >= options_.limits.objects ||
-        message.total > options_.limits.image_bytes)
-      return Fail<wire::PutImage>(thread, Status::kInvalidValue);
+    if (process.images.contains(message.image) || process.images.size() >= desk_.limits().objects ||
+        message.total > desk_.limits().image_bytes)
+      return desk_.Fail<wire::PutImage>(thread, Status::kInvalidValue);
     image = &process.images[message.image];
     image->total = message.total;
   } else if (auto found = process.images.find(message.image); found != process.images.end()) {
@@ -89,20 +83,20 @@ void Core::Handle(Thread thread, wire::PutImage& message, Time) {
   }
   if (image == nullptr || image->bytes.size() != message.offset || image->total != message.total ||
       message.bytes.size() > image->total - image->bytes.size() ||
-      message.bytes.size() > options_.limits.image_bytes - process.image_bytes)
-    return Fail<wire::PutImage>(thread, Status::kInvalidValue);
+      message.bytes.size() > desk_.limits().image_bytes - process.image_bytes)
+    return desk_.Fail<wire::PutImage>(thread, Status::kInvalidValue);
   process.image_bytes += message.bytes.size();
   if (image->bytes.empty()) {
     image->bytes = std::move(message.bytes);
   } else {
     image->bytes.insert(image->bytes.end(), message.bytes.begin(), message.bytes.end());
   }
-  Reply<wire::PutImage>(thread);
+  desk_.Reply<wire::PutImage>(thread);
 }
 
-void Core::Handle(Thread thread, const wire::DropImage& message, Time) {
+void DeviceCalls::Handle(Thread thread, const wire::DropImage& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  Process& process = ProcessOf(thread);
+  Process& process = desk_.ProcessOf(thread);
   if (auto found = process.images.find(message.image); found != process.images.end()) {
     process.image_bytes -= found->second.bytes.size();
     process.images.erase(found);
@@ -110,30 +104,30 @@ void Core::Handle(Thread thread, const wire::DropImage& message, Time) {
     std::erase_if(process.loaded,
                   [&](const auto& entry) { return entry.first.second == message.image; });
   }
-  Reply<wire::DropImage>(thread);
+  desk_.Reply<wire::DropImage>(thread);
 }
 
-void Core::Handle(Thread thread, const wire::LoadModule& message, Time) {
-  if (!DeviceOk(thread, message.device))
-    return Fail<wire::LoadModule>(thread, Status::kInvalidDevice);
-  Process& process = ProcessOf(thread);
+void DeviceCalls::Handle(Thread thread, const wire::LoadModule& message, Time) {
+  if (!desk_.DeviceOk(thread, message.device))
+    return desk_.Fail<wire::LoadModule>(thread, Status::kInvalidDevice);
+  Process& process = desk_.ProcessOf(thread);
   auto image = process.images.find(message.image);
   if (image == process.images.end() || image->second.bytes.size() != image->second.total)
-    return Fail<wire::LoadModule>(thread, Status::kInvalidValue);
+    return desk_.Fail<wire::LoadModule>(thread, Status::kInvalidValue);
   if (auto found = process.loaded.find({message.device, message.image});
       found != process.loaded.end())
-    return Reply<wire::LoadModule>(thread, {.module = found->second, .message = {}});
-  if (process.modules.size() >= options_.limits.objects)
-    return Fail<wire::LoadModule>(thread, Status::kOutOfMemory);
-  if (judged_ != nullptr && !judged_->IsOwnModule(image->second.bytes)) {
-    judged_->Forbidden(thread.rank,
-                       "a module other than what the compiler has made of the source is not "
-                       "allowed");
-    return Fail<wire::LoadModule>(thread, Status::kNotPermitted);
+    return desk_.Reply<wire::LoadModule>(thread, {.module = found->second, .message = {}});
+  if (process.modules.size() >= desk_.limits().objects)
+    return desk_.Fail<wire::LoadModule>(thread, Status::kOutOfMemory);
+  if (desk_.judged() != nullptr && !desk_.judged()->IsOwnModule(image->second.bytes)) {
+    desk_.judged()->Forbidden(thread.rank,
+                              "a module other than what the compiler has made of the source is not "
+                              "allowed");
+    return desk_.Fail<wire::LoadModule>(thread, Status::kNotPermitted);
   }
   Status status = Status::kSuccess;
   const Result<node::ModuleId> module =
-      machine_->LoadModule(MachineOf(thread), message.device, image->second.bytes, &status);
+      machine_.LoadModule(desk_.MachineOf(thread), message.device, image->second.bytes, &status);
   wire::LoadModuleReply reply;
   if (module) {
     reply.module = *module;
@@ -143,27 +137,28 @@ void Core::Handle(Thread thread, const wire::LoadModule& message, Time) {
     reply.message = module.error().message;
     if (status == Status::kSuccess) status = Status::kInvalidImage;
   }
-  Reply<wire::LoadModule>(thread, reply, status);
+  desk_.Reply<wire::LoadModule>(thread, reply, status);
 }
 
-void Core::Handle(Thread thread, const wire::UnloadModule& message, Time) {
+void DeviceCalls::Handle(Thread thread, const wire::UnloadModule& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  Process& process = ProcessOf(thread);
+  Process& process = desk_.ProcessOf(thread);
   if (process.modules.erase(message.module) == 0)
-    return Fail<wire::UnloadModule>(thread, Status::kInvalidHandle);
+    return desk_.Fail<wire::UnloadModule>(thread, Status::kInvalidHandle);
   std::erase_if(process.loaded, [&](const auto& entry) { return entry.second == message.module; });
   std::erase_if(process.kernels, [&](const auto& entry) { return entry.second == message.module; });
-  Fail<wire::UnloadModule>(thread, machine_->UnloadModule(MachineOf(thread), message.module));
+  desk_.Fail<wire::UnloadModule>(thread,
+                                 machine_.UnloadModule(desk_.MachineOf(thread), message.module));
 }
 
-void Core::Handle(Thread thread, const wire::GetKernel& message, Time) {
+void DeviceCalls::Handle(Thread thread, const wire::GetKernel& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  Process& process = ProcessOf(thread);
+  Process& process = desk_.ProcessOf(thread);
   if (!process.modules.contains(message.module))
-    return Fail<wire::GetKernel>(thread, Status::kInvalidHandle);
+    return desk_.Fail<wire::GetKernel>(thread, Status::kInvalidHandle);
   node::KernelInfo info;
-  const Status status = machine_->GetKernel(message.module, message.name, &info);
-  if (status != Status::kSuccess) return Fail<wire::GetKernel>(thread, status);
+  const Status status = machine_.GetKernel(message.module, message.name, &info);
+  if (status != Status::kSuccess) return desk_.Fail<wire::GetKernel>(thread, status);
   process.kernels[info.id] = message.module;
   wire::GetKernelReply reply;
   reply.kernel = info.id;
@@ -177,125 +172,126 @@ void Core::Handle(Thread thread, const wire::GetKernel& message, Time) {
   reply.const_bytes = info.const_bytes;
   reply.ptx_version = info.ptx_version;
   reply.binary_version = info.binary_version;
-  Reply<wire::GetKernel>(thread, reply);
+  desk_.Reply<wire::GetKernel>(thread, reply);
 }
 
-void Core::Handle(Thread thread, const wire::GetGlobal& message, Time) {
+void DeviceCalls::Handle(Thread thread, const wire::GetGlobal& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  if (!ProcessOf(thread).modules.contains(message.module))
-    return Fail<wire::GetGlobal>(thread, Status::kInvalidHandle);
+  if (!desk_.ProcessOf(thread).modules.contains(message.module))
+    return desk_.Fail<wire::GetGlobal>(thread, Status::kInvalidHandle);
   node::GlobalInfo info;
-  const Status status = machine_->GetGlobal(message.module, message.name, &info);
-  if (info.managed && judged_ != nullptr) {
-    judged_->Forbidden(thread.rank, "a __managed__ variable is not allowed");
-    return Fail<wire::GetGlobal>(thread, Status::kNotPermitted);
+  const Status status = machine_.GetGlobal(message.module, message.name, &info);
+  if (info.managed && desk_.judged() != nullptr) {
+    desk_.judged()->Forbidden(thread.rank, "a __managed__ variable is not allowed");
+    return desk_.Fail<wire::GetGlobal>(thread, Status::kNotPermitted);
   }
-  if (info.managed) ProcessOf(thread).pinned = true;
-  Reply<wire::GetGlobal>(
+  if (info.managed) desk_.ProcessOf(thread).pinned = true;
+  desk_.Reply<wire::GetGlobal>(
       thread,
       {.address = info.address, .size = info.size, .managed = info.managed, .mapped = info.mapped},
       status, info.fd);
 }
 
-void Core::Handle(Thread thread, const wire::SetLimit& message, Time) {
-  if (!DeviceOk(thread, message.device))
-    return Fail<wire::SetLimit>(thread, Status::kInvalidDevice);
+void DeviceCalls::Handle(Thread thread, const wire::SetLimit& message, Time) {
+  if (!desk_.DeviceOk(thread, message.device))
+    return desk_.Fail<wire::SetLimit>(thread, Status::kInvalidDevice);
   const auto limit = static_cast<node::DeviceLimit>(message.limit);
   if (limit != node::DeviceLimit::kPrintfFifo && limit != node::DeviceLimit::kMallocHeap)
-    return Fail<wire::SetLimit>(thread, Status::kUnsupportedLimit);
-  Fail<wire::SetLimit>(thread,
-                       machine_->SetLimit(MachineOf(thread), message.device, limit, message.value));
+    return desk_.Fail<wire::SetLimit>(thread, Status::kUnsupportedLimit);
+  desk_.Fail<wire::SetLimit>(
+      thread, machine_.SetLimit(desk_.MachineOf(thread), message.device, limit, message.value));
 }
 
-void Core::Handle(Thread thread, const wire::ListKernels& message, Time) {
+void DeviceCalls::Handle(Thread thread, const wire::ListKernels& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  if (!ProcessOf(thread).modules.contains(message.module))
-    return Fail<wire::ListKernels>(thread, Status::kInvalidHandle);
+  if (!desk_.ProcessOf(thread).modules.contains(message.module))
+    return desk_.Fail<wire::ListKernels>(thread, Status::kInvalidHandle);
   wire::ListKernelsReply reply;
-  const Status status = machine_->ListKernels(message.module, &reply.names);
-  Reply<wire::ListKernels>(thread, reply, status);
+  const Status status = machine_.ListKernels(message.module, &reply.names);
+  desk_.Reply<wire::ListKernels>(thread, reply, status);
 }
 
-void Core::Handle(Thread thread, const wire::SetMaxDynamicShared& message, Time) {
+void DeviceCalls::Handle(Thread thread, const wire::SetMaxDynamicShared& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  if (!ProcessOf(thread).kernels.contains(message.kernel))
-    return Fail<wire::SetMaxDynamicShared>(thread, Status::kInvalidHandle);
-  Fail<wire::SetMaxDynamicShared>(thread,
-                                  machine_->SetMaxDynamicShared(message.kernel, message.bytes));
+  if (!desk_.ProcessOf(thread).kernels.contains(message.kernel))
+    return desk_.Fail<wire::SetMaxDynamicShared>(thread, Status::kInvalidHandle);
+  desk_.Fail<wire::SetMaxDynamicShared>(
+      thread, machine_.SetMaxDynamicShared(message.kernel, message.bytes));
 }
 
-void Core::Handle(Thread thread, const wire::Occupancy& message, Time) {
+void DeviceCalls::Handle(Thread thread, const wire::Occupancy& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  if (!ProcessOf(thread).kernels.contains(message.kernel))
-    return Fail<wire::Occupancy>(thread, Status::kInvalidHandle);
+  if (!desk_.ProcessOf(thread).kernels.contains(message.kernel))
+    return desk_.Fail<wire::Occupancy>(thread, Status::kInvalidHandle);
   int ctas = 0;
   int clusters = 0;
   Status status =
-      machine_->Occupancy(message.kernel, message.threads, message.dynamic_shared, &ctas);
+      machine_.Occupancy(message.kernel, message.threads, message.dynamic_shared, &ctas);
   if (status == Status::kSuccess) {
-    status = machine_->ClusterOccupancy(message.kernel, message.threads, message.dynamic_shared,
-                                        message.cluster, &clusters);
+    status = machine_.ClusterOccupancy(message.kernel, message.threads, message.dynamic_shared,
+                                       message.cluster, &clusters);
   }
-  Reply<wire::Occupancy>(thread, {.ctas_per_sm = ctas, .clusters = clusters}, status);
+  desk_.Reply<wire::Occupancy>(thread, {.ctas_per_sm = ctas, .clusters = clusters}, status);
 }
 
-// --- memory
-// -----------------------------------------------------------------------------------------
+// --- memory -------------------------------------------------------------------------------------
 
-void Core::Handle(Thread thread, const wire::Alloc& message, Time) {
-  if (!DeviceOk(thread, message.device)) return Fail<wire::Alloc>(thread, Status::kInvalidDevice);
-  Process& process = ProcessOf(thread);
-  if (process.allocations >= options_.limits.objects)
-    return Fail<wire::Alloc>(thread, Status::kOutOfMemory);
+void DeviceCalls::Handle(Thread thread, const wire::Alloc& message, Time) {
+  if (!desk_.DeviceOk(thread, message.device))
+    return desk_.Fail<wire::Alloc>(thread, Status::kInvalidDevice);
+  Process& process = desk_.ProcessOf(thread);
+  if (process.allocations >= desk_.limits().objects)
+    return desk_.Fail<wire::Alloc>(thread, Status::kOutOfMemory);
   node::Address address = 0;
   const Status status =
-      machine_->Allocate(MachineOf(thread), message.device, message.size, &address);
+      machine_.Allocate(desk_.MachineOf(thread), message.device, message.size, &address);
   if (status == Status::kSuccess) ++process.allocations;
-  Reply<wire::Alloc>(thread, {.address = address}, status);
+  desk_.Reply<wire::Alloc>(thread, {.address = address}, status);
 }
 
-void Core::Handle(Thread thread, const wire::Free& message, Time) {
+void DeviceCalls::Handle(Thread thread, const wire::Free& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  Process& process = ProcessOf(thread);
-  const Status status = machine_->Free(MachineOf(thread), message.address);
+  Process& process = desk_.ProcessOf(thread);
+  const Status status = machine_.Free(desk_.MachineOf(thread), message.address);
   if (status == Status::kSuccess && process.allocations > 0) --process.allocations;
-  Fail<wire::Free>(thread, status);
+  desk_.Fail<wire::Free>(thread, status);
 }
 
-void Core::Handle(Thread thread, const wire::AllocPinned& message, Time) {
+void DeviceCalls::Handle(Thread thread, const wire::AllocPinned& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  Process& process = ProcessOf(thread);
-  if (process.allocations >= options_.limits.objects)
-    return Fail<wire::AllocPinned>(thread, Status::kOutOfMemory);
+  Process& process = desk_.ProcessOf(thread);
+  if (process.allocations >= desk_.limits().objects)
+    return desk_.Fail<wire::AllocPinned>(thread, Status::kOutOfMemory);
   node::PinnedMemory memory;
-  if (judged_ != nullptr) {
-    if (!judged_->TakePinned(thread.rank, message.size, &memory)) {
-      judged_->Forbidden(thread.rank, "pinned host memory beyond what is given is not allowed");
-      return Fail<wire::AllocPinned>(thread, Status::kNotPermitted);
+  if (desk_.judged() != nullptr) {
+    if (!desk_.judged()->TakePinned(thread.rank, message.size, &memory)) {
+      desk_.judged()->Forbidden(thread.rank,
+                                "pinned host memory beyond what is given is not allowed");
+      return desk_.Fail<wire::AllocPinned>(thread, Status::kNotPermitted);
     }
-    return Reply<wire::AllocPinned>(thread, {.address = memory.address, .size = memory.size},
-                                    Status::kSuccess, memory.fd);
+    return desk_.Reply<wire::AllocPinned>(thread, {.address = memory.address, .size = memory.size},
+                                          Status::kSuccess, memory.fd);
   }
   const Status status =
-      machine_->AllocatePinned(MachineOf(thread), message.size, message.managed, &memory);
-  if (status != Status::kSuccess) return Fail<wire::AllocPinned>(thread, status);
+      machine_.AllocatePinned(desk_.MachineOf(thread), message.size, message.managed, &memory);
+  if (status != Status::kSuccess) return desk_.Fail<wire::AllocPinned>(thread, status);
   process.pinned = true;
   ++process.allocations;
-  Reply<wire::AllocPinned>(thread, {.address = memory.address, .size = memory.size}, status,
-                           memory.fd);
+  desk_.Reply<wire::AllocPinned>(thread, {.address = memory.address, .size = memory.size}, status,
+                                 memory.fd);
 }
 
-void Core::Handle(Thread thread, const wire::FreePinned& message, Time) {
+void DeviceCalls::Handle(Thread thread, const wire::FreePinned& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  Process& process = ProcessOf(thread);
-  const Status status = machine_->FreePinned(MachineOf(thread), message.address);
+  Process& process = desk_.ProcessOf(thread);
+  const Status status = machine_.FreePinned(desk_.MachineOf(thread), message.address);
   if (status == Status::kSuccess && process.allocations > 0) --process.allocations;
-  Fail<wire::FreePinned>(thread, status);
+  desk_.Fail<wire::FreePinned>(thread, status);
 }
 
-void Core::Handle(Thread thread, const wire::Describe& message, Time) {
+void DeviceCalls::Handle(Thread thread, const wire::Describe& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  const node::PointerInfo info = machine_->Describe(MachineOf(thread), message.address);
+  const node::PointerInfo info = machine_.Describe(desk_.MachineOf(thread), message.address);
   wire::DescribeReply reply;
   switch (info.kind) {
     case node::PointerInfo::Kind::kUnknown:
@@ -323,83 +319,87 @@ void Core::Handle(Thread thread, const wire::Describe& message, Time) {
   reply.range_size = info.range_size;
   reply.share = info.share;
   reply.pool = info.pool;
-  Reply<wire::Describe>(thread, reply);
+  desk_.Reply<wire::Describe>(thread, reply);
 }
 
-void Core::Handle(Thread thread, const wire::IpcExport& message, Time) {
+void DeviceCalls::Handle(Thread thread, const wire::IpcExport& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
   node::IpcHandle handle{};
-  const Status status = machine_->IpcExport(MachineOf(thread), message.address, &handle);
+  const Status status = machine_.IpcExport(desk_.MachineOf(thread), message.address, &handle);
   wire::IpcExportReply reply;
   static_assert(sizeof reply.handle == sizeof handle.bytes);
   if (status == Status::kSuccess)
     std::memcpy(reply.handle.data(), handle.bytes, sizeof handle.bytes);
-  Reply<wire::IpcExport>(thread, reply, status);
+  desk_.Reply<wire::IpcExport>(thread, reply, status);
 }
 
-void Core::Handle(Thread thread, const wire::IpcOpen& message, Time) {
-  if (!DeviceOk(thread, message.device)) return Fail<wire::IpcOpen>(thread, Status::kInvalidDevice);
-  Process& process = ProcessOf(thread);
-  if (process.allocations >= options_.limits.objects)
-    return Fail<wire::IpcOpen>(thread, Status::kOutOfMemory);
+void DeviceCalls::Handle(Thread thread, const wire::IpcOpen& message, Time) {
+  if (!desk_.DeviceOk(thread, message.device))
+    return desk_.Fail<wire::IpcOpen>(thread, Status::kInvalidDevice);
+  Process& process = desk_.ProcessOf(thread);
+  if (process.allocations >= desk_.limits().objects)
+    return desk_.Fail<wire::IpcOpen>(thread, Status::kOutOfMemory);
   node::IpcHandle handle{};
   std::memcpy(handle.bytes, message.handle.data(), sizeof handle.bytes);
   node::Address address = 0;
-  const Status status = machine_->IpcOpen(MachineOf(thread), message.device, handle, &address);
+  const Status status = machine_.IpcOpen(desk_.MachineOf(thread), message.device, handle, &address);
   if (status == Status::kSuccess) ++process.allocations;
-  Reply<wire::IpcOpen>(thread, {.address = address}, status);
+  desk_.Reply<wire::IpcOpen>(thread, {.address = address}, status);
 }
 
-void Core::Handle(Thread thread, const wire::IpcClose& message, Time) {
+void DeviceCalls::Handle(Thread thread, const wire::IpcClose& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  Process& process = ProcessOf(thread);
-  const Status status = machine_->IpcClose(MachineOf(thread), message.address);
+  Process& process = desk_.ProcessOf(thread);
+  const Status status = machine_.IpcClose(desk_.MachineOf(thread), message.address);
   if (status == Status::kSuccess && process.allocations > 0) --process.allocations;
-  Fail<wire::IpcClose>(thread, status);
+  desk_.Fail<wire::IpcClose>(thread, status);
 }
 
-void Core::Handle(Thread thread, const wire::CanAccessPeer& message, Time) {
-  if (!DeviceOk(thread, message.device) || !DeviceOk(thread, message.peer))
-    return Fail<wire::CanAccessPeer>(thread, Status::kInvalidDevice);
-  Reply<wire::CanAccessPeer>(
-      thread, {.can = machine_->CanAccessPeer(MachineOf(thread), message.device, message.peer)});
+void DeviceCalls::Handle(Thread thread, const wire::CanAccessPeer& message, Time) {
+  if (!desk_.DeviceOk(thread, message.device) || !desk_.DeviceOk(thread, message.peer))
+    return desk_.Fail<wire::CanAccessPeer>(thread, Status::kInvalidDevice);
+  desk_.Reply<wire::CanAccessPeer>(
+      thread,
+      {.can = machine_.CanAccessPeer(desk_.MachineOf(thread), message.device, message.peer)});
 }
 
-void Core::Handle(Thread thread, const wire::EnablePeer& message, Time) {
-  if (!DeviceOk(thread, message.device) || !DeviceOk(thread, message.peer))
-    return Fail<wire::EnablePeer>(thread, Status::kInvalidDevice);
-  Fail<wire::EnablePeer>(thread,
-                         machine_->EnablePeer(MachineOf(thread), message.device, message.peer));
+void DeviceCalls::Handle(Thread thread, const wire::EnablePeer& message, Time) {
+  if (!desk_.DeviceOk(thread, message.device) || !desk_.DeviceOk(thread, message.peer))
+    return desk_.Fail<wire::EnablePeer>(thread, Status::kInvalidDevice);
+  desk_.Fail<wire::EnablePeer>(
+      thread, machine_.EnablePeer(desk_.MachineOf(thread), message.device, message.peer));
 }
 
-void Core::Handle(Thread thread, const wire::DisablePeer& message, Time) {
-  if (!DeviceOk(thread, message.device) || !DeviceOk(thread, message.peer))
-    return Fail<wire::DisablePeer>(thread, Status::kInvalidDevice);
-  Fail<wire::DisablePeer>(thread,
-                          machine_->DisablePeer(MachineOf(thread), message.device, message.peer));
+void DeviceCalls::Handle(Thread thread, const wire::DisablePeer& message, Time) {
+  if (!desk_.DeviceOk(thread, message.device) || !desk_.DeviceOk(thread, message.peer))
+    return desk_.Fail<wire::DisablePeer>(thread, Status::kInvalidDevice);
+  desk_.Fail<wire::DisablePeer>(
+      thread, machine_.DisablePeer(desk_.MachineOf(thread), message.device, message.peer));
 }
 
-void Core::Handle(Thread thread, const wire::MemInfo& message, Time) {
-  if (!DeviceOk(thread, message.device)) return Fail<wire::MemInfo>(thread, Status::kInvalidDevice);
-  Reply<wire::MemInfo>(
-      thread, {.free = machine_->FreeMemory(MachineOf(thread), message.device),
-               .total = static_cast<std::uint64_t>(machine_->profile().device.memory_bytes)});
+void DeviceCalls::Handle(Thread thread, const wire::MemInfo& message, Time) {
+  if (!desk_.DeviceOk(thread, message.device))
+    return desk_.Fail<wire::MemInfo>(thread, Status::kInvalidDevice);
+  desk_.Reply<wire::MemInfo>(
+      thread, {.free = machine_.FreeMemory(desk_.MachineOf(thread), message.device),
+               .total = static_cast<std::uint64_t>(machine_.profile().device.memory_bytes)});
 }
 
-void Core::Handle(Thread thread, const wire::StickyError& message, Time) {
-  if (!DeviceOk(thread, message.device))
-    return Fail<wire::StickyError>(thread, Status::kInvalidDevice);
-  Fail<wire::StickyError>(thread, machine_->StickyError(MachineOf(thread), message.device));
+void DeviceCalls::Handle(Thread thread, const wire::StickyError& message, Time) {
+  if (!desk_.DeviceOk(thread, message.device))
+    return desk_.Fail<wire::StickyError>(thread, Status::kInvalidDevice);
+  desk_.Fail<wire::StickyError>(thread,
+                                machine_.StickyError(desk_.MachineOf(thread), message.device));
 }
 
-void Core::Handle(Thread thread, const wire::ResetDevice& message, Time) {
-  if (!DeviceOk(thread, message.device))
-    return Fail<wire::ResetDevice>(thread, Status::kInvalidDevice);
-  Process& process = ProcessOf(thread);
-  machine_->ResetDevice(MachineOf(thread), message.device);
+void DeviceCalls::Handle(Thread thread, const wire::ResetDevice& message, Time) {
+  if (!desk_.DeviceOk(thread, message.device))
+    return desk_.Fail<wire::ResetDevice>(thread, Status::kInvalidDevice);
+  Process& process = desk_.ProcessOf(thread);
+  machine_.ResetDevice(desk_.MachineOf(thread), message.device);
   std::erase_if(process.streams, [&](const auto& entry) { return entry.second == message.device; });
   std::erase_if(process.events, [&](const auto& entry) { return entry.second == message.device; });
-  Reply<wire::ResetDevice>(thread);
+  desk_.Reply<wire::ResetDevice>(thread);
 }
 
 }  // namespace allranks::server

@@ -9,7 +9,6 @@
 
 #include "base/check.h"
 #include "base/splitmix.h"
-#include "server/core.h"
 
 namespace allranks::server {
 
@@ -39,31 +38,27 @@ std::string Judged::Printable(const std::string& text) {
   return shown;
 }
 
-Judged::Judged(Core& core, JudgedOptions options)
-    : core_(core), options_(std::move(options)), gather_(static_cast<std::size_t>(options_.world)) {
-  const node::Profile& profile = machine().profile();
+Judged::Judged(Desk& desk, RunControl& control, JudgedOptions options)
+    : desk_(desk),
+      control_(control),
+      hosts_(desk.hosts()),
+      machine_(desk.machine()),
+      options_(std::move(options)),
+      gather_(static_cast<std::size_t>(options_.world)) {
+  const node::Profile& profile = machine_.profile();
   const auto hosts = static_cast<std::int32_t>(profile.machine.hosts);
   const auto per_host = static_cast<std::int32_t>(profile.machine.devices_per_host);
   for (std::int32_t i = 0; i < options_.world; ++i) {
-    const std::int32_t number = core_.hosts_.AddProcess();
-    CHECK(number == i);
-    Core::Process& process = core_.processes_[number];
-    process.rank = process.label = number;
+    Process& process = desk_.AddProcess();
+    CHECK(process.rank == i);
+    process.label = i;
     process.host = i / per_host % hosts;
-    process.token = core_.NewToken();
-    core_.tokens_[process.token] = number;
-    core_.threads_[core_.hosts_.AddThread(number)];
-    ++core_.processes_seen_;
     Rank& rank = ranks_.emplace_back();
-    rank.process = machine().AddProcess(number, process.host);
+    rank.process = desk_.AddToMachine(process);
     rank.device = i % per_host;
-    process.machine = rank.process;
-    core_.machine_ranks_[rank.process] = number;
   }
   Check(false, {});  // windows are checked, nothing before them
 }
-
-node::Machine& Judged::machine() { return *core_.machine_; }
 
 void Judged::News(What what, std::int32_t rank, const std::string& text) {
   if (broken_ || ++news_ > kMaxNews) return;
@@ -107,7 +102,7 @@ bool Judged::Received(const wire::Frame& frame) {
       if (splits()) {
         if (!options_.split()) return true;
         copy_ = true;
-        machine().OwnPinned();
+        machine_.OwnPinned();
       }
       Start(frame.sequence, std::move(run));
     }
@@ -161,9 +156,8 @@ void Judged::Failed(std::int32_t rank, std::int32_t status, const std::string& t
   if (fault != nullptr) {
     const bool lacking =
         fault->status == Status::kNotSupported || fault->status == Status::kInvalidPtx;
-    const auto of = core_.machine_ranks_.find(fault->process);
     return News(lacking ? What::kUnsupported : What::kFault,
-                of != core_.machine_ranks_.end() ? of->second : rank, fault->message);
+                desk_.roster().RankOf(fault->process).value_or(rank), fault->message);
   }
   const bool lacking = rank >= 0 && Of(rank).lacked &&
                        (status == static_cast<int>(Status::kNotSupported) ||
@@ -172,26 +166,19 @@ void Judged::Failed(std::int32_t rank, std::int32_t status, const std::string& t
 }
 
 void Judged::Handle(Thread thread, const wire::JudgeNext& message, Time at) {
-  core_.hosts_.Note(thread, Hosts::Activity::kActs);
+  hosts_.Note(thread, Hosts::Activity::kActs);
   Rank& rank = Of(thread.rank);
   if (thread.number != 1 || rank.waiting) {
     News(What::kTampered, thread.rank, "a message of a thread that is not the driver's");
-    return core_.Fail<wire::JudgeNext>(thread, Status::kNotPermitted);
+    return desk_.Fail<wire::JudgeNext>(thread, Status::kNotPermitted);
   }
   // What the rank has started must be over before it is asked for more.
   std::vector<node::OpId> ops;
-  for (int device = 0; device < machine().DeviceCount(rank.process); ++device)
-    machine().DeviceTail(rank.process, device, &ops);
-  if (machine().Done(ops)) return Deliver(thread, message, at);
-  core_.hosts_.Wait(thread, "the end of work that its call has left behind", false);
-  const std::uint64_t id = machine().WhenDone(std::move(ops), [this, thread, message](Time done) {
-    if (auto record = core_.threads_.find(thread); record != core_.threads_.end())
-      record->second.when_done = 0;
-    core_.hosts_.WakeAt(thread, done,
-                        [this, thread, message](Time now) { Handle(thread, message, now); });
-    machine().Stop();
-  });
-  core_.threads_.at(thread).when_done = id;
+  for (int device = 0; device < machine_.DeviceCount(rank.process); ++device)
+    machine_.DeviceTail(rank.process, device, &ops);
+  if (machine_.Done(ops)) return Deliver(thread, message, at);
+  desk_.WhenDone(thread, std::move(ops), "the end of work that its call has left behind", 0, at,
+                 [this, thread, message](Time now) { Handle(thread, message, now); });
 }
 
 void Judged::Deliver(Thread thread, const wire::JudgeNext& message, Time at) {
@@ -199,18 +186,18 @@ void Judged::Deliver(Thread thread, const wire::JudgeNext& message, Time at) {
   const std::optional<Step> told = std::exchange(rank.told, std::nullopt);
   rank.phase = Phase::kServed;
   const bool window = run_ && told && (told->what == Do::kRun || told->what == Do::kAnswer);
-  if (message.status != 0 || machine().StickyError(rank.process, rank.device) != Status::kSuccess) {
+  if (message.status != 0 || machine_.StickyError(rank.process, rank.device) != Status::kSuccess) {
     if (window) {
       FinishByFailure(thread.rank, message);
     } else {
       Failed(thread.rank, message.status, message.text);
     }
-    return core_.Reply<wire::JudgeNext>(thread, {});
+    return desk_.Reply<wire::JudgeNext>(thread, {});
   }
   if (told && told->what == Do::kCapture) {
     if (!rank.graphs.contains(message.graph)) {
       News(What::kTampered, thread.rank, "a graph that the node does not know was delivered");
-      return core_.Reply<wire::JudgeNext>(thread, {});
+      return desk_.Reply<wire::JudgeNext>(thread, {});
     }
     rank.delivered[told->case_index] = message.graph;
   }
@@ -218,13 +205,13 @@ void Judged::Deliver(Thread thread, const wire::JudgeNext& message, Time at) {
     if (told->what == Do::kAnswer) {
       if (message.answer.size() > kMaxAnswer) {
         News(What::kTampered, thread.rank, "an answer larger than the driver takes");
-        return core_.Reply<wire::JudgeNext>(thread, {});
+        return desk_.Reply<wire::JudgeNext>(thread, {});
       }
       if (thread.rank == 0) run_->reply.answer = message.answer;
       if (run_->request.calls > 0) Close(thread.rank, 0, at);
     } else if (rank.calls != run_->request.calls || rank.opened) {
       News(What::kTampered, thread.rank, "a window was left before its calls were over");
-      return core_.Reply<wire::JudgeNext>(thread, {});
+      return desk_.Reply<wire::JudgeNext>(thread, {});
     }
   }
   Advance(thread, at);
@@ -238,7 +225,7 @@ void Judged::Advance(Thread thread, Time at) {
   }
   rank.waiting = thread;
   rank.served = true;
-  core_.hosts_.Wait(thread, "the other ranks", false);
+  hosts_.Wait(thread, "the other ranks", false);
   const bool graphs = plan_.window == wire::JudgeWindow::kGraph;
   const bool all = std::all_of(ranks_.begin(), ranks_.end(), [graphs](const Rank& r) {
     return graphs ? r.served : r.waiting.has_value();
@@ -255,8 +242,7 @@ void Judged::Served(Time at) {
   for (Rank& rank : ranks_) {
     if (!rank.waiting) continue;
     const Thread thread = *std::exchange(rank.waiting, std::nullopt);
-    core_.hosts_.WakeAt(thread, at,
-                        [this, thread](Time) { core_.Reply<wire::JudgeNext>(thread, {}); });
+    hosts_.WakeAt(thread, at, [this, thread](Time) { desk_.Reply<wire::JudgeNext>(thread, {}); });
   }
 }
 
@@ -276,7 +262,7 @@ void Judged::Tell(Rank& rank, Thread thread, Step step, std::uint32_t calls) {
   rank.phase = step.what == Do::kSetup     ? Phase::kSetup
                : step.what == Do::kCapture ? Phase::kCapture
                                            : Phase::kWindow;
-  core_.Reply<wire::JudgeNext>(thread, reply);
+  desk_.Reply<wire::JudgeNext>(thread, reply);
 }
 
 bool Judged::TakePinned(std::int32_t rank, std::uint64_t size, node::PinnedMemory* memory) {
@@ -295,15 +281,14 @@ bool Judged::TakePinned(std::int32_t rank, std::uint64_t size, node::PinnedMemor
 // --- between ranks in setup --------------------------------------------------------------------
 
 void Judged::Handle(Thread thread, const wire::JudgeGather& message, Time at) {
-  core_.hosts_.Note(thread, Hosts::Activity::kActs);
+  hosts_.Note(thread, Hosts::Activity::kActs);
   auto& mine = gather_[static_cast<std::size_t>(thread.rank)];
   if (mine || message.bytes.size() > kMaxGather)
-    return core_.Fail<wire::JudgeGather>(thread, Status::kInvalidValue);
+    return desk_.Fail<wire::JudgeGather>(thread, Status::kInvalidValue);
   mine.emplace(thread, message.bytes);
   const auto there = std::count_if(gather_.begin(), gather_.end(),
                                    [](const auto& entry) { return entry.has_value(); });
-  core_.hosts_.Wait(thread, fmt::format("Boot ({} of {} ranks are there)", there, gather_.size()),
-                    false);
+  hosts_.Wait(thread, fmt::format("Boot ({} of {} ranks are there)", there, gather_.size()), false);
   if (there != static_cast<std::ptrdiff_t>(gather_.size())) return;
   wire::JudgeGatherReply reply;
   bool equal = true;
@@ -315,8 +300,8 @@ void Judged::Handle(Thread thread, const wire::JudgeGather& message, Time at) {
   for (auto& entry : gather_) {
     const Thread other = entry->first;
     entry.reset();
-    core_.hosts_.WakeAt(other, at, [this, other, reply, equal](Time) {
-      core_.Reply<wire::JudgeGather>(other, reply,
+    hosts_.WakeAt(other, at, [this, other, reply, equal](Time) {
+      desk_.Reply<wire::JudgeGather>(other, reply,
                                      equal ? Status::kSuccess : Status::kInvalidValue);
     });
   }
@@ -327,7 +312,7 @@ void Judged::Handle(Thread thread, const wire::JudgeGather& message, Time at) {
 // held up, lest a host that waits does nothing else.
 node::Time Judged::HostStall(const wire::JudgeHostStep& message) {
   if (!run_ || run_->stalls == 0 || message.size == 0) return 0;
-  if (core_.hosts_.now() < run_->disturbed) return 0;
+  if (hosts_.now() < run_->disturbed) return 0;
   const bool looks = !message.writes && message.order != 0;
   if (looks || !message.watches.empty()) return 0;
   const std::uint64_t drawn = Draw(run_->stalls, ++run_->host_steps);
@@ -337,49 +322,47 @@ node::Time Judged::HostStall(const wire::JudgeHostStep& message) {
 }
 
 void Judged::Handle(Thread thread, const wire::JudgeHostStep& message, Time at) {
-  core_.hosts_.Note(thread, message.writes ? Hosts::Activity::kActs : Hosts::Activity::kIdles);
+  hosts_.Note(thread, message.writes ? Hosts::Activity::kActs : Hosts::Activity::kIdles);
   if (message.watches.size() > kMaxWatches ||
       message.order > static_cast<std::uint8_t>(node::Checking::HostOrder::kBoth))
-    return core_.Fail<wire::JudgeHostStep>(thread, Status::kInvalidValue);
+    return desk_.Fail<wire::JudgeHostStep>(thread, Status::kInvalidValue);
   const Time cost =
       std::clamp<Time>(message.cost_ps, node::Ns(1), kLongestStep) + HostStall(message);
   const auto arrive = [this, thread, message](Time now) {
     const Time settled =
         message.writes ? now
-                       : machine().VisibleAt(Of(thread.rank).process, message.address,
-                                             std::min<std::uint64_t>(message.size, kMaxSettled));
+                       : machine_.VisibleAt(Of(thread.rank).process, message.address,
+                                            std::min<std::uint64_t>(message.size, kMaxSettled));
     const auto answer = [this, thread, message](Time) {
-      if (core_.checking_ != nullptr && (message.size != 0 || message.order != 0))
-        core_.checking_->HostAccess(Of(thread.rank).process, message.address,
-                                    std::min<std::uint64_t>(message.size, kMaxSettled),
-                                    message.writes,
-                                    static_cast<node::Checking::HostOrder>(message.order));
-      core_.Reply<wire::JudgeHostStep>(thread);
+      if (desk_.checking() != nullptr && (message.size != 0 || message.order != 0))
+        desk_.checking()->HostAccess(Of(thread.rank).process, message.address,
+                                     std::min<std::uint64_t>(message.size, kMaxSettled),
+                                     message.writes,
+                                     static_cast<node::Checking::HostOrder>(message.order));
+      desk_.Reply<wire::JudgeHostStep>(thread);
     };
     if (settled <= now) return answer(now);
-    core_.hosts_.Wait(thread, "host code", false);
-    core_.hosts_.WakeAt(thread, settled, answer);
+    hosts_.Wait(thread, "host code", false);
+    hosts_.WakeAt(thread, settled, answer);
   };
-  core_.hosts_.Wait(thread, message.watches.empty() ? "host code" : "a loop on host memory", false);
+  hosts_.Wait(thread, message.watches.empty() ? "host code" : "a loop on host memory", false);
   if (message.watches.empty()) {
-    core_.hosts_.WakeAt(thread, at + cost, arrive);
+    hosts_.WakeAt(thread, at + cost, arrive);
     return;
   }
   const Time longest = std::clamp<Time>(message.timeout_ps, cost, kLongestStep);
-  core_.hosts_.WakeAt(thread, at + longest, arrive);
-  std::vector<node::Machine::HostWatch> watches;
+  hosts_.WakeAt(thread, at + longest, arrive);
+  std::vector<node::MemoryApi::HostWatch> watches;
   for (const wire::HostPoll::Watch& watch : message.watches)
     watches.push_back({watch.address, std::clamp(watch.size, 1u, 8u), watch.seen});
-  const std::uint64_t id = machine().WatchHost(
+  const std::uint64_t id = machine_.WatchHost(
       Of(thread.rank).process, watches, at, [this, thread, at, cost, arrive](Time changed) {
-        if (auto record = core_.threads_.find(thread); record != core_.threads_.end())
-          record->second.watch = 0;
+        if (ThreadRecord* record = desk_.roster().Find(thread)) record->watch = 0;
         const Time looks = changed <= at ? 1 : (changed - at + cost - 1) / cost;
-        core_.hosts_.WakeAt(thread, at + looks * cost, arrive);
-        machine().Stop();
+        hosts_.WakeAt(thread, at + looks * cost, arrive);
+        machine_.Stop();
       });
-  if (auto record = core_.threads_.find(thread); record != core_.threads_.end())
-    record->second.watch = id;
+  if (ThreadRecord* record = desk_.roster().Find(thread)) record->watch = id;
 }
 
 }  // namespace allranks::server

@@ -1,6 +1,6 @@
 // A judged run on the node's side: the memory of its cases, what each rank is told to do, what it
-// may do, and the windows in which its work is watched. Part of the Core; wire/judge_messages.h has
-// the way of a judged run.
+// may do, and the windows in which its work is watched. A group of handlers like those in calls.h,
+// and what the Core asks in a judged run; wire/judge_messages.h has the way of one.
 //
 // Theory of operation. Ranks are known before they come: rank i is whoever connects first through
 // the i-th listening socket, and nothing else about a process is believed (its pid may be 0 here).
@@ -20,45 +20,35 @@
 // What a rank may not do is answered with an error and told to the judge, who ends the run.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "node/checking.h"
 #include "node/hosts.h"
 #include "node/machine.h"
+#include "server/desk.h"
+#include "server/judged_rules.h"
+#include "server/options.h"
+#include "server/run_control.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
 
 namespace allranks::server {
 
-class Core;
-
-struct JudgedOptions {
-  int world = 0;                      // as many listening sockets there are
-  std::span<const std::byte> inputs;  // written by the judge
-  std::span<std::byte> outputs;       // read by it
-  // A frame for the judge.
-  std::function<void(wire::Op, std::uint64_t sequence, const wire::Blob& payload)> send;
-  // Splits the process for one graph window: true in the copy, false in the original, once the copy
-  // has ended. Without it windows of a case follow each other in one process.
-  std::function<bool()> split;
-  // The copy's end; does not return.
-  std::function<void(bool trace)> leave;
-};
-
-class Judged {
+class Judged final : public JudgedRules {
  public:
   using Thread = node::HostThread;
   using Time = node::Time;
 
-  Judged(Core& core, JudgedOptions options);
+  Judged(Desk& desk, RunControl& control, JudgedOptions options);
 
   // A request of the judge's; false: it is none, or malformed.
   bool Received(const wire::Frame& frame);
@@ -66,14 +56,14 @@ class Judged {
   // --- for the Core
   bool planned() const { return planned_; }
   // What a rank says of itself is no ground for `unsupported`, which does not count against it.
-  void Answered(std::int32_t rank, node::Status status) {
+  void Answered(std::int32_t rank, node::Status status) override {
     if (rank >= 0 && static_cast<std::size_t>(rank) < ranks_.size() &&
         (status == node::Status::kNotSupported || status == node::Status::kInvalidPtx))
       ranks_[static_cast<std::size_t>(rank)].lacked = true;
   }
   // From the first graph window on no rank is listened to.
   bool sealed() const { return sealed_; }
-  bool host_window() const { return plan_.window == wire::JudgeWindow::kHost; }
+  bool host_window() const override { return plan_.window == wire::JudgeWindow::kHost; }
   // The thread that a new image's hello through the rank's socket stands for; nullopt: there has
   // been one already.
   std::optional<Thread> Join(int rank);
@@ -87,7 +77,7 @@ class Judged {
   // The machine has been run as far as it goes by itself.
   void GraphsOver();
   void Deadlocked();
-  void MadeGraph(std::int32_t rank, node::GraphId graph) { Of(rank).graphs.insert(graph); }
+  void MadeGraph(std::int32_t rank, node::GraphId graph) override { Of(rank).graphs.insert(graph); }
   // Why a rank may not do this; empty: it may.
   template <class M>
   std::string Refusal(Thread thread, const M& message) {
@@ -96,11 +86,9 @@ class Judged {
       if (why.empty()) why = RefusedStream(thread.rank, wire::kOpOf<M>, message.stream.stream);
     return why.empty() ? RefusedArguments(thread.rank, message) : why;
   }
-  void Forbidden(std::int32_t rank, const std::string& why);
-  // Whether this is what the compiler has made of the candidate's source.
-  bool IsOwnModule(std::span<const std::byte> image) const;
-  // Host memory of the plan that the rank has not mapped yet; false: none of this size.
-  bool TakePinned(std::int32_t rank, std::uint64_t size, node::PinnedMemory* memory);
+  void Forbidden(std::int32_t rank, const std::string& why) override;
+  bool IsOwnModule(std::span<const std::byte> image) const override;
+  bool TakePinned(std::int32_t rank, std::uint64_t size, node::PinnedMemory* memory) override;
 
   void Handle(Thread thread, const wire::JudgeNext& message, Time at);
   void Handle(Thread thread, const wire::JudgeOpen& message, Time at);
@@ -167,7 +155,6 @@ class Judged {
   };
 
   Rank& Of(std::int32_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
-  node::Machine& machine();
   static std::string Printable(const std::string& text);
   void News(What what, std::int32_t rank, const std::string& text);
   template <class M>
@@ -235,7 +222,10 @@ class Judged {
   std::string RefusedGiven(std::int32_t rank, std::uint64_t address, std::uint64_t size,
                            const char* what);
 
-  Core& core_;
+  Desk& desk_;
+  RunControl& control_;
+  node::Hosts& hosts_;
+  node::Machine& machine_;
   JudgedOptions options_;
   std::vector<Rank> ranks_;
   bool planned_ = false, ready_ = false, sealed_ = false;

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "server/core.h"
 #include "server/judged.h"
 
 namespace allranks::server {
@@ -47,12 +46,12 @@ Status Judged::Plan(wire::JudgePlan plan) {
   for (const wire::JudgeCase& one : plan.cases)
     if (!Good(one, plan.world)) return Status::kInvalidValue;
   plan_ = std::move(plan);
-  machine().SetFuel(kSetupFuel);
+  machine_.SetFuel(kSetupFuel);
   for (Rank& rank : ranks_) {
     rank.tensors.resize(plan_.cases.size());
     rank.args.resize(plan_.cases.size());
     rank.delivered.resize(plan_.cases.size());
-    const Status status = machine().CreateStream(rank.process, rank.device, true, 0, &rank.stream);
+    const Status status = machine_.CreateStream(rank.process, rank.device, true, 0, &rank.stream);
     if (status != Status::kSuccess) return status;
   }
   for (std::uint32_t i = 0; i < plan_.cases.size(); ++i) {
@@ -84,14 +83,14 @@ Status Judged::PlaceCase(std::uint32_t index) {
       if (tensor.host) {
         Pinned& pinned = rank.pinned.emplace_back();
         pinned.case_index = index;
-        status = machine().AllocatePinned(rank.process, bytes, false, &pinned.memory);
+        status = machine_.AllocatePinned(rank.process, bytes, false, &pinned.memory);
         at[r][r] = pinned.memory.address;
         if (!tensor.device && status == Status::kSuccess)
-          machine().HideFromDevices(rank.process, pinned.memory.address);
-        machine().SeparateHost(rank.process, pinned.memory.address);
-        core_.processes_.at(static_cast<std::int32_t>(r)).pinned = true;
+          machine_.HideFromDevices(rank.process, pinned.memory.address);
+        machine_.SeparateHost(rank.process, pinned.memory.address);
+        desk_.roster().Of(static_cast<std::int32_t>(r)).pinned = true;
       } else {
-        status = machine().Allocate(rank.process, rank.device, bytes, &at[r][r]);
+        status = machine_.Allocate(rank.process, rank.device, bytes, &at[r][r]);
       }
       if (status != Status::kSuccess) return status;
       rank.given[at[r][r]] = {bytes, index};
@@ -99,11 +98,11 @@ Status Judged::PlaceCase(std::uint32_t index) {
     if (!tensor.peers) continue;
     for (std::size_t owner = 0; owner < world; ++owner) {
       node::IpcHandle handle{};
-      Status status = machine().IpcExport(ranks_[owner].process, at[owner][owner], &handle);
+      Status status = machine_.IpcExport(ranks_[owner].process, at[owner][owner], &handle);
       for (std::size_t r = 0; r < world && status == Status::kSuccess; ++r) {
         if (r == owner) continue;
         Rank& rank = ranks_[r];
-        status = machine().IpcOpen(rank.process, rank.device, handle, &at[r][owner]);
+        status = machine_.IpcOpen(rank.process, rank.device, handle, &at[r][owner]);
         rank.given[at[r][owner]] = {bytes, index};
       }
       if (status != Status::kSuccess) return status;
@@ -130,7 +129,7 @@ Status Judged::PlaceCase(std::uint32_t index) {
 // Memory by handles, bound to one multicast object. No rank keeps a handle of it.
 Status Judged::PlaceShared(std::uint32_t index, const wire::JudgeTensor& tensor,
                            std::vector<std::vector<Address>>* at, std::vector<Address>* multicast) {
-  node::VirtualMemory& memory = machine().virtual_memory();
+  node::VirtualMemory& memory = machine_.virtual_memory();
   constexpr std::uint64_t kUnit = node::VirtualMemory::kGranularity;
   const std::uint64_t size = (std::max<std::uint64_t>(tensor.bytes, 1) + kUnit - 1) / kUnit * kUnit;
   const auto map = [&](Rank& rank, node::HandleId handle, Address* address) {

@@ -8,7 +8,6 @@
 
 #include "base/check.h"
 #include "base/sha256.h"
-#include "server/core.h"
 #include "server/judged.h"
 
 namespace allranks::server {
@@ -282,7 +281,7 @@ std::string Judged::RefusedKernel(std::int32_t rank, int device, const wire::Lau
 
 std::string Judged::RefusedArguments(std::int32_t rank, const wire::Launch& message) {
   int device = message.stream.device;
-  const auto& streams = core_.processes_.at(rank).streams;
+  const auto& streams = desk_.roster().Of(rank).streams;
   if (const auto found = streams.find(message.stream.stream); found != streams.end())
     device = found->second;
   return RefusedKernel(rank, device, message);

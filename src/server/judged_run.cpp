@@ -9,7 +9,6 @@
 
 #include "node/findings.h"
 #include "node/late_wakes.h"
-#include "server/core.h"
 #include "server/judged.h"
 
 namespace allranks::server {
@@ -142,7 +141,7 @@ bool Judged::Valid(const wire::JudgeRun& run) const {
       run.by_rank.size() != run.calls * ranks_.size())
     return false;
   const int schedules = (run.schedule != 0) + (run.directed != 0) + run.places;
-  if (run.check ? core_.checking_ == nullptr || schedules > 1 : schedules != 0) return false;
+  if (run.check ? desk_.checking() == nullptr || schedules > 1 : schedules != 0) return false;
   if (run.directed != 0 && run.directed < node::kDirected) return false;
   if (run.begin_ps < 0 || run.begin_ps > kLatest || run.disturbed_from_ps < 0 ||
       run.disturbed_from_ps > kLatest)
@@ -166,26 +165,26 @@ void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
   run.sequence = sequence;
   run.request = std::move(request);
   // When ranks have ended is a matter of wall time.
-  run.begin = (std::max(machine().now(), core_.hosts_.now()) / kGrid + 1) * kGrid +
-              Whole(run.request.begin_ps, machine().profile());
+  run.begin = (std::max(machine_.now(), hosts_.now()) / kGrid + 1) * kGrid +
+              Whole(run.request.begin_ps, machine_.profile());
   const Time from = run.request.disturbed_from_ps;
   run.disturbed = from == 0 ? 0 : run.begin + from;
   run.reply.opened_ps.assign(run.request.by_rank.size(), -1);
   run.reply.closed_ps.assign(run.request.by_rank.size(), -1);
   run.reply.changed.assign(run.request.by_rank.size(), 0);
   run.closed.assign(run.request.calls, 0);
-  const node::Stats& stats = machine().stats();
+  const node::Stats& stats = machine_.stats();
   run.links = stats.links;
   run.moved = stats.movers;
   run.instructions = stats.thread_instructions;
-  machine().CoolCaches();
-  machine().SetFuel(run.request.fuel);
-  machine().SetPassOver(run.request.pass_over);
-  for (const Rank& rank : ranks_) machine().SetMaxResident(rank.process, plan_.rules.max_ctas);
+  machine_.CoolCaches();
+  machine_.SetFuel(run.request.fuel);
+  machine_.SetPassOver(run.request.pass_over);
+  for (const Rank& rank : ranks_) machine_.SetMaxResident(rank.process, plan_.rules.max_ctas);
   if (run.request.check) Check(true, ScheduleOf(run));
   // Another schedule wakes late elsewhere, a directed one nowhere.
   if (run.request.directed == 0)
-    SetLateWakes(machine(), SkewOf(run.request) ^ run.request.schedule, run.disturbed);
+    SetLateWakes(machine_, SkewOf(run.request) ^ run.request.schedule, run.disturbed);
   if (run.request.schedule != 0) run.stalls = SkewOf(run.request) ^ run.request.schedule;
   const auto world = static_cast<std::int32_t>(ranks_.size());
   for (std::int32_t r = 0; r < world; ++r) {
@@ -200,7 +199,7 @@ void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
     if (query && run.request.calls > 0) Open(r, 0, run.begin);
     const Thread thread = *std::exchange(rank.waiting, std::nullopt);
     const Step step{query ? Do::kAnswer : Do::kRun, run.request.case_index};
-    core_.hosts_.WakeAt(thread, run.begin, [this, thread, step](Time) {
+    hosts_.WakeAt(thread, run.begin, [this, thread, step](Time) {
       Tell(Of(thread.rank), thread, step, run_ ? run_->request.calls : 0);
     });
   }
@@ -208,9 +207,9 @@ void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
 
 void Judged::Confine(std::uint32_t case_index) {
   for (const Rank& rank : ranks_) {
-    machine().Restore(rank.process);
+    machine_.Restore(rank.process);
     for (const auto& [base, given] : rank.given)
-      if (given.case_index != case_index) machine().Withdraw(rank.process, base);
+      if (given.case_index != case_index) machine_.Withdraw(rank.process, base);
   }
 }
 
@@ -227,7 +226,7 @@ node::Schedule Judged::ScheduleOf(const Window& run) {
 }
 
 void Judged::Check(bool on, const node::Schedule& schedule) {
-  node::Checking* checking = core_.checking_;
+  node::Checking* checking = desk_.checking();
   if (checking == nullptr) return;
   checking->SetChecking(on);
   checking->SetSchedule(schedule);
@@ -238,11 +237,9 @@ void Judged::Check(bool on, const node::Schedule& schedule) {
 // The ranks' connections; what they have made stays.
 void Judged::CloseRanks() {
   if (std::exchange(sealed_, true)) return;
-  std::vector<Link*> links;
-  for (const auto& [link, session] : core_.sessions_) links.push_back(link);
-  for (Link* link : links) core_.Drop(link);
+  control_.CloseLinks();
   for (std::int32_t r = 0; r < static_cast<std::int32_t>(ranks_.size()); ++r)
-    if (core_.processes_.contains(r)) core_.hosts_.EndProcess(r);
+    if (desk_.roster().Find(r) != nullptr) hosts_.EndProcess(r);
 }
 
 // --- one call of one rank ----------------------------------------------------------------------
@@ -250,21 +247,20 @@ void Judged::CloseRanks() {
 // Not before the window is to be disturbed.
 node::Time Judged::DelayOf(std::int32_t rank, std::uint32_t call, Time at) const {
   if (at < run_->disturbed) return 0;
-  return Whole(run_->request.by_rank[At(call, rank, ranks_.size())].delay_ps,
-               core_.machine_->profile());
+  return Whole(run_->request.by_rank[At(call, rank, ranks_.size())].delay_ps, machine_.profile());
 }
 
 bool Judged::EnqueueGraph(std::int32_t r, std::uint32_t call, Time at) {
   const Rank& rank = Of(r);
   const Time delay = DelayOf(r, call, at);
   node::OpId op = 0;
-  Status status = machine().Act(
+  Status status = machine_.Act(
       rank.process, rank.stream, delay, [this, r, call](Time now) { Open(r, call, now); }, at, &op);
   if (status == Status::kSuccess)
-    status = machine().LaunchGraph(rank.process, rank.stream,
-                                   rank.delivered[run_->request.case_index], at, &op);
+    status = machine_.LaunchGraph(rank.process, rank.stream,
+                                  rank.delivered[run_->request.case_index], at, &op);
   if (status == Status::kSuccess)
-    status = machine().Act(
+    status = machine_.Act(
         rank.process, rank.stream, 0, [this, r, call](Time now) { Close(r, call, now); }, at, &op);
   if (status == Status::kSuccess) return true;
   run_->reply.status = static_cast<std::int32_t>(status);
@@ -284,11 +280,11 @@ void Judged::Open(std::int32_t r, std::uint32_t call, Time at) {
     for (std::size_t i = 0; i < buffer_.size(); i += sizeof poison.word)
       std::memcpy(buffer_.data() + i, &poison.word,
                   std::min(sizeof poison.word, buffer_.size() - i));
-    machine().Poke(rank.process, rank.tensors[which][poison.tensor], buffer_);
+    machine_.Poke(rank.process, rank.tensors[which][poison.tensor], buffer_);
   }
   for (const wire::JudgeBytes& part : what.draw)
-    machine().Poke(rank.process, rank.tensors[which][part.tensor],
-                   options_.inputs.subspan(part.place, part.bytes));
+    machine_.Poke(rank.process, rank.tensors[which][part.tensor],
+                  options_.inputs.subspan(part.place, part.bytes));
   // Calls stand back to back in the stream, two at a time: that is all a stream has to know.
   if (plan_.window == wire::JudgeWindow::kGraph && !run_->request.drain &&
       call + 1 < run_->request.calls)
@@ -304,14 +300,14 @@ void Judged::Close(std::int32_t r, std::uint32_t call, Time at) {
   const Rank& rank = Of(r);
   for (const wire::JudgeBytes& part : what.draw) {
     buffer_.resize(part.bytes);
-    machine().Peek(rank.process, rank.tensors[which][part.tensor], buffer_);
+    machine_.Peek(rank.process, rank.tensors[which][part.tensor], buffer_);
     if (!buffer_.empty() &&
         std::memcmp(buffer_.data(), options_.inputs.data() + part.place, part.bytes) != 0)
       run_->reply.changed[index] = 1;
   }
   for (const wire::JudgeBytes& part : what.keep)
-    machine().Peek(rank.process, rank.tensors[which][part.tensor],
-                   options_.outputs.subspan(part.place, part.bytes));
+    machine_.Peek(rank.process, rank.tensors[which][part.tensor],
+                  options_.outputs.subspan(part.place, part.bytes));
   const bool all = ++run_->closed[call] == ranks_.size();
   if (!all || !run_->request.drain || call + 1 >= run_->request.calls) return;
   if (plan_.window == wire::JudgeWindow::kGraph) {
@@ -320,32 +316,32 @@ void Judged::Close(std::int32_t r, std::uint32_t call, Time at) {
     return;
   }
   for (const auto& entry : std::exchange(run_->drained, {})) {
-    core_.hosts_.WakeAt(entry.first, at,
-                        [this, entry](Time now) { OpenInStream(entry.first, entry.second, now); });
+    hosts_.WakeAt(entry.first, at,
+                  [this, entry](Time now) { OpenInStream(entry.first, entry.second, now); });
   }
-  machine().Stop();
+  machine_.Stop();
 }
 
 // --- windows in which the ranks act ------------------------------------------------------------
 
 node::StreamId Judged::StreamOf(std::int32_t r, std::uint64_t stream) {
-  const Core::Process& process = core_.processes_.at(r);
+  const Process& process = desk_.roster().Of(r);
   const auto found = process.streams.find(stream);
   return found != process.streams.end() && found->second == Of(r).device ? stream : 0;
 }
 
 void Judged::Handle(Thread thread, const wire::JudgeOpen& message, Time at) {
-  core_.hosts_.Note(thread, Hosts::Activity::kActs);
+  hosts_.Note(thread, Hosts::Activity::kActs);
   Rank& rank = Of(thread.rank);
   if (!run_ || rank.phase != Phase::kWindow || rank.opened || message.call != rank.calls ||
       message.call >= run_->request.calls || StreamOf(thread.rank, message.stream) == 0) {
     News(What::kTampered, thread.rank, "a call was begun out of turn");
-    return core_.Fail<wire::JudgeOpen>(thread, Status::kNotPermitted);
+    return desk_.Fail<wire::JudgeOpen>(thread, Status::kNotPermitted);
   }
   rank.opened = true;
   rank.given_stream = message.stream;
   if (run_->request.drain && message.call > 0 && run_->closed[message.call - 1] != ranks_.size()) {
-    core_.hosts_.Wait(thread, "the other ranks' calls", false);
+    hosts_.Wait(thread, "the other ranks' calls", false);
     run_->drained.emplace_back(thread, message);
     return;
   }
@@ -353,42 +349,41 @@ void Judged::Handle(Thread thread, const wire::JudgeOpen& message, Time at) {
 }
 
 void Judged::OpenInStream(Thread thread, const wire::JudgeOpen& message, Time at) {
-  if (!run_) return core_.Fail<wire::JudgeOpen>(thread, Status::kNotPermitted);
+  if (!run_) return desk_.Fail<wire::JudgeOpen>(thread, Status::kNotPermitted);
   const Rank& rank = Of(thread.rank);
   const std::int32_t r = thread.rank;
   const Time delay = DelayOf(r, message.call, at);
   const bool host = plan_.window == wire::JudgeWindow::kHost;
   // Host code looks at its memory without waiting for a stream: it begins when the call is open.
-  if (host) core_.hosts_.Wait(thread, "the beginning of a call", false);
+  if (host) hosts_.Wait(thread, "the beginning of a call", false);
   node::OpId op = 0;
-  const Status status = machine().Act(
+  const Status status = machine_.Act(
       rank.process, message.stream, delay,
       [this, thread, r, host, call = message.call](Time now) {
         Open(r, call, now);
         if (!host) return;
-        core_.hosts_.WakeAt(thread, now,
-                            [this, thread](Time) { core_.Reply<wire::JudgeOpen>(thread); });
-        machine().Stop();
+        hosts_.WakeAt(thread, now, [this, thread](Time) { desk_.Reply<wire::JudgeOpen>(thread); });
+        machine_.Stop();
       },
       at, &op);
   // The checker is told that the host knows of the opening.
-  if (host && status == Status::kSuccess) machine().WhenDone({op}, [](Time) {});
-  if (!host || status != Status::kSuccess) core_.Fail<wire::JudgeOpen>(thread, status);
+  if (host && status == Status::kSuccess) machine_.WhenDone({op}, [](Time) {});
+  if (!host || status != Status::kSuccess) desk_.Fail<wire::JudgeOpen>(thread, status);
 }
 
 void Judged::Handle(Thread thread, const wire::JudgeClose& message, Time at) {
-  core_.hosts_.Note(thread, Hosts::Activity::kActs);
+  hosts_.Note(thread, Hosts::Activity::kActs);
   Rank& rank = Of(thread.rank);
   if (!run_ || rank.phase != Phase::kWindow || !rank.opened || message.call != rank.calls ||
       StreamOf(thread.rank, message.stream) == 0) {
     News(What::kTampered, thread.rank, "a call was ended out of turn");
-    return core_.Fail<wire::JudgeClose>(thread, Status::kNotPermitted);
+    return desk_.Fail<wire::JudgeClose>(thread, Status::kNotPermitted);
   }
   rank.opened = false;
   ++rank.calls;
   node::OpId op = 0;
-  core_.Fail<wire::JudgeClose>(
-      thread, machine().Act(
+  desk_.Fail<wire::JudgeClose>(
+      thread, machine_.Act(
                   rank.process, message.stream, 0,
                   [this, r = thread.rank, call = message.call](Time now) { Close(r, call, now); },
                   at, &op));
@@ -402,19 +397,18 @@ void Judged::AllReturned() {
 // --- the end -----------------------------------------------------------------------------------
 
 const node::Fault* Judged::FirstFault() const {
-  return faults_seen_ < core_.faults_.size() ? &core_.faults_[faults_seen_] : nullptr;
+  return faults_seen_ < control_.faults().size() ? &control_.faults()[faults_seen_] : nullptr;
 }
 
 void Judged::FinishByFault() {
   const node::Fault& fault = *FirstFault();
-  const auto of = core_.machine_ranks_.find(fault.process);
   End end = End::kFault;
   if (fault.status == Status::kNotSupported || fault.status == Status::kInvalidPtx)
     end = End::kUnsupported;
   if (fault.status == Status::kLaunchTimeout) end = End::kFuel;
   if (fault.status == Status::kNotPermitted) end = End::kForbidden;
   run_->reply.status = static_cast<std::int32_t>(fault.status);
-  Finish(end, of == core_.machine_ranks_.end() ? -1 : of->second, fault.message);
+  Finish(end, desk_.roster().RankOf(fault.process).value_or(-1), fault.message);
 }
 
 // A call failed on the host's side.
@@ -430,8 +424,8 @@ void Judged::FinishByFailure(std::int32_t rank, const wire::JudgeNext& message) 
 
 void Judged::GraphsOver() {
   if (FirstFault() != nullptr) return FinishByFault();
-  if (machine().Busy()) {
-    core_.deadlock_ = true;
+  if (machine_.Busy()) {
+    control_.DeclareDeadlock();
     return Deadlocked();
   }
   Finish(End::kDone, -1, {});
@@ -440,7 +434,7 @@ void Judged::GraphsOver() {
 void Judged::Deadlocked() {
   if (run_ && FirstFault() != nullptr) return FinishByFault();
   if (broken_) return;  // told already
-  const RunReport report = core_.Report();
+  const RunReport report = control_.Report();
   if (run_) {
     run_->reply.json = DeadlockJson(report);
     return Finish(End::kDeadlock, -1, DeadlockText(report));
@@ -459,27 +453,27 @@ void Judged::Finish(End end, std::int32_t rank, std::string text) {
   run.reply.end = end;
   run.reply.rank = rank;
   run.reply.text = std::move(text);
-  const node::Stats& stats = machine().stats();
+  const node::Stats& stats = machine_.stats();
   run.reply.links = Since(run.links, stats.links);
   for (std::size_t m = 0; m < node::kMovers; ++m)
     run.reply.moved.push_back(stats.movers[m].bytes - run.moved[m].bytes);
   run.reply.thread_instructions = stats.thread_instructions - run.instructions;
   if (run.request.check) {
     std::vector<node::Finding> findings;
-    node::Fold(core_.TakeFindings(), &findings);
+    node::Fold(control_.TakeFindings(), &findings);
     for (node::Finding& finding : findings)
       run.reply.findings.push_back(OnWire(std::move(finding), run.begin));
     if (run.request.places) {
-      const node::PlaceCounts places = core_.checking_->Places();
+      const node::PlaceCounts places = desk_.checking()->Places();
       run.reply.places.assign(places.begin(), places.end());
     }
     // What has not ended by itself is not followed by another window.
     if (end == End::kDone) Check(false, {});
   }
-  machine().SetFuel(0);
-  SetLateWakes(machine(), 0, 0);
+  machine_.SetFuel(0);
+  SetLateWakes(machine_, 0, 0);
   // Nobody reads what kernels print.
-  for (const Rank& r : ranks_) machine().TakeText(r.process, wire::kMaxPayload);
+  for (const Rank& r : ranks_) machine_.TakeText(r.process, wire::kMaxPayload);
   if (end != End::kDone) broken_ = run.reply;
   wire::ReplyHeader header;
   options_.send(wire::Op::kJudgeRun, run.sequence, wire::EncodePayload(header, run.reply));

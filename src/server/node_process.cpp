@@ -32,6 +32,7 @@
 #include "node/findings.h"
 #include "node/hardware/profile.h"
 #include "server/core.h"
+#include "server/judged.h"
 #include "server/trace.h"
 #include "wire/frame.h"
 

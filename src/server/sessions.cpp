@@ -5,8 +5,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
+#include "server/calls.h"
 #include "server/core.h"
+#include "server/judged.h"
 
 namespace allranks::server {
 
@@ -17,10 +21,15 @@ void Core::Opened(Link* link, pid_t pid, int judged) {
 void Core::Drop(Link* link) {
   auto found = sessions_.find(link);
   if (found == sessions_.end()) return;
-  if (auto record = threads_.find(found->second.thread); record != threads_.end())
-    record->second.link = nullptr;
+  if (ThreadRecord* record = roster_.Find(found->second.thread)) record->link = nullptr;
   sessions_.erase(found);
   link->Close();
+}
+
+void Core::CloseLinks() {
+  std::vector<Link*> links;
+  for (const auto& [link, session] : sessions_) links.push_back(link);
+  for (Link* link : links) Drop(link);
 }
 
 // What a peer may do wrong harms only itself: its own connection, and the process that it has
@@ -45,10 +54,10 @@ void Core::Closed(Link* link) {
   if (found == sessions_.end()) return;
   const Thread thread = found->second.thread;
   sessions_.erase(found);
-  auto record = threads_.find(thread);
-  if (record == threads_.end()) return;
-  record->second.link = nullptr;
-  Process& process = processes_.at(thread.rank);
+  ThreadRecord* record = roster_.Find(thread);
+  if (record == nullptr) return;
+  record->link = nullptr;
+  Process& process = desk_.ProcessOf(thread);
   if (process.exec_token != 0 && process.exec_thread == thread) {
     ReplaceImage(process);
   } else if (process.watched) {
@@ -68,51 +77,13 @@ void Core::AcceptHello(Link* link, Session& session, wire::Frame& frame) {
     return Violation(link, "a malformed hello");
   if (hello->protocol != wire::kProtocolVersion)
     return Violation(link, fmt::format("protocol {}", hello->protocol));
-  Thread thread;
-  if (judged_ != nullptr) {
-    const auto joined = JoinJudged(session, *hello);
-    if (!joined) return Violation(link, "a process that is not the rank's own, or a second one");
-    thread = *joined;
-  } else if (hello->kind == wire::Hello::Kind::kRoot) {
-    if (static_cast<int>(processes_.size()) >= options_.limits.processes)
-      return Violation(link, "too many processes");
-    // When it came is a matter of wall time, unless it is alone.
-    if (!hosts_.Empty()) hosts_.LoseDeterminism("a process joined that no other had announced");
-    const std::int32_t rank = hosts_.AddProcess();
-    Process& process = processes_[rank];
-    process.rank = rank;
-    process.token = NewToken();
-    tokens_[process.token] = rank;
-    ++processes_seen_;
-    thread = hosts_.AddThread(rank);
-    threads_[thread];
-  } else {
-    auto token = tokens_.find(hello->token);
-    if (token == tokens_.end()) return Violation(link, "an unknown token");
-    Process& process = processes_.at(token->second);
-    const bool exec = hello->kind == wire::Hello::Kind::kExec;
-    if (exec != (hello->token == process.exec_token))
-      return Violation(link, "a token of another kind");
-    if (exec) {
-      if (process.pid != session.pid) return Violation(link, "another process's token");
-      thread = process.exec_thread;
-      ReplaceImage(process);  // unless the old connections have been seen to close already
-      tokens_.erase(process.exec_token);
-      process.exec_token = 0;
-    } else {
-      const bool child = hello->kind == wire::Hello::Kind::kChild;
-      thread = {process.rank, child ? 1 : static_cast<std::uint32_t>(hello->thread)};
-      // The first thread of an announced process gives it its pid; all others must have the same.
-      if (process.pid != 0 && process.pid != session.pid)
-        return Violation(link, "another process's token");
-    }
-    auto record = threads_.find(thread);
-    if (record == threads_.end() || record->second.link != nullptr || record->second.asked)
-      return Violation(link, "a thread that nobody announced");
-  }
-  if (hello->kind != wire::Hello::Kind::kThread && judged_ == nullptr)
-    PlaceImage(processes_.at(thread.rank), *hello);
-  ThreadRecord& record = threads_.at(thread);
+  std::string why;
+  const std::optional<Thread> said = ThreadOf(session, *hello, &why);
+  if (!said) return Violation(link, why);
+  const Thread thread = *said;
+  Process& process = desk_.ProcessOf(thread);
+  if (hello->kind != wire::Hello::Kind::kThread && judged_ == nullptr) PlaceImage(process, *hello);
+  ThreadRecord& record = desk_.RecordOf(thread);
   record.link = link;
   record.tid = hello->tid;
   record.asked = true;
@@ -120,30 +91,69 @@ void Core::AcceptHello(Link* link, Session& session, wire::Frame& frame) {
   record.sequence = frame.sequence;
   session.thread = thread;
   session.said_hello = true;
-  Process& process = processes_.at(thread.rank);
   if (process.pid == 0 && judged_ == nullptr) {
     process.pid = session.pid;
     process.watched = options_.watch_process && options_.watch_process(process.pid);
-    if (auto parent = processes_.find(process.parent); parent != processes_.end())
-      for (Child& child : parent->second.children)
+    if (Process* parent = roster_.Find(process.parent))
+      for (Child& child : parent->children)
         if (child.rank == process.rank) child.pid = process.pid;
   }
-  if (!hosts_.Request(thread, 0, "hello",
-                      [this, thread, hello](Time at) { Handle(thread, *hello, at); }))
+  if (!hosts_.Request(thread, 0, "hello", [this, thread, hello](Time at) {
+        calls_->host().Handle(thread, *hello, at);
+      }))
     Violation(link, "a thread that nobody announced");
 }
 
-std::optional<Core::Thread> Core::JoinJudged(const Session& session, const wire::Hello& hello) {
+std::optional<Core::Thread> Core::ThreadOf(const Session& session, const wire::Hello& hello,
+                                           std::string* why) {
+  if (judged_ != nullptr) {
+    *why = "a process that is not the rank's own, or a second one";
+    return JudgedThreadOf(session, hello);
+  }
+  if (hello.kind == wire::Hello::Kind::kRoot) {
+    *why = "too many processes";
+    if (static_cast<int>(process_count()) >= options_.limits.processes) return std::nullopt;
+    // When it came is a matter of wall time, unless it is alone.
+    if (!hosts_.Empty()) hosts_.LoseDeterminism("a process joined that no other had announced");
+    return Thread{desk_.AddProcess().rank, 1};
+  }
+  Process* process = roster_.FindToken(hello.token);
+  *why = "an unknown token";
+  if (process == nullptr) return std::nullopt;
+  const bool exec = hello.kind == wire::Hello::Kind::kExec;
+  *why = "a token of another kind";
+  if (exec != (hello.token == process->exec_token)) return std::nullopt;
+  Thread thread;
+  *why = "another process's token";
+  if (exec) {
+    if (process->pid != session.pid) return std::nullopt;
+    thread = process->exec_thread;
+    ReplaceImage(*process);  // unless the old connections have been seen to close already
+    roster_.DropToken(process->exec_token);
+    process->exec_token = 0;
+  } else {
+    const bool child = hello.kind == wire::Hello::Kind::kChild;
+    thread = {process->rank, child ? 1 : static_cast<std::uint32_t>(hello.thread)};
+    // The first thread of an announced process gives it its pid; all others must have the same.
+    if (process->pid != 0 && process->pid != session.pid) return std::nullopt;
+  }
+  const ThreadRecord* record = roster_.Find(thread);
+  *why = "a thread that nobody announced";
+  if (record == nullptr || record->link != nullptr || record->asked) return std::nullopt;
+  return thread;
+}
+
+std::optional<Core::Thread> Core::JudgedThreadOf(const Session& session, const wire::Hello& hello) {
   if (session.judged < 0) return std::nullopt;
   if (hello.kind == wire::Hello::Kind::kRoot) return judged_->Join(session.judged);
-  const auto token = tokens_.find(hello.token);
-  if (hello.kind != wire::Hello::Kind::kThread || token == tokens_.end() ||
-      token->second != session.judged)
+  const Process* process = roster_.FindToken(hello.token);
+  if (hello.kind != wire::Hello::Kind::kThread || process == nullptr ||
+      process->rank != session.judged)
     return std::nullopt;
   const Thread thread{session.judged, static_cast<std::uint32_t>(hello.thread)};
-  const auto record = threads_.find(thread);
-  const bool announced = record != threads_.end() && record->second.link == nullptr &&
-                         !record->second.asked && hello.thread == thread.number;
+  const ThreadRecord* record = roster_.Find(thread);
+  const bool announced = record != nullptr && record->link == nullptr && !record->asked &&
+                         hello.thread == thread.number;
   return announced ? std::optional(thread) : std::nullopt;
 }
 

@@ -5,10 +5,13 @@
 // the work is done, rounded up to the loop's own period, so that the program sees the time it would
 // have seen; or until an eighth of the time waited so far has passed, because the loop may have
 // another way out.
+#include "server/work_calls.h"
+
 #include <algorithm>
+#include <memory>
 #include <utility>
 
-#include "server/core.h"
+#include "server/translate.h"
 
 namespace allranks::server {
 
@@ -23,156 +26,120 @@ constexpr std::size_t kMaxParams = 32'768;
 
 }  // namespace
 
-node::Rows RowsOf(const wire::Rows& rows) {
-  return {rows.height, rows.depth, rows.dst_pitch, rows.dst_slice, rows.src_pitch, rows.src_slice};
-}
+// --- streams and events -------------------------------------------------------------------------
 
-std::optional<Core::Stream> Core::Find(Thread thread, const wire::StreamRef& ref) {
-  hosts_.Note(thread, Hosts::Activity::kActs);
-  if (ref.stream == 0) {
-    if (!DeviceOk(thread, ref.device)) return std::nullopt;
-    return Stream{machine_->DefaultStream(MachineOf(thread), ref.device), ref.device};
-  }
-  const Process& process = ProcessOf(thread);
-  auto found = process.streams.find(ref.stream);
-  if (found == process.streams.end()) return std::nullopt;
-  return Stream{ref.stream, found->second};
-}
-
-template <class M>
-void Core::ReplyWhenDone(Thread thread, std::vector<OpId> ops, int device, Time at,
-                         std::shared_ptr<typename M::Reply> body,
-                         std::shared_ptr<node::CopyRequest> copy) {
-  auto answer = [this, thread, device, body, copy](Time) {
-    typename M::Reply reply;
-    if (body != nullptr) reply = std::move(*body);
-    if constexpr (std::is_same_v<M, wire::CopyOut>) reply.bytes = std::move(copy->bytes);
-    Reply<M>(thread, reply, machine_->StickyError(MachineOf(thread), device));
-  };
-  if (machine_->Done(ops)) return answer(at);
-  hosts_.Wait(thread, wire::OpName(wire::kOpOf<M>), false);
-  const std::uint64_t id = machine_->WhenDone(std::move(ops), [this, thread, answer](Time done) {
-    if (auto record = threads_.find(thread); record != threads_.end()) record->second.when_done = 0;
-    hosts_.WakeAt(thread, done + machine_->profile().launch.sync, answer);
-    machine_->Stop();
-  });
-  if (auto record = threads_.find(thread); record != threads_.end() && hosts_.Has(thread))
-    record->second.when_done = id;
-}
-
-// --- streams and events
-// -----------------------------------------------------------------------------
-
-void Core::Handle(Thread thread, const wire::CreateStream& message, Time) {
-  if (!DeviceOk(thread, message.device))
-    return Fail<wire::CreateStream>(thread, Status::kInvalidDevice);
-  Process& process = ProcessOf(thread);
-  if (process.streams.size() >= options_.limits.objects)
-    return Fail<wire::CreateStream>(thread, Status::kOutOfMemory);
+void WorkCalls::Handle(Thread thread, const wire::CreateStream& message, Time) {
+  if (!desk_.DeviceOk(thread, message.device))
+    return desk_.Fail<wire::CreateStream>(thread, Status::kInvalidDevice);
+  Process& process = desk_.ProcessOf(thread);
+  if (process.streams.size() >= desk_.limits().objects)
+    return desk_.Fail<wire::CreateStream>(thread, Status::kOutOfMemory);
   node::StreamId stream = 0;
-  const Status status = machine_->CreateStream(MachineOf(thread), message.device,
-                                               message.non_blocking, message.priority, &stream);
+  const Status status = work_.CreateStream(desk_.MachineOf(thread), message.device,
+                                           message.non_blocking, message.priority, &stream);
   if (status == Status::kSuccess) process.streams[stream] = message.device;
-  Reply<wire::CreateStream>(thread, {.stream = stream}, status);
+  desk_.Reply<wire::CreateStream>(thread, {.stream = stream}, status);
 }
 
-void Core::Handle(Thread thread, const wire::DestroyStream& message, Time) {
+void WorkCalls::Handle(Thread thread, const wire::DestroyStream& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  if (ProcessOf(thread).streams.erase(message.stream) == 0)
-    return Fail<wire::DestroyStream>(thread, Status::kInvalidHandle);
-  Fail<wire::DestroyStream>(thread, machine_->DestroyStream(MachineOf(thread), message.stream));
+  if (desk_.ProcessOf(thread).streams.erase(message.stream) == 0)
+    return desk_.Fail<wire::DestroyStream>(thread, Status::kInvalidHandle);
+  desk_.Fail<wire::DestroyStream>(thread,
+                                  work_.DestroyStream(desk_.MachineOf(thread), message.stream));
 }
 
-void Core::Handle(Thread thread, const wire::StreamSync& message, Time at) {
-  const auto stream = Find(thread, message.stream);
-  if (!stream) return Fail<wire::StreamSync>(thread, Status::kInvalidHandle);
+void WorkCalls::Handle(Thread thread, const wire::StreamSync& message, Time at) {
+  const auto stream = desk_.FindStream(thread, message.stream);
+  if (!stream) return desk_.Fail<wire::StreamSync>(thread, Status::kInvalidHandle);
   std::vector<OpId> ops;
-  const Status status = machine_->StreamTail(MachineOf(thread), stream->id, &ops);
-  if (status != Status::kSuccess) return Fail<wire::StreamSync>(thread, status);
-  ReplyWhenDone<wire::StreamSync>(thread, std::move(ops), stream->device, at);
+  const Status status = work_.StreamTail(desk_.MachineOf(thread), stream->id, &ops);
+  if (status != Status::kSuccess) return desk_.Fail<wire::StreamSync>(thread, status);
+  desk_.ReplyWhenDone<wire::StreamSync>(thread, std::move(ops), stream->device, at);
 }
 
-void Core::Handle(Thread thread, const wire::DeviceSync& message, Time at) {
-  if (!DeviceOk(thread, message.device))
-    return Fail<wire::DeviceSync>(thread, Status::kInvalidDevice);
+void WorkCalls::Handle(Thread thread, const wire::DeviceSync& message, Time at) {
+  if (!desk_.DeviceOk(thread, message.device))
+    return desk_.Fail<wire::DeviceSync>(thread, Status::kInvalidDevice);
   std::vector<OpId> ops;
-  const Status status = machine_->DeviceTail(MachineOf(thread), message.device, &ops);
-  if (status != Status::kSuccess) return Fail<wire::DeviceSync>(thread, status);
-  ReplyWhenDone<wire::DeviceSync>(thread, std::move(ops), message.device, at);
+  const Status status = work_.DeviceTail(desk_.MachineOf(thread), message.device, &ops);
+  if (status != Status::kSuccess) return desk_.Fail<wire::DeviceSync>(thread, status);
+  desk_.ReplyWhenDone<wire::DeviceSync>(thread, std::move(ops), message.device, at);
 }
 
-void Core::Handle(Thread thread, const wire::CreateEvent& message, Time) {
-  if (!DeviceOk(thread, message.device))
-    return Fail<wire::CreateEvent>(thread, Status::kInvalidDevice);
-  Process& process = ProcessOf(thread);
-  if (process.events.size() >= options_.limits.objects)
-    return Fail<wire::CreateEvent>(thread, Status::kOutOfMemory);
+void WorkCalls::Handle(Thread thread, const wire::CreateEvent& message, Time) {
+  if (!desk_.DeviceOk(thread, message.device))
+    return desk_.Fail<wire::CreateEvent>(thread, Status::kInvalidDevice);
+  Process& process = desk_.ProcessOf(thread);
+  if (process.events.size() >= desk_.limits().objects)
+    return desk_.Fail<wire::CreateEvent>(thread, Status::kOutOfMemory);
   node::EventId event = 0;
   const Status status =
-      machine_->CreateEvent(MachineOf(thread), message.device, message.timing, &event);
+      work_.CreateEvent(desk_.MachineOf(thread), message.device, message.timing, &event);
   if (status == Status::kSuccess) process.events[event] = message.device;
-  Reply<wire::CreateEvent>(thread, {.event = event}, status);
+  desk_.Reply<wire::CreateEvent>(thread, {.event = event}, status);
 }
 
-void Core::Handle(Thread thread, const wire::DestroyEvent& message, Time) {
+void WorkCalls::Handle(Thread thread, const wire::DestroyEvent& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  if (ProcessOf(thread).events.erase(message.event) == 0)
-    return Fail<wire::DestroyEvent>(thread, Status::kInvalidHandle);
-  Fail<wire::DestroyEvent>(thread, machine_->DestroyEvent(MachineOf(thread), message.event));
+  if (desk_.ProcessOf(thread).events.erase(message.event) == 0)
+    return desk_.Fail<wire::DestroyEvent>(thread, Status::kInvalidHandle);
+  desk_.Fail<wire::DestroyEvent>(thread,
+                                 work_.DestroyEvent(desk_.MachineOf(thread), message.event));
 }
 
-void Core::Handle(Thread thread, const wire::RecordEvent& message, Time at) {
-  const auto stream = Find(thread, message.stream);
-  if (!stream || !ProcessOf(thread).events.contains(message.event))
-    return Fail<wire::RecordEvent>(thread, Status::kInvalidHandle);
-  Fail<wire::RecordEvent>(thread,
-                          machine_->RecordEvent(MachineOf(thread), stream->id, message.event, at));
+void WorkCalls::Handle(Thread thread, const wire::RecordEvent& message, Time at) {
+  const auto stream = desk_.FindStream(thread, message.stream);
+  if (!stream || !desk_.ProcessOf(thread).events.contains(message.event))
+    return desk_.Fail<wire::RecordEvent>(thread, Status::kInvalidHandle);
+  desk_.Fail<wire::RecordEvent>(
+      thread, work_.RecordEvent(desk_.MachineOf(thread), stream->id, message.event, at));
 }
 
-void Core::Handle(Thread thread, const wire::WaitEvent& message, Time at) {
-  const auto stream = Find(thread, message.stream);
-  if (!stream || !ProcessOf(thread).events.contains(message.event))
-    return Fail<wire::WaitEvent>(thread, Status::kInvalidHandle);
-  Fail<wire::WaitEvent>(thread,
-                        machine_->WaitEvent(MachineOf(thread), stream->id, message.event, at));
+void WorkCalls::Handle(Thread thread, const wire::WaitEvent& message, Time at) {
+  const auto stream = desk_.FindStream(thread, message.stream);
+  if (!stream || !desk_.ProcessOf(thread).events.contains(message.event))
+    return desk_.Fail<wire::WaitEvent>(thread, Status::kInvalidHandle);
+  desk_.Fail<wire::WaitEvent>(
+      thread, work_.WaitEvent(desk_.MachineOf(thread), stream->id, message.event, at));
 }
 
-void Core::Handle(Thread thread, const wire::EventSync& message, Time at) {
+void WorkCalls::Handle(Thread thread, const wire::EventSync& message, Time at) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  const Process& process = ProcessOf(thread);
+  const Process& process = desk_.ProcessOf(thread);
   auto event = process.events.find(message.event);
-  if (event == process.events.end()) return Fail<wire::EventSync>(thread, Status::kInvalidHandle);
+  if (event == process.events.end())
+    return desk_.Fail<wire::EventSync>(thread, Status::kInvalidHandle);
   std::vector<OpId> ops;
-  const Status status = machine_->EventTail(MachineOf(thread), message.event, &ops);
-  if (status != Status::kSuccess) return Fail<wire::EventSync>(thread, status);
-  ReplyWhenDone<wire::EventSync>(thread, std::move(ops), event->second, at);
+  const Status status = work_.EventTail(desk_.MachineOf(thread), message.event, &ops);
+  if (status != Status::kSuccess) return desk_.Fail<wire::EventSync>(thread, status);
+  desk_.ReplyWhenDone<wire::EventSync>(thread, std::move(ops), event->second, at);
 }
 
-void Core::Handle(Thread thread, const wire::EventElapsed& message, Time) {
+void WorkCalls::Handle(Thread thread, const wire::EventElapsed& message, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
-  const Process& process = ProcessOf(thread);
+  const Process& process = desk_.ProcessOf(thread);
   if (!process.events.contains(message.start) || !process.events.contains(message.end))
-    return Fail<wire::EventElapsed>(thread, Status::kInvalidHandle);
+    return desk_.Fail<wire::EventElapsed>(thread, Status::kInvalidHandle);
   Time start = 0, end = 0;
-  Status status = machine_->EventTime(MachineOf(thread), message.start, &start);
+  Status status = work_.EventTime(desk_.MachineOf(thread), message.start, &start);
   if (status == Status::kSuccess)
-    status = machine_->EventTime(MachineOf(thread), message.end, &end);
-  Reply<wire::EventElapsed>(thread, {.ps = end - start}, status);
+    status = work_.EventTime(desk_.MachineOf(thread), message.end, &end);
+  desk_.Reply<wire::EventElapsed>(thread, {.ps = end - start}, status);
 }
 
-// --- queries
-// ----------------------------------------------------------------------------------------
+// --- queries ------------------------------------------------------------------------------------
 
 template <class M>
-void Core::AnswerQuery(Thread thread, std::vector<OpId> ops, std::uint64_t object, int device,
-                       Time at) {
-  ThreadRecord::Series& series = threads_.at(thread).series;
+void WorkCalls::AnswerQuery(Thread thread, std::vector<OpId> ops, std::uint64_t object, int device,
+                            Time at) {
+  ThreadRecord::Series& series = desk_.RecordOf(thread).series;
   auto answer = [this, thread, device] {
     hosts_.Note(thread, Hosts::Activity::kActs);
-    threads_.at(thread).series = {};
-    Reply<M>(thread, {}, machine_->StickyError(MachineOf(thread), device));
+    desk_.RecordOf(thread).series = {};
+    desk_.Reply<M>(thread, {}, desk_.ErrorOf(thread, device));
   };
-  if (machine_->Done(ops)) return answer();
+  if (work_.Done(ops)) return answer();
   hosts_.Note(thread, Hosts::Activity::kPolls);
   if (series.op == wire::kOpOf<M> && series.object == object && series.device == device) {
     series.period = at - series.last;
@@ -182,8 +149,8 @@ void Core::AnswerQuery(Thread thread, std::vector<OpId> ops, std::uint64_t objec
   }
   series.last = at;
   const auto not_ready = [this, thread](Time now) {
-    threads_.at(thread).series.last = now;
-    Reply<M>(thread, {}, Status::kNotReady);
+    desk_.RecordOf(thread).series.last = now;
+    desk_.Reply<M>(thread, {}, Status::kNotReady);
   };
   if (series.count <= kPatience) return not_ready(at);
   const Time period = std::max<Time>(series.period, 1);
@@ -193,109 +160,93 @@ void Core::AnswerQuery(Thread thread, std::vector<OpId> ops, std::uint64_t objec
   hosts_.Wait(thread, wire::OpName(wire::kOpOf<M>), false);
   hosts_.WakeAt(thread, at + step, not_ready);
   const std::uint64_t id =
-      machine_->WhenDone(std::move(ops), [this, thread, at, period, answer](Time done) {
-        if (auto record = threads_.find(thread); record != threads_.end())
-          record->second.when_done = 0;
+      work_.WhenDone(std::move(ops), [this, thread, at, period, answer](Time done) {
+        if (ThreadRecord* record = desk_.roster().Find(thread)) record->when_done = 0;
         const Time looks = done <= at ? 1 : (done - at + period - 1) / period;
         hosts_.WakeAt(thread, at + looks * period, [answer](Time) { answer(); });
-        machine_->Stop();
+        desk_.machine().Stop();
       });
-  threads_.at(thread).when_done = id;
+  desk_.RecordOf(thread).when_done = id;
 }
 
-void Core::Handle(Thread thread, const wire::StreamQuery& message, Time at) {
-  const Process& process = ProcessOf(thread);
-  const int count = machine_->DeviceCount(MachineOf(thread));
-  Stream stream;
+void WorkCalls::Handle(Thread thread, const wire::StreamQuery& message, Time at) {
+  const Process& process = desk_.ProcessOf(thread);
+  const int count = desk_.machine().DeviceCount(desk_.MachineOf(thread));
+  Desk::Stream stream;
   if (message.stream.stream == 0) {
     if (message.stream.device < 0 || message.stream.device >= count)
-      return Fail<wire::StreamQuery>(thread, Status::kInvalidHandle);
-    stream = {machine_->DefaultStream(MachineOf(thread), message.stream.device),
+      return desk_.Fail<wire::StreamQuery>(thread, Status::kInvalidHandle);
+    stream = {work_.DefaultStream(desk_.MachineOf(thread), message.stream.device),
               message.stream.device};
   } else {
     auto found = process.streams.find(message.stream.stream);
     if (found == process.streams.end())
-      return Fail<wire::StreamQuery>(thread, Status::kInvalidHandle);
+      return desk_.Fail<wire::StreamQuery>(thread, Status::kInvalidHandle);
     stream = {message.stream.stream, found->second};
   }
   std::vector<OpId> ops;
-  const Status status = machine_->StreamTail(MachineOf(thread), stream.id, &ops);
-  if (status != Status::kSuccess) return Fail<wire::StreamQuery>(thread, status);
+  const Status status = work_.StreamTail(desk_.MachineOf(thread), stream.id, &ops);
+  if (status != Status::kSuccess) return desk_.Fail<wire::StreamQuery>(thread, status);
   AnswerQuery<wire::StreamQuery>(thread, std::move(ops), stream.id, stream.device, at);
 }
 
-void Core::Handle(Thread thread, const wire::EventQuery& message, Time at) {
-  const Process& process = ProcessOf(thread);
+void WorkCalls::Handle(Thread thread, const wire::EventQuery& message, Time at) {
+  const Process& process = desk_.ProcessOf(thread);
   auto event = process.events.find(message.event);
-  if (event == process.events.end()) return Fail<wire::EventQuery>(thread, Status::kInvalidHandle);
+  if (event == process.events.end())
+    return desk_.Fail<wire::EventQuery>(thread, Status::kInvalidHandle);
   std::vector<OpId> ops;
-  const Status status = machine_->EventTail(MachineOf(thread), message.event, &ops);
-  if (status != Status::kSuccess) return Fail<wire::EventQuery>(thread, status);
+  const Status status = work_.EventTail(desk_.MachineOf(thread), message.event, &ops);
+  if (status != Status::kSuccess) return desk_.Fail<wire::EventQuery>(thread, status);
   AnswerQuery<wire::EventQuery>(thread, std::move(ops), message.event, event->second, at);
 }
 
-// --- work
-// -------------------------------------------------------------------------------------------
+// --- work ---------------------------------------------------------------------------------------
 
-bool Core::Translate(Thread thread, wire::Launch& message, node::LaunchRequest* launch) {
-  const Process& process = ProcessOf(thread);
-  if (!process.kernels.contains(message.kernel)) return false;
-  if (message.trigger_event != 0 && !process.events.contains(message.trigger_event)) return false;
-  launch->kernel = message.kernel;
-  launch->grid = {message.grid.x, message.grid.y, message.grid.z};
-  launch->block = {message.block.x, message.block.y, message.block.z};
-  launch->cluster = {message.cluster.x, message.cluster.y, message.cluster.z};
-  launch->dynamic_shared = message.dynamic_shared;
-  launch->cooperative = message.cooperative;
-  if (message.has_priority) launch->priority = message.priority;
-  launch->programmatic = message.programmatic;
-  launch->trigger_event = message.trigger_event;
-  launch->trigger_at_start = message.trigger_at_start;
-  launch->params = std::move(message.params);
-  return true;
-}
-
-void Core::Handle(Thread thread, wire::Launch& message, Time at) {
-  const auto stream = Find(thread, message.stream);
+void WorkCalls::Handle(Thread thread, wire::Launch& message, Time at) {
+  const auto stream = desk_.FindStream(thread, message.stream);
   node::LaunchRequest launch;
-  if (message.params.size() > kMaxParams) return Fail<wire::Launch>(thread, Status::kInvalidValue);
-  if (!stream || !Translate(thread, message, &launch))
-    return Fail<wire::Launch>(thread, Status::kInvalidHandle);
+  if (message.params.size() > kMaxParams)
+    return desk_.Fail<wire::Launch>(thread, Status::kInvalidValue);
+  if (!stream || !Translate(desk_.ProcessOf(thread), message, &launch))
+    return desk_.Fail<wire::Launch>(thread, Status::kInvalidHandle);
   OpId op = 0;
-  Fail<wire::Launch>(thread, machine_->Launch(MachineOf(thread), stream->id, launch, at, &op));
+  desk_.Fail<wire::Launch>(thread,
+                           work_.Launch(desk_.MachineOf(thread), stream->id, launch, at, &op));
 }
 
 // Bytes that a process has the node hold for copies not yet made.
-void Core::CountQueued(Thread thread, OpId op, std::uint64_t bytes) {
+void WorkCalls::CountQueued(Thread thread, OpId op, std::uint64_t bytes) {
   const std::int32_t rank = thread.rank;
-  ProcessOf(thread).queued_bytes += bytes;
-  machine_->WhenDone({op}, [this, rank, bytes](Time) {
-    if (auto process = processes_.find(rank); process != processes_.end())
-      process->second.queued_bytes -= std::min(process->second.queued_bytes, bytes);
+  desk_.ProcessOf(thread).queued_bytes += bytes;
+  work_.WhenDone({op}, [this, rank, bytes](Time) {
+    if (Process* process = desk_.roster().Find(rank))
+      process->queued_bytes -= std::min(process->queued_bytes, bytes);
   });
 }
 
-void Core::Handle(Thread thread, const wire::Copy& message, Time at) {
-  const auto stream = Find(thread, message.stream);
-  if (!stream) return Fail<wire::Copy>(thread, Status::kInvalidHandle);
+void WorkCalls::Handle(Thread thread, const wire::Copy& message, Time at) {
+  const auto stream = desk_.FindStream(thread, message.stream);
+  if (!stream) return desk_.Fail<wire::Copy>(thread, Status::kInvalidHandle);
   if (message.dst == 0 || message.src == 0)
-    return Fail<wire::Copy>(thread, message.size == 0 ? Status::kSuccess : Status::kInvalidValue);
+    return desk_.Fail<wire::Copy>(thread,
+                                  message.size == 0 ? Status::kSuccess : Status::kInvalidValue);
   auto copy = std::make_shared<node::CopyRequest>();
   copy->dst = message.dst;
   copy->src = message.src;
   copy->size = message.size;
   copy->rows = RowsOf(message.rows);
   OpId op = 0;
-  const Status status = machine_->Copy(MachineOf(thread), stream->id, copy, at, &op);
-  if (status != Status::kSuccess || !message.wait) return Fail<wire::Copy>(thread, status);
-  ReplyWhenDone<wire::Copy>(thread, {op}, stream->device, at);
+  const Status status = work_.Copy(desk_.MachineOf(thread), stream->id, copy, at, &op);
+  if (status != Status::kSuccess || !message.wait) return desk_.Fail<wire::Copy>(thread, status);
+  desk_.ReplyWhenDone<wire::Copy>(thread, {op}, stream->device, at);
 }
 
-void Core::Handle(Thread thread, wire::CopyIn& message, Time at) {
-  const auto stream = Find(thread, message.stream);
-  if (!stream) return Fail<wire::CopyIn>(thread, Status::kInvalidHandle);
-  if (message.bytes.empty()) return Fail<wire::CopyIn>(thread, Status::kSuccess);
-  if (message.dst == 0) return Fail<wire::CopyIn>(thread, Status::kInvalidValue);
+void WorkCalls::Handle(Thread thread, wire::CopyIn& message, Time at) {
+  const auto stream = desk_.FindStream(thread, message.stream);
+  if (!stream) return desk_.Fail<wire::CopyIn>(thread, Status::kInvalidHandle);
+  if (message.bytes.empty()) return desk_.Fail<wire::CopyIn>(thread, Status::kSuccess);
+  if (message.dst == 0) return desk_.Fail<wire::CopyIn>(thread, Status::kInvalidValue);
   auto copy = std::make_shared<node::CopyRequest>();
   const std::uint64_t size = message.bytes.size();
   copy->dst = message.dst;
@@ -303,39 +254,40 @@ void Core::Handle(Thread thread, wire::CopyIn& message, Time at) {
   copy->size = message.size;
   copy->rows = RowsOf(message.rows);
   OpId op = 0;
-  const Status status = machine_->Copy(MachineOf(thread), stream->id, copy, at, &op);
-  if (status != Status::kSuccess) return Fail<wire::CopyIn>(thread, status);
-  if (!message.wait && ProcessOf(thread).queued_bytes + size <= options_.limits.queued_bytes) {
+  const Status status = work_.Copy(desk_.MachineOf(thread), stream->id, copy, at, &op);
+  if (status != Status::kSuccess) return desk_.Fail<wire::CopyIn>(thread, status);
+  if (!message.wait && desk_.ProcessOf(thread).queued_bytes + size <= desk_.limits().queued_bytes) {
     CountQueued(thread, op, size);
-    return Reply<wire::CopyIn>(thread);
+    return desk_.Reply<wire::CopyIn>(thread);
   }
-  ReplyWhenDone<wire::CopyIn>(thread, {op}, stream->device, at);
+  desk_.ReplyWhenDone<wire::CopyIn>(thread, {op}, stream->device, at);
 }
 
-void Core::Handle(Thread thread, const wire::CopyOut& message, Time at) {
-  const auto stream = Find(thread, message.stream);
-  if (!stream) return Fail<wire::CopyOut>(thread, Status::kInvalidHandle);
+void WorkCalls::Handle(Thread thread, const wire::CopyOut& message, Time at) {
+  const auto stream = desk_.FindStream(thread, message.stream);
+  if (!stream) return desk_.Fail<wire::CopyOut>(thread, Status::kInvalidHandle);
   const wire::Rows& rows = message.rows;
-  if (message.size == 0 || rows.height == 0 || rows.depth == 0) return Reply<wire::CopyOut>(thread);
+  if (message.size == 0 || rows.height == 0 || rows.depth == 0)
+    return desk_.Reply<wire::CopyOut>(thread);
   if (message.src == 0 || message.size > wire::kMaxChunk ||
       rows.height > wire::kMaxChunk / message.size ||
       rows.depth > wire::kMaxChunk / (message.size * rows.height))
-    return Fail<wire::CopyOut>(thread, Status::kInvalidValue);
+    return desk_.Fail<wire::CopyOut>(thread, Status::kInvalidValue);
   auto copy = std::make_shared<node::CopyRequest>();
   copy->src = message.src;
   copy->size = message.size;
   copy->rows = RowsOf(rows);
   OpId op = 0;
-  const Status status = machine_->Copy(MachineOf(thread), stream->id, copy, at, &op);
-  if (status != Status::kSuccess) return Fail<wire::CopyOut>(thread, status);
-  ReplyWhenDone<wire::CopyOut>(thread, {op}, stream->device, at, nullptr, copy);
+  const Status status = work_.Copy(desk_.MachineOf(thread), stream->id, copy, at, &op);
+  if (status != Status::kSuccess) return desk_.Fail<wire::CopyOut>(thread, status);
+  desk_.ReplyWhenDone<wire::CopyOut>(thread, {op}, stream->device, at, copy);
 }
 
-void Core::Handle(Thread thread, const wire::Memset& message, Time at) {
-  const auto stream = Find(thread, message.stream);
-  if (!stream) return Fail<wire::Memset>(thread, Status::kInvalidHandle);
+void WorkCalls::Handle(Thread thread, const wire::Memset& message, Time at) {
+  const auto stream = desk_.FindStream(thread, message.stream);
+  if (!stream) return desk_.Fail<wire::Memset>(thread, Status::kInvalidHandle);
   if (message.width != 1 && message.width != 2 && message.width != 4)
-    return Fail<wire::Memset>(thread, Status::kInvalidValue);
+    return desk_.Fail<wire::Memset>(thread, Status::kInvalidValue);
   node::MemsetRequest request;
   request.dst = message.dst;
   request.value = message.value;
@@ -343,9 +295,9 @@ void Core::Handle(Thread thread, const wire::Memset& message, Time at) {
   request.count = message.count;
   request.rows = RowsOf(message.rows);
   OpId op = 0;
-  const Status status = machine_->Memset(MachineOf(thread), stream->id, request, at, &op);
-  if (status != Status::kSuccess || !message.wait) return Fail<wire::Memset>(thread, status);
-  ReplyWhenDone<wire::Memset>(thread, {op}, stream->device, at);
+  const Status status = work_.Memset(desk_.MachineOf(thread), stream->id, request, at, &op);
+  if (status != Status::kSuccess || !message.wait) return desk_.Fail<wire::Memset>(thread, status);
+  desk_.ReplyWhenDone<wire::Memset>(thread, {op}, stream->device, at);
 }
 
 }  // namespace allranks::server
