@@ -38,6 +38,12 @@ const Process* Roster::Find(std::int32_t rank) const { return FindIn(processes_,
 ThreadRecord* Roster::Find(Thread thread) { return FindIn(threads_, thread); }
 const ThreadRecord* Roster::Find(Thread thread) const { return FindIn(threads_, thread); }
 
+const Process* Roster::FindMachine(node::ProcessId process) const {
+  for (const auto& [rank, record] : processes_)
+    if (record.machine == process) return &record;
+  return nullptr;
+}
+
 std::uint64_t Roster::NewToken(std::int32_t rank) {
   std::uint64_t token = 0;
   while (token == 0 || tokens_.contains(token))

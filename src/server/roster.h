@@ -33,6 +33,7 @@ class Roster {
   // Null: it is not there.
   Process* Find(std::int32_t rank);
   const Process* Find(std::int32_t rank) const;
+  const Process* FindMachine(node::ProcessId process) const;  // by the machine's number
   ThreadRecord* Find(Thread thread);
   const ThreadRecord* Find(Thread thread) const;
   const std::map<std::int32_t, Process>& processes() const { return processes_; }

@@ -25,9 +25,9 @@ void StreamCalls::Handle(Thread thread, const wire::CallHost& message, Time at) 
 }
 
 void StreamCalls::HostCallDue(const node::HostCall& call, Time at) {
-  const std::optional<std::int32_t> rank = desk_.roster().RankOf(call.process);
-  if (!rank || desk_.roster().Find(*rank) == nullptr) return;
-  HostFunctions& calls = host_functions_[*rank];
+  const Process* process = desk_.roster().FindMachine(call.process);
+  if (process == nullptr) return;
+  HostFunctions& calls = host_functions_[process->rank];
   calls.due.push_back(call);
   if (!calls.caller) return;
   const Thread thread = *std::exchange(calls.caller, std::nullopt);

@@ -1,6 +1,8 @@
 // Functions of the host in stream order: they see what was before them, what is after them waits
 // for them, and they may not call CUDA.
 //
+// run: --devices 2
+// run ranks: --ranks 2
 // finds: out_of_bounds
 #include <atomic>
 #include <chrono>
