@@ -4,6 +4,7 @@
 #include <source_hash.inc>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <vector>
@@ -28,8 +29,8 @@ Result<CheckRecord> CheckRecord::Load(const std::filesystem::path& file) {
   if (!json.is_object() || json.value("version", 0) != kVersion || !json.contains("passed") ||
       !json["passed"].is_object())
     return Fail("{} is not a record of checks; remove it to begin anew", file.string());
-  for (const auto& [slug, key] : json["passed"].items())
-    if (key.is_string()) record.keys_[slug] = key.get<std::string>();
+  for (const auto& [name, key] : json["passed"].items())
+    if (key.is_string()) record.keys_[name] = key.get<std::string>();
   return record;
 }
 
@@ -38,37 +39,39 @@ Status CheckRecord::Store(const std::filesystem::path& file) const {
   return WriteWhole(file, json.dump(2) + "\n");
 }
 
-bool CheckRecord::Holds(const std::string& slug, const std::string& key) const {
-  const auto found = keys_.find(slug);
+bool CheckRecord::Holds(const std::string& name, const std::string& key) const {
+  const auto found = keys_.find(name);
   return found != keys_.end() && found->second == key;
 }
 
-Result<std::string> CheckKey(const problem::Problem& problem, std::string_view profile,
-                             std::string_view sources) {
+Result<std::string> CheckKey(const std::filesystem::path& problem, std::string_view beside) {
   std::vector<std::filesystem::path> files;
   std::error_code error;
-  for (auto entry = std::filesystem::recursive_directory_iterator(problem.folder, error);
+  for (auto entry = std::filesystem::recursive_directory_iterator(problem, error);
        !error && entry != std::filesystem::recursive_directory_iterator(); entry.increment(error)) {
     if (entry->is_regular_file(error)) files.push_back(entry->path());
   }
-  if (error) return Fail("cannot read {}: {}", problem.folder.string(), error.message());
+  if (error) return Fail("cannot read {}: {}", problem.string(), error.message());
   std::sort(files.begin(), files.end());
-  std::string all = fmt::format("{}\n{}\n", sources, profile);
+  std::string all = fmt::format("{}\n{}\n", kJudgingSources, Hex(Sha256(beside)));
   for (const std::filesystem::path& file : files) {
     const Result<std::string> text = ReadWhole(file);
     if (!text) return Fail(text.error());
     all += fmt::format("{} {}\n", Hex(Sha256(*text)),
-                       file.lexically_relative(problem.folder).generic_string());
+                       file.lexically_relative(problem).generic_string());
   }
   return Hex(Sha256(all));
 }
 
-std::string_view JudgingSources() { return kJudgingSources; }
-
-bool InSample(std::string_view slug, std::int64_t day, int period) {
+bool InSample(std::string_view name, std::int64_t day, int period) {
   if (period <= 0) return false;
-  const Sha256Digest digest = Sha256(slug);
+  const Sha256Digest digest = Sha256(name);
   return (day + digest[0] + 256 * digest[1]) % period == 0;
+}
+
+std::int64_t Today() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::days>(since).count();
 }
 
 }  // namespace allranks::cli

@@ -1,6 +1,5 @@
-// Which problems have passed `problems check` as a whole, and what they passed with: a file that is
-// kept with the problems, so that a problem is not judged again while nothing it depends on
-// changes.
+// What has passed, and what it passed with: a file that is kept with problems or candidates, so
+// that none is judged again while nothing it depends on changes.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,6 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "problem/problem.h"
 
 namespace allranks::cli {
 
@@ -20,24 +18,23 @@ class CheckRecord {
   static Result<CheckRecord> Load(const std::filesystem::path& file);
   Status Store(const std::filesystem::path& file) const;
 
-  void Passed(const std::string& slug, const std::string& key) { keys_[slug] = key; }
-  void Forget(const std::string& slug) { keys_.erase(slug); }
-  bool Holds(const std::string& slug, const std::string& key) const;
+  void Passed(const std::string& name, const std::string& key) { keys_[name] = key; }
+  void Forget(const std::string& name) { keys_.erase(name); }
+  bool Holds(const std::string& name, const std::string& key) const;
   std::size_t size() const { return keys_.size(); }
 
  private:
-  std::map<std::string, std::string> keys_;  // by slug
+  std::map<std::string, std::string> keys_;  // by name
 };
 
-// SHA-256 of everything that a check's outcome depends on: all files of the problem's folder, the
-// profile's name, and the sources of node, judge and what lies between (`sources`). The compiler is
+// SHA-256 of everything that an outcome depends on: all files of a problem's folder, the sources of
+// node, judge and what lies between, and what else the caller names in `beside`. The compiler is
 // not part of it: another nvcc is another check.
-Result<std::string> CheckKey(const problem::Problem& problem, std::string_view profile,
-                             std::string_view sources);
-// The sources that this command was built from.
-std::string_view JudgingSources();
+Result<std::string> CheckKey(const std::filesystem::path& problem, std::string_view beside);
 
-// Whether an unchanged problem is judged all the same: each is, on one of every `period` days.
-bool InSample(std::string_view slug, std::int64_t day, int period);
+// Whether what is unchanged is judged all the same: each is, on one of every `period` days.
+bool InSample(std::string_view name, std::int64_t day, int period);
+// Days since 1970.
+std::int64_t Today();
 
 }  // namespace allranks::cli

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <cstdio>
@@ -339,18 +338,15 @@ std::filesystem::path RecordOf(const Problem& problem) {
 
 // Drops the problems that have passed as they are, and names them.
 Status LeaveOutUnchanged(const ProblemsOptions& options, std::vector<CheckedProblem>* all) {
-  const std::int64_t day = std::chrono::duration_cast<std::chrono::days>(
-                               std::chrono::system_clock::now().time_since_epoch())
-                               .count();
   std::vector<CheckedProblem> left;
   for (CheckedProblem& checked : *all) {
     const std::string& slug = checked.problem.slug;
     const auto record = CheckRecord::Load(RecordOf(checked.problem));
     if (!record) return Fail(record.error());
-    const auto key = CheckKey(checked.problem, options.profile, JudgingSources());
+    const auto key = CheckKey(checked.problem.folder, options.profile);
     if (!key) return Fail(key.error());
     const bool holds = checked.faults.empty() && record->Holds(slug, *key);
-    if (holds && !InSample(slug, day, options.sample)) {
+    if (holds && !InSample(slug, Today(), options.sample)) {
       if (!options.json) fmt::print("{}: unchanged since it passed, not judged\n", slug);
       continue;
     }
@@ -368,7 +364,7 @@ Status NotePassed(const ProblemsOptions& options, const std::vector<CheckedProbl
     if (!record) return Fail(record.error());
     record->Forget(checked.problem.slug);
     if (checked.good()) {
-      const auto key = CheckKey(checked.problem, options.profile, JudgingSources());
+      const auto key = CheckKey(checked.problem.folder, options.profile);
       if (!key) return Fail(key.error());
       record->Passed(checked.problem.slug, *key);
     }

@@ -19,6 +19,7 @@
 #include "attacks/corpus.h"
 #include "common/document.h"
 #include "common/run.h"
+#include "common/unchanged.h"
 
 namespace allranks::attacks {
 namespace {
@@ -189,11 +190,28 @@ struct Options {
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   std::size_t every = 1, first = 0;
   bool write = false, check = false, times = false;
+  tools::Unchanged unchanged;
 };
 
+// Drops those that nothing has changed for.
+Status LeaveOutUnchanged(tools::Unchanged* unchanged, const std::vector<Attack>& all,
+                         std::vector<Attack>* attacks) {
+  std::vector<Attack> left;
+  for (Attack& attack : *attacks) {
+    std::string about = attack.text;
+    for (const Attack& other : all)
+      if (other.name == attack.at_most) about += other.text;
+    const Result<bool> out = unchanged->LeaveOut(attack.name, attack.problem, about);
+    if (!out) return Fail(out.error());
+    if (!*out) left.push_back(std::move(attack));
+  }
+  *attacks = std::move(left);
+  return Ok();
+}
+
 // The number of things that went wrong.
-int RunAll(const Options& options, const std::vector<Attack>& all,
-           const std::vector<Attack>& attacks, const fs::path& folder) {
+int RunAll(Options& options, const std::vector<Attack>& all, const std::vector<Attack>& attacks,
+           const fs::path& folder) {
   Runner runner(folder);
   int faults = 0;
   const auto fault = [&](const std::string& text) {
@@ -248,6 +266,7 @@ int RunAll(const Options& options, const std::vector<Attack>& all,
                                  outcome.text.substr(0, 200));
       }
       if (!expected) fault(attack.name);
+      options.unchanged.Note(attack.name, expected && outcome.drained == attack.drained);
       if (outcome.drained != attack.drained) {
         fault(fmt::format("{}: {} when drained", attack.name, outcome.drained));
       }
@@ -289,6 +308,7 @@ int Main(int argc, char** argv) {
   app.add_flag("--write", options.write, "write the table of docs/trust.md");
   app.add_flag("--check", options.check, "fail if that table is old; like --write, judges nothing");
   app.add_flag("--times", options.times, "one line for each");
+  options.unchanged.AddOptions(app);
   CLI11_PARSE(app, argc, argv);
   auto attacks = ReadCorpus(fs::path(ALLRANKS_SOURCE_DIR) / "tests/attacks");
   if (!attacks) {
@@ -318,10 +338,22 @@ int Main(int argc, char** argv) {
       if (i != kept) chosen[kept] = std::move(chosen[i]);
     chosen.resize(kept);
   }
+  const auto fail = [](const Status& status) {
+    std::cerr << status.error().message << "\n";
+    return 1;
+  };
+  if (const Status loaded =
+          options.unchanged.Load(fs::path(ALLRANKS_SOURCE_DIR) / "tests/attacks/passed.json");
+      !loaded)
+    return fail(loaded);
+  if (const Status left = LeaveOutUnchanged(&options.unchanged, all, &*attacks); !left)
+    return fail(left);
   // The judge's own files, too, so that what it leaves is seen.
   const tools::Scratch scratch("attacks");
   setenv("TMPDIR", scratch.path().c_str(), 1);
-  return RunAll(options, all, *attacks, scratch.path()) == 0 ? 0 : 1;
+  const int faults = RunAll(options, all, *attacks, scratch.path());
+  if (const Status stored = options.unchanged.Store(); !stored) return fail(stored);
+  return faults == 0 ? 0 : 1;
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "common/run.h"
+#include "common/unchanged.h"
 
 namespace allranks::honest {
 namespace {
@@ -80,6 +81,8 @@ int Main(int argc, char** argv) {
   app.add_option("--jobs", jobs, "side by side");
   app.add_option("--every", every, "only every N-th")->check(CLI::PositiveNumber);
   app.add_option("--first", first, "of these, the first one's place, from 0");
+  tools::Unchanged unchanged;
+  unchanged.AddOptions(app);
   CLI11_PARSE(app, argc, argv);
 
   std::vector<Candidate> all = Find(fs::path(ALLRANKS_SOURCE_DIR) / "tests/honest", open);
@@ -90,8 +93,20 @@ int Main(int argc, char** argv) {
       });
     });
   }
+  const fs::path record = fs::path(ALLRANKS_SOURCE_DIR) / "tests/honest/passed.json";
+  const auto fail = [](const Error& error) {
+    std::cerr << error.message << "\n";
+    return 1;
+  };
+  if (const Status loaded = unchanged.Load(record); !loaded) return fail(loaded.error());
+  const auto key = [](const Candidate& one) { return one.problem + "/" + one.name; };
   std::vector<Candidate> chosen;
-  for (std::size_t i = first; i < all.size(); i += every) chosen.push_back(all[i]);
+  for (std::size_t i = first; i < all.size(); i += every) {
+    const Result<bool> out =
+        unchanged.LeaveOut(key(all[i]), all[i].problem, seed + "\n" + tools::ReadText(all[i].path));
+    if (!out) return fail(out.error());
+    if (!*out) chosen.push_back(all[i]);
+  }
 
   const tools::Scratch scratch("honest");
   std::atomic<std::size_t> next{0};
@@ -103,6 +118,7 @@ int Main(int argc, char** argv) {
         Candidate& one = chosen[at];
         Judge(seed, scratch.path() / std::to_string(at), one);
         const bool good = one.verdict == "pass";
+        unchanged.Note(key(one), good);
         const std::lock_guard lock(printing);
         std::cout << fmt::format("{} {:22} {:28} {:5.1f} %  {:5.1f} CPU s  {}\n",
                                  good ? "ok  " : "BAD ", one.problem, one.name, one.score * 100,
@@ -126,6 +142,7 @@ int Main(int argc, char** argv) {
     std::cout << fmt::format("{}: {} pass\n", problem, count);
   std::cout << fmt::format("{} honest candidates, {} refused, at most {:.1f} CPU s\n",
                            chosen.size(), bad, most);
+  if (const Status stored = unchanged.Store(); !stored) return fail(stored.error());
   return bad == 0 ? 0 : 1;
 }
 
