@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -11,11 +12,25 @@
 namespace allranks::ptx {
 namespace {
 
+// What nvcc writes for a target. Where it writes the same for several but for the line of the
+// target, the first one's is kept.
+std::string Stored(const std::string& target) {
+  static const std::map<std::string, std::string> same = {
+      {"sm_80", "sm_75"}, {"sm_86", "sm_75"}, {"sm_89", "sm_75"}, {"sm_103", "sm_100"}};
+  const auto other = same.find(target);
+  const std::string& kept = other == same.end() ? target : other->second;
+  std::string text = ReadFile(ALLRANKS_SOURCE_DIR "/tests/ptx/stored/exchange_" + kept + ".ptx");
+  const std::string line = ".target " + kept + "\n";
+  const std::size_t at = text.find(line);
+  EXPECT_NE(at, std::string::npos);
+  if (at != std::string::npos) text.replace(at, line.size(), ".target " + target + "\n");
+  return text;
+}
+
 class StoredTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(StoredTest, IsReadWhole) {
-  const Result<Module> module = Parse(ReadFile(
-      std::string(ALLRANKS_SOURCE_DIR "/tests/ptx/stored/exchange_") + GetParam() + ".ptx"));
+  const Result<Module> module = Parse(Stored(GetParam()));
   ASSERT_TRUE(module.has_value()) << module.error().message;
   EXPECT_EQ(module->version_major, 9);
   EXPECT_EQ(module->target, GetParam());
@@ -50,8 +65,7 @@ TEST_P(StoredTest, IsReadWhole) {
 }
 
 TEST_P(StoredTest, KnowsTheSourceLines) {
-  const Result<Module> module = Parse(ReadFile(
-      std::string(ALLRANKS_SOURCE_DIR "/tests/ptx/stored/exchange_") + GetParam() + ".ptx"));
+  const Result<Module> module = Parse(Stored(GetParam()));
   ASSERT_TRUE(module.has_value()) << module.error().message;
   const Function* exchange = module->FindFunction("_Z8ExchangeP6float4PKS_Pii");
   ASSERT_NE(exchange, nullptr);
