@@ -29,13 +29,13 @@ struct LaunchConfig {
 };
 
 struct LaunchReport {
-  enum class What : std::uint32_t {
+  enum class Event : std::uint32_t {
     kStarted,     // about to start the command
     kNotStarted,  // `value` is the error number
     kFiles,       // too many files: it is being ended
     kEnded,       // `value` is what wait() said
   };
-  What what = What::kStarted;
+  Event event = Event::kStarted;
   std::int32_t value = 0;
   std::uint64_t cpu_us = 0, peak_bytes = 0;
   std::uint32_t collected = 0;  // bit i: file i was taken out

@@ -280,17 +280,17 @@ void Running::TakeReports() {
       reports_ = Fd();
       return;
     }
-    switch (report.what) {
-      case LaunchReport::What::kStarted:
+    switch (report.event) {
+      case LaunchReport::Event::kStarted:
         started_ = true;
         break;
-      case LaunchReport::What::kNotStarted:
+      case LaunchReport::Event::kNotStarted:
         not_started_ = report.value;
         break;
-      case LaunchReport::What::kFiles:
+      case LaunchReport::Event::kFiles:
         End(Why::kFiles);
         break;
-      case LaunchReport::What::kEnded:
+      case LaunchReport::Event::kEnded:
         report_ = report;
         break;
     }

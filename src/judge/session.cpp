@@ -342,25 +342,25 @@ Outcome Session::RankEnded(std::size_t rank) {
 }
 
 Outcome Session::Told(const wire::JudgeNews& news) {
-  using What = wire::JudgeNews::What;
+  using NewsKind = wire::JudgeNews::Kind;
   const std::string text =
       news.rank < 0 ? news.text : fmt::format("rank {}: {}", news.rank, news.text);
-  switch (news.what) {
-    case What::kReady:
+  switch (news.kind) {
+    case NewsKind::kReady:
       return {};
-    case What::kForbidden:
+    case NewsKind::kForbidden:
       return {Verdict::kForbiddenApi, text, ""};
-    case What::kRefused:
+    case NewsKind::kRefused:
       return {Verdict::kCrash, text, ""};
-    case What::kFault:
+    case NewsKind::kFault:
       return {Verdict::kMemoryError, text, ""};
-    case What::kDeadlock:
+    case NewsKind::kDeadlock:
       return {Verdict::kDeadlock, text, ""};
-    case What::kUnsupported:
+    case NewsKind::kUnsupported:
       return {Verdict::kUnsupported, text, ""};
-    case What::kTampered:
+    case NewsKind::kTampered:
       return {Verdict::kTampering, text, ""};
-    case What::kLost: {
+    case NewsKind::kLost: {
       const auto rank = static_cast<std::size_t>(news.rank);
       if (news.rank < 0 || rank >= ranks_.size()) return Internal("the node lost an unknown rank");
       return RankLost(rank);
@@ -384,7 +384,7 @@ Outcome Session::Capture() {
     } else if (frame->op == wire::Op::kJudgeNews) {
       wire::JudgeNews news;
       if (!wire::DecodeFrom(bytes, &news)) return Internal("the node's news are malformed");
-      delivered_ = news.what == wire::JudgeNews::What::kReady;
+      delivered_ = news.kind == wire::JudgeNews::Kind::kReady;
       return Told(news);
     }
   }
@@ -403,7 +403,7 @@ Outcome Session::Run(const wire::JudgeRun& run, wire::JudgeRunReply* reply) {
     if (frame->op == wire::Op::kJudgeNews) {
       wire::JudgeNews news;
       if (!wire::DecodeFrom(bytes, &news)) return Internal("the node's news are malformed");
-      if (news.what != wire::JudgeNews::What::kReady) return Told(news);
+      if (news.kind != wire::JudgeNews::Kind::kReady) return Told(news);
       continue;
     }
     if (frame->op != wire::Op::kJudgeRun || frame->sequence != sequence_) continue;

@@ -71,26 +71,27 @@ wire::JudgeCase WireCase(const Problem& problem, const Case& one) {
     std::memcpy(made.args.data() + offset, &value, sizeof value);
   };
   for (const problem::Field& field : layout.fields) {
-    using What = problem::Field::What;
-    switch (field.what) {
-      case What::kRank:
+    using problem::FieldKind;
+    switch (field.kind) {
+      case FieldKind::kRank:
         break;  // the node's
-      case What::kWorld:
+      case FieldKind::kWorld:
         put(field.offset, static_cast<std::int32_t>(one.world));
         break;
-      case What::kParam:
+      case FieldKind::kParam:
         put(field.offset, one.params[field.index]);
         break;
-      case What::kOwn:
-        made.fields.push_back({wire::JudgeField::What::kOwn, field.offset, field.index, 0});
+      case FieldKind::kOwn:
+        made.fields.push_back({wire::JudgeField::Pointer::kOwn, field.offset, field.index, 0});
         break;
-      case What::kPeer:
+      case FieldKind::kPeer:
         if (static_cast<int>(field.peer) < one.world)
           made.fields.push_back(
-              {wire::JudgeField::What::kPeer, field.offset, field.index, field.peer});
+              {wire::JudgeField::Pointer::kPeer, field.offset, field.index, field.peer});
         break;
-      case What::kMulticast:
-        made.fields.push_back({wire::JudgeField::What::kMulticast, field.offset, field.index, 0});
+      case FieldKind::kMulticast:
+        made.fields.push_back(
+            {wire::JudgeField::Pointer::kMulticast, field.offset, field.index, 0});
         break;
     }
   }

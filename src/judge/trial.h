@@ -21,21 +21,21 @@ namespace allranks::judge {
 
 // How one window of a case is run.
 struct WindowSpec {
-  enum class What : std::uint8_t {
+  enum class Mode : std::uint8_t {
     kAlone,     // one call
     kBurst,     // of a timed case: undisturbed, its time counts
     kReplay,    // the same burst once more, disturbed from a drawn moment on
     kLate,      // ranks enter late, waits end late
     kSchedule,  // under another schedule, on inputs of its own
   };
-  What what = What::kBurst;
+  Mode mode = Mode::kBurst;
   int seed = 0;                // which drawer
   std::uint64_t schedule = 0;  // kSchedule: its number (node::ScheduleOf); kReplay: from 1 on
   double moment = 0;           // kReplay: where in the burst, 0 (all of it is disturbed) to 1
 
-  bool directed() const { return what == What::kSchedule && schedule >= node::kDirected; }
+  bool directed() const { return mode == Mode::kSchedule && schedule >= node::kDirected; }
   // Whether ranks are late. Under a directed schedule nothing is but what it names.
-  bool disturbed() const { return what != What::kAlone && what != What::kBurst && !directed(); }
+  bool disturbed() const { return mode != Mode::kAlone && mode != Mode::kBurst && !directed(); }
 };
 
 // What one window showed, beside its outputs being right.

@@ -74,11 +74,11 @@ std::optional<std::uint64_t> Trial::SizeOf(const CaseResult& result) const {
 
 // The window under way shows that this is no pass.
 void Trial::NoteShown() {
-  using What = WindowSpec::What;
+  using Mode = WindowSpec::Mode;
   if (!judgement_.shown_by.empty()) return;
   judgement_.shown_by = window_.directed()                ? "directed"
-                        : window_.what == What::kSchedule ? "drawn"
-                        : window_.what == What::kReplay   ? "replay"
+                        : window_.mode == Mode::kSchedule ? "drawn"
+                        : window_.mode == Mode::kReplay   ? "replay"
                                                           : "plain";
 }
 
@@ -87,7 +87,7 @@ bool Trial::Failed(CaseResult& result, Verdict verdict, std::string text, std::s
   NoteShown();
   if (window_.schedule != 0 && verdict != Verdict::kInternalError) {
     const std::string how =
-        window_.what == WindowSpec::What::kReplay
+        window_.mode == WindowSpec::Mode::kReplay
             ? fmt::format("when its burst is disturbed in the middle (replay {})", window_.schedule)
             : fmt::format(
                   "under schedule {1}, one of the orders that PTX permits (--case {0} "
@@ -136,11 +136,11 @@ std::vector<std::uint64_t> Trial::Schedules(const CaseResult& result) const {
 std::vector<WindowSpec> Trial::Replays(const CaseResult& result) const {
   std::vector<WindowSpec> replays;
   if (result.what.kind != Case::Kind::kTimed || request_.times_only) return replays;
-  if (!checks()) return {{.what = WindowSpec::What::kLate}};
+  if (!checks()) return {{.mode = WindowSpec::Mode::kLate}};
   const int parts = SizeOf(result).value_or(kManyReplays + 1) <= kManyReplays ? 3 : 1;
   for (int i = IsLarge(result) && !live() ? 1 : 0; i <= parts; ++i) {
     const double drawn = drawers_[0].Fraction(result.what.name, fmt::format("moment {}", i));
-    replays.push_back({.what = WindowSpec::What::kReplay,
+    replays.push_back({.mode = WindowSpec::Mode::kReplay,
                        .seed = i % kSeeds,
                        .schedule = static_cast<std::uint64_t>(i) + 1,
                        .moment = i == 0 ? 0 : (i - 1 + drawn) / parts});
@@ -149,15 +149,15 @@ std::vector<WindowSpec> Trial::Replays(const CaseResult& result) const {
 }
 
 bool Trial::RunCase(Session& session, std::uint32_t place, CaseResult& result) {
-  using What = WindowSpec::What;
+  using Mode = WindowSpec::Mode;
   const bool timed = result.what.kind == Case::Kind::kTimed;
   // Visible cases are for finding out what is wrong: one seed does.
   const int seeds = result.what.kind == Case::Kind::kVisible || request_.times_only ? 1 : kSeeds;
   std::vector<WindowSpec> windows;
-  if (timed && !request_.times_only) windows.push_back({.what = What::kAlone});
+  if (timed && !request_.times_only) windows.push_back({.mode = Mode::kAlone});
   for (int seed = 0; seed < seeds; ++seed)
     windows.push_back(
-        {.what = timed && !result.what.skew ? What::kBurst : What::kLate, .seed = seed});
+        {.mode = timed && !result.what.skew ? Mode::kBurst : Mode::kLate, .seed = seed});
   if (live() && problem_.window != problem::Window::kQuery) {
     // Ranks count windows: which of them is timed must not be known before.
     for (const WindowSpec& replay : Replays(result)) windows.push_back(replay);
@@ -171,8 +171,8 @@ bool Trial::RunCase(Session& session, std::uint32_t place, CaseResult& result) {
   for (const WindowSpec& spec : windows) {
     Seen seen;
     if (!RunWindow(session, place, result, spec, &seen)) return false;
-    if (spec.what == What::kAlone) result.isolated_ns = seen.ns;
-    if (spec.what == What::kAlone || spec.what == What::kReplay) continue;
+    if (spec.mode == Mode::kAlone) result.isolated_ns = seen.ns;
+    if (spec.mode == Mode::kAlone || spec.mode == Mode::kReplay) continue;
     burst_ns_[spec.seed] = seen.ns * problem_.burst;
     if (seen.ns > result.call_ns) {
       result.call_ns = seen.ns;
@@ -195,7 +195,7 @@ bool Trial::RunSchedules(Session& session, std::uint32_t place, CaseResult& resu
   if (!live()) windows = Replays(result);
   if (checks())
     for (const std::uint64_t number : Schedules(result))
-      windows.push_back({.what = WindowSpec::What::kSchedule, .schedule = number});
+      windows.push_back({.mode = WindowSpec::Mode::kSchedule, .schedule = number});
   for (int seed = 0; seed < kSeeds; ++seed) burst_ns_[seed] = result.call_ns * problem_.burst;
   for (const WindowSpec& spec : windows) {
     Seen seen;
@@ -208,11 +208,11 @@ bool Trial::RunSchedules(Session& session, std::uint32_t place, CaseResult& resu
 
 Status Trial::Draw(Session& session, const CaseResult& result, const WindowSpec& spec,
                    wire::JudgeRun* run, std::vector<CallView>* views) {
-  using What = WindowSpec::What;
+  using Mode = WindowSpec::Mode;
   const Case& one = result.what;
   const auto world = static_cast<std::uint32_t>(one.world);
   const bool timed = one.kind == Case::Kind::kTimed;
-  run->calls = spec.what == What::kAlone ? 1 : static_cast<std::uint32_t>(problem_.burst);
+  run->calls = spec.mode == Mode::kAlone ? 1 : static_cast<std::uint32_t>(problem_.burst);
   const Placement placement = Place(problem_, one, run->calls);
   const Drawer& drawer = drawers_[static_cast<std::size_t>(spec.seed)];
   const auto number =
@@ -223,22 +223,22 @@ Status Trial::Draw(Session& session, const CaseResult& result, const WindowSpec&
   // Every window has inputs of its own but for the repetitions of a burst, which nothing but the
   // disturbance may tell from it. Ranks that live would know the inputs again.
   std::uint32_t first = 0;
-  if (spec.what == What::kAlone) first = kAloneCall;
-  if (spec.what == What::kLate && timed) first = kLateCall;
-  if (spec.what == What::kSchedule)
+  if (spec.mode == Mode::kAlone) first = kAloneCall;
+  if (spec.mode == Mode::kLate && timed) first = kLateCall;
+  if (spec.mode == Mode::kSchedule)
     first = (spec.directed() ? kDirectedCall : kScheduledCall) + number * kScheduledCalls;
-  if (spec.what == What::kReplay && live()) first = kReplayCall + number * kScheduledCalls;
+  if (spec.mode == Mode::kReplay && live()) first = kReplayCall + number * kScheduledCalls;
   // What disturbs a replay is not drawn with its inputs.
   const std::uint32_t disturbance =
-      spec.what == What::kReplay ? kReplayCall + number * kScheduledCalls : first;
+      spec.mode == Mode::kReplay ? kReplayCall + number * kScheduledCalls : first;
   run->drain = request_.drain;
   // Under a schedule hosts stop and blocks stall, and others spin meanwhile.
   run->fuel = FuelOf(result) * (spec.schedule != 0 ? 2 : 1);
   // Which of two seeds is checked nobody can tell from inside, and the slower burst counts. Nor can
   // a call alone be told from the first one of a burst.
-  const bool looked_at = spec.seed == 0 && !(spec.what == What::kAlone && IsLarge(result));
+  const bool looked_at = spec.seed == 0 && !(spec.mode == Mode::kAlone && IsLarge(result));
   run->check = checks() && (live() || spec.schedule != 0 || looked_at);
-  run->places = run->check && spec.schedule == 0 && spec.seed == 0 && spec.what != What::kAlone &&
+  run->places = run->check && spec.schedule == 0 && spec.seed == 0 && spec.mode != Mode::kAlone &&
                 ScheduleCount(result) != 0;
   if (spec.directed()) {
     run->directed = spec.schedule;
@@ -306,7 +306,7 @@ bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
   run.case_index = place;
   // Of the last timed case the undisturbed burst, of others what there is.
   run.trace = session.traced() && place == traced_place_ && spec.seed == 0 && spec.schedule == 0 &&
-              (spec.what == WindowSpec::What::kBurst || one.kind != Case::Kind::kTimed);
+              (spec.mode == WindowSpec::Mode::kBurst || one.kind != Case::Kind::kTimed);
   if (const Status drawn = Draw(session, result, spec, &run, &views); !drawn)
     return Failed(result, Verdict::kInternalError, drawn.error().message);
   const std::uint32_t calls = run.calls;

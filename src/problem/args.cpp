@@ -23,20 +23,20 @@ std::string PointerOf(const Tensor& tensor) {
 ArgsLayout LayOut(const Problem& problem) {
   ArgsLayout layout;
   // Every member behind the two ints has eight bytes, so there is never padding.
-  const auto add = [&](Field::What what, std::uint32_t bytes, std::size_t index, int peer) {
+  const auto add = [&](FieldKind kind, std::uint32_t bytes, std::size_t index, int peer) {
     layout.fields.push_back(
-        {what, layout.bytes, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(peer)});
+        {kind, layout.bytes, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(peer)});
     layout.bytes += bytes;
   };
-  add(Field::What::kRank, 4, 0, 0);
-  add(Field::What::kWorld, 4, 0, 0);
-  for (std::size_t i = 0; i < problem.params.size(); ++i) add(Field::What::kParam, 8, i, 0);
+  add(FieldKind::kRank, 4, 0, 0);
+  add(FieldKind::kWorld, 4, 0, 0);
+  for (std::size_t i = 0; i < problem.params.size(); ++i) add(FieldKind::kParam, 8, i, 0);
   for (std::size_t i = 0; i < problem.tensors.size(); ++i) {
-    add(Field::What::kOwn, 8, i, 0);
+    add(FieldKind::kOwn, 8, i, 0);
     if (problem.tensors[i].peers) {
-      for (int peer = 0; peer < problem.max_ranks; ++peer) add(Field::What::kPeer, 8, i, peer);
+      for (int peer = 0; peer < problem.max_ranks; ++peer) add(FieldKind::kPeer, 8, i, peer);
     }
-    if (problem.tensors[i].multicast) add(Field::What::kMulticast, 8, i, 0);
+    if (problem.tensors[i].multicast) add(FieldKind::kMulticast, 8, i, 0);
   }
   return layout;
 }
@@ -69,23 +69,23 @@ std::string RenderHeader(const Problem& problem) {
   text += fmt::format("static_assert(sizeof(Args) == {});\n", layout.bytes);
   for (const Field& field : layout.fields) {
     std::string name;
-    switch (field.what) {
-      case Field::What::kRank:
+    switch (field.kind) {
+      case FieldKind::kRank:
         name = "rank";
         break;
-      case Field::What::kWorld:
+      case FieldKind::kWorld:
         name = "world";
         break;
-      case Field::What::kParam:
+      case FieldKind::kParam:
         name = problem.params[field.index];
         break;
-      case Field::What::kOwn:
+      case FieldKind::kOwn:
         name = problem.tensors[field.index].name;
         break;
-      case Field::What::kPeer:
+      case FieldKind::kPeer:
         if (field.peer == 0) name = problem.tensors[field.index].name + "_peers";
         break;
-      case Field::What::kMulticast:
+      case FieldKind::kMulticast:
         name = problem.tensors[field.index].name + "_multicast";
         break;
     }

@@ -17,9 +17,10 @@
 
 namespace allranks::problem {
 
+enum class FieldKind { kRank, kWorld, kParam, kOwn, kPeer, kMulticast };
+
 struct Field {
-  enum class What { kRank, kWorld, kParam, kOwn, kPeer, kMulticast };
-  What what = What::kRank;
+  FieldKind kind = FieldKind::kRank;
   std::uint32_t offset = 0;
   std::uint32_t index = 0;  // of the parameter or the tensor
   std::uint32_t peer = 0;

@@ -11,7 +11,7 @@
 namespace allranks::problem {
 
 struct Expression::Node {
-  enum class What {
+  enum class Kind {
     kNumber,
     kName,
     kNegate,
@@ -25,7 +25,7 @@ struct Expression::Node {
     kCeilDiv,
     kLog2Ceil,
   };
-  What what = What::kNumber;
+  Kind kind = Kind::kNumber;
   std::int64_t value = 0;  // kNumber
   std::string name;        // kName
   std::vector<std::shared_ptr<const Node>> parts;
@@ -34,7 +34,7 @@ struct Expression::Node {
 namespace {
 
 using Node = Expression::Node;
-using What = Node::What;
+using Kind = Node::Kind;
 using Part = std::shared_ptr<const Node>;
 
 constexpr int kDeepest = 64;             // parentheses within parentheses
@@ -42,14 +42,14 @@ constexpr std::size_t kLongest = 4'096;  // characters
 
 struct Function {
   const char* name;
-  What what;
+  Kind kind;
   std::size_t arguments;
 };
 constexpr Function kFunctions[] = {
-    {"min", What::kMin, 2},
-    {"max", What::kMax, 2},
-    {"ceil_div", What::kCeilDiv, 2},
-    {"log2_ceil", What::kLog2Ceil, 1},
+    {"min", Kind::kMin, 2},
+    {"max", Kind::kMax, 2},
+    {"ceil_div", Kind::kCeilDiv, 2},
+    {"log2_ceil", Kind::kLog2Ceil, 1},
 };
 
 class Parser {
@@ -82,9 +82,9 @@ class Parser {
     return Fail("\"{}\" at '{}': {}", text_, text_.substr(at_), what);
   }
 
-  static Part Make(What what, std::vector<Part> parts) {
+  static Part Make(Kind kind, std::vector<Part> parts) {
     auto node = std::make_shared<Node>();
-    node->what = what;
+    node->kind = kind;
     node->parts = std::move(parts);
     return node;
   }
@@ -92,17 +92,17 @@ class Parser {
   Result<Part> Sum(int depth) {
     auto left = Product(depth);
     while (left) {
-      What what;
+      Kind kind;
       if (Take('+')) {
-        what = What::kAdd;
+        kind = Kind::kAdd;
       } else if (Take('-')) {
-        what = What::kSubtract;
+        kind = Kind::kSubtract;
       } else {
         break;
       }
       auto right = Product(depth);
       if (!right) return right;
-      left = Make(what, {*left, *right});
+      left = Make(kind, {*left, *right});
     }
     return left;
   }
@@ -110,19 +110,19 @@ class Parser {
   Result<Part> Product(int depth) {
     auto left = Unary(depth);
     while (left) {
-      What what;
+      Kind kind;
       if (Take('*')) {
-        what = What::kMultiply;
+        kind = Kind::kMultiply;
       } else if (Take('/')) {
-        what = What::kDivide;
+        kind = Kind::kDivide;
       } else if (Take('%')) {
-        what = What::kRemainder;
+        kind = Kind::kRemainder;
       } else {
         break;
       }
       auto right = Unary(depth);
       if (!right) return right;
-      left = Make(what, {*left, *right});
+      left = Make(kind, {*left, *right});
     }
     return left;
   }
@@ -132,7 +132,7 @@ class Parser {
     if (Take('-')) {
       auto operand = Unary(depth + 1);
       if (!operand) return operand;
-      return Make(What::kNegate, {*operand});
+      return Make(Kind::kNegate, {*operand});
     }
     if (Take('(')) {
       auto inside = Sum(depth + 1);
@@ -197,7 +197,7 @@ class Parser {
       return Wrong(fmt::format("'{}' is unknown; known are {}", word, known));
     }
     auto node = std::make_shared<Node>();
-    node->what = What::kName;
+    node->kind = Kind::kName;
     node->name = std::move(word);
     return node;
   }
@@ -216,7 +216,7 @@ class Parser {
         at_ = begin;
         return Wrong(fmt::format("{} takes {} arguments", name, function.arguments));
       }
-      return Make(function.what, std::move(arguments));
+      return Make(function.kind, std::move(arguments));
     }
     at_ = begin;
     return Wrong(
@@ -233,18 +233,18 @@ class Evaluator {
   Evaluator(const std::string& text, const Values& values) : text_(text), values_(values) {}
 
   Result<std::int64_t> Of(const Node& node) {
-    if (node.what == What::kNumber) return node.value;
-    if (node.what == What::kName) {
+    if (node.kind == Kind::kNumber) return node.value;
+    if (node.kind == Kind::kName) {
       const auto found = values_.find(node.name);
       if (found == values_.end()) return Fail("\"{}\": '{}' has no value", text_, node.name);
       return found->second;
     }
     auto a = Of(*node.parts[0]);
     if (!a) return a;
-    if (node.parts.size() == 1) return node.what == What::kNegate ? Negate(*a) : Log2Ceil(*a);
+    if (node.parts.size() == 1) return node.kind == Kind::kNegate ? Negate(*a) : Log2Ceil(*a);
     auto b = Of(*node.parts[1]);
     if (!b) return b;
-    return Combine(node.what, *a, *b);
+    return Combine(node.kind, *a, *b);
   }
 
  private:
@@ -265,33 +265,33 @@ class Evaluator {
     return bits;
   }
 
-  Result<std::int64_t> Combine(What what, std::int64_t a, std::int64_t b) const {
+  Result<std::int64_t> Combine(Kind kind, std::int64_t a, std::int64_t b) const {
     std::int64_t value = 0;
-    switch (what) {
-      case What::kAdd:
+    switch (kind) {
+      case Kind::kAdd:
         if (__builtin_add_overflow(a, b, &value)) return TooLarge();
         return value;
-      case What::kSubtract:
+      case Kind::kSubtract:
         if (__builtin_sub_overflow(a, b, &value)) return TooLarge();
         return value;
-      case What::kMultiply:
+      case Kind::kMultiply:
         if (__builtin_mul_overflow(a, b, &value)) return TooLarge();
         return value;
-      case What::kMin:
+      case Kind::kMin:
         return a < b ? a : b;
-      case What::kMax:
+      case Kind::kMax:
         return a < b ? b : a;
-      case What::kDivide:
-      case What::kRemainder:
-      case What::kCeilDiv:
+      case Kind::kDivide:
+      case Kind::kRemainder:
+      case Kind::kCeilDiv:
         if (b == 0) return Fail("\"{}\" divides by zero here", text_);
-        if (b == -1) return what == What::kRemainder ? Result<std::int64_t>(0) : Negate(a);
-        if (what == What::kRemainder) return a % b;
+        if (b == -1) return kind == Kind::kRemainder ? Result<std::int64_t>(0) : Negate(a);
+        if (kind == Kind::kRemainder) return a % b;
         value = a / b;
-        if (what == What::kCeilDiv && a % b != 0 && (a < 0) == (b < 0)) ++value;
+        if (kind == Kind::kCeilDiv && a % b != 0 && (a < 0) == (b < 0)) ++value;
         return value;
       default:
-        CHECK(false, "operator {}", static_cast<int>(what));
+        CHECK(false, "operator {}", static_cast<int>(kind));
     }
     return 0;
   }

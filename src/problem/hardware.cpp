@@ -42,9 +42,9 @@ const char* NameOf(Draw::Kind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-const char* NameOf(Field::What what) {
+const char* NameOf(FieldKind kind) {
   constexpr const char* kNames[] = {"kRank", "kWorld", "kParam", "kOwn", "kPeer", "kMulticast"};
-  return kNames[static_cast<int>(what)];
+  return kNames[static_cast<int>(kind)];
 }
 
 const char* NameOf(Tensor::Dir dir) {
@@ -99,7 +99,7 @@ std::string RenderTables(const Problem& problem) {
   }
   text += "};\nconstexpr FieldTable kFields[] = {\n";
   for (const Field& field : LayOut(problem).fields)
-    text += fmt::format("    {{FieldKind::{}, {}, {}, {}}},\n", NameOf(field.what), field.offset,
+    text += fmt::format("    {{FieldKind::{}, {}, {}, {}}},\n", NameOf(field.kind), field.offset,
                         field.index, field.peer);
   text += "};\nconstexpr CaseTable kCases[] = {\n";
   for (const Case& one : problem.cases) text += CaseRow(problem, one);

@@ -60,10 +60,10 @@ Judged::Judged(Desk& desk, RunControl& control, JudgedOptions options)
   Check(false, {});  // windows are checked, nothing before them
 }
 
-void Judged::News(What what, std::int32_t rank, const std::string& text) {
+void Judged::News(NewsKind kind, std::int32_t rank, const std::string& text) {
   if (broken_ || ++news_ > kMaxNews) return;
   wire::JudgeNews news;
-  news.what = what;
+  news.kind = kind;
   news.rank = rank;
   news.text = Printable(text);
   options_.send(wire::Op::kJudgeNews, 0, wire::Encode(news));
@@ -121,7 +121,7 @@ std::optional<Judged::Thread> Judged::Join(int rank) {
 }
 
 void Judged::Violated(int rank, const std::string& why) {
-  if (!sealed_) News(What::kTampered, rank, why);
+  if (!sealed_) News(NewsKind::kTampered, rank, why);
 }
 
 void Judged::RankEnded(std::int32_t rank, Time) {
@@ -132,7 +132,7 @@ void Judged::RankEnded(std::int32_t rank, Time) {
   if (sealed_ || (r.served && plan_.window == wire::JudgeWindow::kGraph)) return;
   if (run_ && FirstFault() != nullptr) return FinishByFault();
   if (run_) return Finish(End::kLost, rank, "a rank ended in the window");
-  News(What::kLost, rank, "a rank ended before its work was over");
+  News(NewsKind::kLost, rank, "a rank ended before its work was over");
   Break(End::kLost, rank);
 }
 
@@ -144,7 +144,7 @@ void Judged::Break(End end, std::int32_t rank) {
 }
 
 void Judged::Forbidden(std::int32_t rank, const std::string& why) {
-  News(What::kForbidden, rank, why);
+  News(NewsKind::kForbidden, rank, why);
   if (Of(rank).forbidden.empty()) Of(rank).forbidden = why;
 }
 
@@ -156,20 +156,20 @@ void Judged::Failed(std::int32_t rank, std::int32_t status, const std::string& t
   if (fault != nullptr) {
     const bool lacking =
         fault->status == Status::kNotSupported || fault->status == Status::kInvalidPtx;
-    return News(lacking ? What::kUnsupported : What::kFault,
+    return News(lacking ? NewsKind::kUnsupported : NewsKind::kFault,
                 desk_.roster().RankOf(fault->process).value_or(rank), fault->message);
   }
   const bool lacking = rank >= 0 && Of(rank).lacked &&
                        (status == static_cast<int>(Status::kNotSupported) ||
                         status == static_cast<int>(Status::kInvalidPtx));
-  News(lacking ? What::kUnsupported : What::kRefused, rank, text);
+  News(lacking ? NewsKind::kUnsupported : NewsKind::kRefused, rank, text);
 }
 
 void Judged::Handle(Thread thread, const wire::JudgeNext& message, Time at) {
   hosts_.Note(thread, Hosts::Activity::kActs);
   Rank& rank = Of(thread.rank);
   if (thread.number != 1 || rank.waiting) {
-    News(What::kTampered, thread.rank, "a message of a thread that is not the driver's");
+    News(NewsKind::kTampered, thread.rank, "a message of a thread that is not the driver's");
     return desk_.Fail<wire::JudgeNext>(thread, Status::kNotPermitted);
   }
   // What the rank has started must be over before it is asked for more.
@@ -196,7 +196,7 @@ void Judged::Deliver(Thread thread, const wire::JudgeNext& message, Time at) {
   }
   if (told && told->what == Do::kCapture) {
     if (!rank.graphs.contains(message.graph)) {
-      News(What::kTampered, thread.rank, "a graph that the node does not know was delivered");
+      News(NewsKind::kTampered, thread.rank, "a graph that the node does not know was delivered");
       return desk_.Reply<wire::JudgeNext>(thread, {});
     }
     rank.delivered[told->case_index] = message.graph;
@@ -204,13 +204,13 @@ void Judged::Deliver(Thread thread, const wire::JudgeNext& message, Time at) {
   if (window) {
     if (told->what == Do::kAnswer) {
       if (message.answer.size() > kMaxAnswer) {
-        News(What::kTampered, thread.rank, "an answer larger than the driver takes");
+        News(NewsKind::kTampered, thread.rank, "an answer larger than the driver takes");
         return desk_.Reply<wire::JudgeNext>(thread, {});
       }
       if (thread.rank == 0) run_->reply.answer = message.answer;
       if (run_->request.calls > 0) Close(thread.rank, 0, at);
     } else if (rank.calls != run_->request.calls || rank.opened) {
-      News(What::kTampered, thread.rank, "a window was left before its calls were over");
+      News(NewsKind::kTampered, thread.rank, "a window was left before its calls were over");
       return desk_.Reply<wire::JudgeNext>(thread, {});
     }
   }
@@ -237,7 +237,7 @@ void Judged::Advance(Thread thread, Time at) {
 void Judged::Served(Time at) {
   if (run_) return AllReturned();
   ready_ = true;
-  News(What::kReady, -1, {});
+  News(NewsKind::kReady, -1, {});
   if (plan_.window != wire::JudgeWindow::kGraph) return;
   for (Rank& rank : ranks_) {
     if (!rank.waiting) continue;

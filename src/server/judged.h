@@ -99,7 +99,7 @@ class Judged final : public JudgedRules {
  private:
   using Do = wire::JudgeNextReply::Do;
   using End = wire::JudgeRunReply::End;
-  using What = wire::JudgeNews::What;
+  using NewsKind = wire::JudgeNews::Kind;
 
   // What a rank is doing; decides what it may ask for.
   enum class Phase : std::uint8_t { kBefore, kSetup, kCapture, kWindow, kServed };
@@ -156,7 +156,7 @@ class Judged final : public JudgedRules {
 
   Rank& Of(std::int32_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   static std::string Printable(const std::string& text);
-  void News(What what, std::int32_t rank, const std::string& text);
+  void News(NewsKind kind, std::int32_t rank, const std::string& text);
   template <class M>
   void Answer(std::uint64_t sequence, node::Status status, const typename M::Reply& reply = {});
 

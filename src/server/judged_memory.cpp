@@ -26,14 +26,14 @@ bool Good(const wire::JudgeCase& one, std::uint32_t world) {
     if (tensor.bytes > kMaxTensor || (tensor.host && (tensor.peers || tensor.multicast)))
       return false;
   }
-  using What = wire::JudgeField::What;
+  using Pointer = wire::JudgeField::Pointer;
   return std::all_of(one.fields.begin(), one.fields.end(), [&](const wire::JudgeField& field) {
     if (field.tensor >= one.tensors.size() || field.peer >= world ||
         field.offset > one.args.size() || one.args.size() - field.offset < sizeof(Address))
       return false;
     const wire::JudgeTensor& tensor = one.tensors[field.tensor];
-    return field.what == What::kOwn || (field.what == What::kPeer && tensor.peers) ||
-           (field.what == What::kMulticast && tensor.multicast);
+    return field.pointer == Pointer::kOwn || (field.pointer == Pointer::kPeer && tensor.peers) ||
+           (field.pointer == Pointer::kMulticast && tensor.multicast);
   });
 }
 
@@ -115,10 +115,11 @@ Status Judged::PlaceCase(std::uint32_t index) {
     const auto number = static_cast<std::int32_t>(r);
     std::memcpy(args.data(), &number, sizeof number);
     for (const wire::JudgeField& field : one.fields) {
-      using Which = wire::JudgeField::What;
-      const Address address = field.what == Which::kOwn    ? places[field.tensor][r][r]
-                              : field.what == Which::kPeer ? places[field.tensor][r][field.peer]
-                                                           : multicast[field.tensor][r];
+      using Pointer = wire::JudgeField::Pointer;
+      const Address address = field.pointer == Pointer::kOwn ? places[field.tensor][r][r]
+                              : field.pointer == Pointer::kPeer
+                                  ? places[field.tensor][r][field.peer]
+                                  : multicast[field.tensor][r];
       std::memcpy(args.data() + field.offset, &address, sizeof address);
     }
     for (const auto& at : places) rank.tensors[index].push_back(at[r][r]);

@@ -335,7 +335,7 @@ void Judged::Handle(Thread thread, const wire::JudgeOpen& message, Time at) {
   Rank& rank = Of(thread.rank);
   if (!run_ || rank.phase != Phase::kWindow || rank.opened || message.call != rank.calls ||
       message.call >= run_->request.calls || StreamOf(thread.rank, message.stream) == 0) {
-    News(What::kTampered, thread.rank, "a call was begun out of turn");
+    News(NewsKind::kTampered, thread.rank, "a call was begun out of turn");
     return desk_.Fail<wire::JudgeOpen>(thread, Status::kNotPermitted);
   }
   rank.opened = true;
@@ -376,7 +376,7 @@ void Judged::Handle(Thread thread, const wire::JudgeClose& message, Time at) {
   Rank& rank = Of(thread.rank);
   if (!run_ || rank.phase != Phase::kWindow || !rank.opened || message.call != rank.calls ||
       StreamOf(thread.rank, message.stream) == 0) {
-    News(What::kTampered, thread.rank, "a call was ended out of turn");
+    News(NewsKind::kTampered, thread.rank, "a call was ended out of turn");
     return desk_.Fail<wire::JudgeClose>(thread, Status::kNotPermitted);
   }
   rank.opened = false;
@@ -442,7 +442,7 @@ void Judged::Deadlocked() {
   if (FirstFault() != nullptr) {
     Failed(-1, 0, {});
   } else {
-    News(What::kDeadlock, -1, DeadlockText(report));
+    News(NewsKind::kDeadlock, -1, DeadlockText(report));
   }
   Break(End::kDeadlock, -1);
 }

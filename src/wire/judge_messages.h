@@ -39,12 +39,12 @@ struct JudgeTensor {
 };
 // Where in the bytes of Args the node writes an address.
 struct JudgeField {
-  enum class What : std::uint8_t { kOwn, kPeer, kMulticast, kLast_ = kMulticast };
-  What what = What::kOwn;
+  enum class Pointer : std::uint8_t { kOwn, kPeer, kMulticast, kLast_ = kMulticast };
+  Pointer pointer = Pointer::kOwn;
   std::uint32_t offset = 0;
   std::uint32_t tensor = 0;
   std::uint32_t peer = 0;  // kPeer: whose
-  template <class A> void Visit(A& a) { a(what, offset, tensor, peer); }
+  template <class A> void Visit(A& a) { a(pointer, offset, tensor, peer); }
 };
 struct JudgeCase {
   Blob args;  // bytes of Args; the i32 at offset 0 is the rank, set by the node
@@ -209,7 +209,7 @@ struct JudgeRun {
 // Sent by the node, unasked; has no reply.
 struct JudgeNews {
   using Reply = Empty;
-  enum class What : std::uint8_t {
+  enum class Kind : std::uint8_t {
     kReady,      // every rank has delivered every case
     kForbidden,  // a rank has done what the rules do not allow
     kRefused,    // a CUDA call of setup or capture failed, or a case could not be captured
@@ -220,10 +220,10 @@ struct JudgeNews {
     kTampered,   // a message that no driver of ours would send
     kLast_ = kTampered,
   };
-  What what = What::kReady;
+  Kind kind = Kind::kReady;
   std::int32_t rank = -1;
   std::string text;
-  template <class A> void Visit(A& a) { a(what, rank, text); }
+  template <class A> void Visit(A& a) { a(kind, rank, text); }
 };
 
 // --- driver and node ---------------------------------------------------------------------------

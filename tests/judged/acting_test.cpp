@@ -13,14 +13,14 @@ namespace {
 
 using namespace candidate;
 using End = wire::JudgeRunReply::End;
-using What = wire::JudgeNews::What;
+using NewsKind = wire::JudgeNews::Kind;
 
 TEST(JudgedRun, AStreamWindowOfLivingRanks) {
   std::vector<wire::JudgeRunReply> replies;
   for (int repetition = 0; repetition < 2; ++repetition) {
     Session session(kWorld);
     Prepare(session, PlanOf(kGood, wire::JudgeWindow::kStream));
-    ASSERT_EQ(session.News().what, What::kReady);
+    ASSERT_EQ(session.News().kind, NewsKind::kReady);
     for (const bool drain : {false, true}) {
       const wire::JudgeRunReply reply = Burst(session, 4, drain);
       EXPECT_EQ(reply.end, End::kDone) << reply.text;
@@ -48,7 +48,7 @@ TEST(JudgedRun, HowAStreamWindowEnds) {
   for (const auto& [mode, end] : ends) {
     Session session(kWorld);
     Prepare(session, PlanOf(mode, wire::JudgeWindow::kStream));
-    ASSERT_EQ(session.News().what, What::kReady);
+    ASSERT_EQ(session.News().kind, NewsKind::kReady);
     const wire::JudgeRunReply reply = Burst(session, 2);
     EXPECT_EQ(reply.end, end) << reply.text;
     EXPECT_FALSE(reply.text.empty());
@@ -58,7 +58,7 @@ TEST(JudgedRun, HowAStreamWindowEnds) {
 TEST(JudgedRun, AQueryIsAnsweredByRankZero) {
   Session session(kWorld);
   Prepare(session, PlanOf(kGood, wire::JudgeWindow::kQuery));
-  ASSERT_EQ(session.News().what, What::kReady);
+  ASSERT_EQ(session.News().kind, NewsKind::kReady);
   const wire::JudgeRunReply reply = Burst(session, 1);
   EXPECT_EQ(reply.end, End::kDone) << reply.text;
   ASSERT_EQ(reply.answer.size(), sizeof(int));
@@ -86,7 +86,7 @@ TEST(JudgedRun, AHostWindowHasTheTimeOfItsHostCode) {
   for (int repetition = 0; repetition < 2; ++repetition) {
     Session session(kWorld);
     Prepare(session, PlanOf(kTalk, wire::JudgeWindow::kHost));
-    ASSERT_EQ(session.News().what, What::kReady);
+    ASSERT_EQ(session.News().kind, NewsKind::kReady);
     const auto reply = session.Call(Talk(kCalls));
     ASSERT_TRUE(reply.has_value());
     EXPECT_EQ(reply->end, End::kDone) << reply->text;
@@ -113,7 +113,7 @@ TEST(JudgedRun, CopiesOfAFixedSizeAreAccessesOfTheHost) {
   for (const Mode mode : {kTalkWell, kTalkPeeks}) {
     Session session(kWorld, {"--check"});
     Prepare(session, PlanOf(mode, wire::JudgeWindow::kHost));
-    ASSERT_EQ(session.News().what, What::kReady);
+    ASSERT_EQ(session.News().kind, NewsKind::kReady);
     wire::JudgeRun run = Talk(2);
     run.check = true;
     const auto reply = session.Call(run);
@@ -132,7 +132,7 @@ TEST(JudgedRun, HostsStopNowAndThenUnderASchedule) {
   for (int repetition = 0; repetition < 2; ++repetition) {
     Session session(kWorld, {"--check"});
     Prepare(session, PlanOf(kHostAlone, wire::JudgeWindow::kHost));
-    ASSERT_EQ(session.News().what, What::kReady);
+    ASSERT_EQ(session.News().kind, NewsKind::kReady);
     int late_of_all = 0, calls = 0;
     for (std::uint64_t schedule = 0; schedule < 4; ++schedule) {
       wire::JudgeRun run = Talk(4);
@@ -163,7 +163,7 @@ TEST(JudgedRun, HowAHostWindowEnds) {
   for (const auto& [mode, end] : ends) {
     Session session(kWorld);
     Prepare(session, PlanOf(mode, wire::JudgeWindow::kHost));
-    ASSERT_EQ(session.News().what, What::kReady);
+    ASSERT_EQ(session.News().kind, NewsKind::kReady);
     const auto reply = session.Call(Talk(1));
     ASSERT_TRUE(reply.has_value()) << "mode " << mode;
     EXPECT_EQ(reply->end, end) << reply->text;

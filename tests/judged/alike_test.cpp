@@ -13,7 +13,7 @@ namespace allranks::candidate {
 namespace {
 
 using End = wire::JudgeRunReply::End;
-using What = wire::JudgeNews::What;
+using NewsKind = wire::JudgeNews::Kind;
 
 constexpr std::uint32_t kCalls = 6;
 constexpr std::size_t kObserved = 4 * 16 * sizeof(std::uint64_t);  // bytes of a rank and call
@@ -39,7 +39,7 @@ class Alike : public testing::Test {
     // A second case with memory of its own, to be in the way.
     plan.cases.push_back(plan.cases[0]);
     Prepare(session, plan);
-    ASSERT_EQ(session.News().what, What::kReady);
+    ASSERT_EQ(session.News().kind, NewsKind::kReady);
     session.KillRanks();
   }
 
@@ -136,7 +136,7 @@ TEST_F(Alike, MemoryOfAnotherCaseIsOutOfReach) {
   // The second case's scratch is asked for by the address of the first one's: the arenas are dense.
   Session other(kWorld);
   Prepare(other, plan);
-  ASSERT_EQ(other.News().what, What::kReady);
+  ASSERT_EQ(other.News().kind, NewsKind::kReady);
   wire::JudgeRun run = RunOf(other, 2);
   run.case_index = 1;
   const auto reply = other.Call(run);

@@ -62,11 +62,11 @@ inline wire::JudgePlan PlanOf(Mode mode, wire::JudgeWindow window = wire::JudgeW
   one.tensors[kScratch].bytes = 64 + 2 * kBytes;
   one.tensors[kScratch].peers = true;
   using Field = wire::JudgeField;
-  one.fields = {{Field::What::kOwn, offsetof(Args, in), kIn, 0},
-                {Field::What::kOwn, offsetof(Args, out), kOut, 0},
-                {Field::What::kOwn, offsetof(Args, scratch), kScratch, 0},
-                {Field::What::kPeer, offsetof(Args, scratch_peers), kScratch, 0},
-                {Field::What::kPeer, offsetof(Args, scratch_peers) + 8, kScratch, 1}};
+  one.fields = {{Field::Pointer::kOwn, offsetof(Args, in), kIn, 0},
+                {Field::Pointer::kOwn, offsetof(Args, out), kOut, 0},
+                {Field::Pointer::kOwn, offsetof(Args, scratch), kScratch, 0},
+                {Field::Pointer::kPeer, offsetof(Args, scratch_peers), kScratch, 0},
+                {Field::Pointer::kPeer, offsetof(Args, scratch_peers) + 8, kScratch, 1}};
   if (window == wire::JudgeWindow::kHost) {
     plan.host_threads = 1;
     one.tensors.resize(5);
@@ -74,8 +74,8 @@ inline wire::JudgePlan PlanOf(Mode mode, wire::JudgeWindow window = wire::JudgeW
     one.tensors[kTold].bytes = kToldBytes;
     one.tensors[kBox].host = one.tensors[kTold].host = true;
     one.tensors[kTold].device = false;
-    one.fields.push_back({Field::What::kOwn, offsetof(Args, box), kBox, 0});
-    one.fields.push_back({Field::What::kOwn, offsetof(Args, told), kTold, 0});
+    one.fields.push_back({Field::Pointer::kOwn, offsetof(Args, box), kBox, 0});
+    one.fields.push_back({Field::Pointer::kOwn, offsetof(Args, told), kTold, 0});
   }
   return plan;
 }

@@ -14,14 +14,14 @@ namespace {
 
 using namespace candidate;
 using End = wire::JudgeRunReply::End;
-using What = wire::JudgeNews::What;
+using NewsKind = wire::JudgeNews::Kind;
 
 TEST(JudgedRun, ABurstOfKilledRanksIsRightAndTheSameEveryTime) {
   std::vector<wire::JudgeRunReply> replies;
   for (int repetition = 0; repetition < 2; ++repetition) {
     Session session(kWorld);
     Prepare(session, PlanOf(kGood));
-    ASSERT_EQ(session.News().what, What::kReady);
+    ASSERT_EQ(session.News().kind, NewsKind::kReady);
     session.KillRanks();
     for (const std::uint32_t calls : {1u, 6u}) {
       const wire::JudgeRunReply reply = Burst(session, calls);
@@ -57,7 +57,7 @@ TEST(JudgedRun, WhatIsFoundComesWithItsWindow) {
   for (const Mode mode : {kGood, kRelaxed}) {
     Session session(kWorld, checked);
     Prepare(session, PlanOf(mode));
-    ASSERT_EQ(session.News().what, What::kReady);
+    ASSERT_EQ(session.News().kind, NewsKind::kReady);
     session.KillRanks();
     wire::JudgeRun run = RunOf(session, 4);
     const auto plain = session.Call(run);
@@ -103,7 +103,7 @@ TEST(JudgedRun, WhatIsFoundComesWithItsWindow) {
 TEST(JudgedRun, ADirectedScheduleDelaysOnePlace) {
   Session session(kWorld, {"--check"});
   Prepare(session, PlanOf(kGood));
-  ASSERT_EQ(session.News().what, What::kReady);
+  ASSERT_EQ(session.News().kind, NewsKind::kReady);
   session.KillRanks();
   wire::JudgeRun run = RunOf(session, 4);
   run.check = run.places = true;
@@ -144,7 +144,7 @@ TEST(JudgedRun, ADirectedScheduleDelaysOnePlace) {
 TEST(JudgedRun, RanksEndByThemselvesAndDelaysAndDrainsAreKept) {
   Session session(kWorld);
   Prepare(session, PlanOf(kGood));
-  ASSERT_EQ(session.News().what, What::kReady);
+  ASSERT_EQ(session.News().kind, NewsKind::kReady);
   EXPECT_EQ(session.WaitFor(0), 0);
   EXPECT_EQ(session.WaitFor(0), 0);
   wire::JudgeRun run = RunOf(session, 3);
@@ -174,7 +174,7 @@ TEST(JudgedRun, SomeWaitsEndLateInASkewedWindow) {
   for (int repetition = 0; repetition < 2; ++repetition) {
     Session session(kWorld);
     Prepare(session, PlanOf(kGood));
-    ASSERT_EQ(session.News().what, What::kReady);
+    ASSERT_EQ(session.News().kind, NewsKind::kReady);
     wire::JudgeRun run = RunOf(session, kCalls);
     // Rank 0 waits for rank 1 in every call.
     for (std::uint32_t call = 0; call < kCalls; ++call)
@@ -210,7 +210,7 @@ TEST(JudgedRun, WhatIsNotAllowedInAGraphIsNamed) {
     Session session(kWorld);
     Prepare(session, PlanOf(mode));
     const wire::JudgeNews news = session.News();
-    EXPECT_EQ(news.what, What::kForbidden) << news.text;
+    EXPECT_EQ(news.kind, NewsKind::kForbidden) << news.text;
     EXPECT_NE(news.text.find(words), std::string::npos) << news.text;
   }
 }
@@ -221,7 +221,7 @@ TEST(JudgedRun, RulesAllowWhatTheyName) {
   plan.rules.copies = true;
   plan.rules.max_ctas = 0;
   Prepare(session, plan);
-  EXPECT_EQ(session.News().what, What::kReady);
+  EXPECT_EQ(session.News().kind, NewsKind::kReady);
 }
 
 TEST(JudgedRun, HowAWindowEnds) {
@@ -230,7 +230,7 @@ TEST(JudgedRun, HowAWindowEnds) {
   for (const auto& [mode, end] : ends) {
     Session session(kWorld);
     Prepare(session, PlanOf(mode));
-    ASSERT_EQ(session.News().what, What::kReady);
+    ASSERT_EQ(session.News().kind, NewsKind::kReady);
     const wire::JudgeRunReply reply = Burst(session, 2);
     EXPECT_EQ(reply.end, end) << reply.text;
     EXPECT_FALSE(reply.text.empty());
@@ -249,7 +249,7 @@ TEST(JudgedRun, AnInputThatTheCandidateChangesIsSeen) {
   // The kernel writes its output where its input is.
   plan.cases[0].fields[1].tensor = kIn;
   Prepare(session, plan);
-  ASSERT_EQ(session.News().what, What::kReady);
+  ASSERT_EQ(session.News().kind, NewsKind::kReady);
   const wire::JudgeRunReply reply = Burst(session, 1);
   EXPECT_EQ(reply.end, End::kDone) << reply.text;
   EXPECT_EQ(reply.changed, (std::vector<std::uint8_t>{1, 1}));
@@ -260,12 +260,12 @@ TEST(JudgedRun, AnInputThatTheCandidateChangesIsSeen) {
 TEST(JudgedRun, ASecondClientIsTampering) {
   Session session(kWorld);
   Prepare(session, PlanOf(kGood));
-  ASSERT_EQ(session.News().what, What::kReady);
+  ASSERT_EQ(session.News().kind, NewsKind::kReady);
   const wire::Fd stranger = session.Connect(1);
   EXPECT_TRUE(wire::SendFrame(stranger.get(), wire::Op::kHello, 1,
                               wire::EncodePayload(wire::RequestHeader{}, wire::Hello{})));
   const wire::JudgeNews news = session.News();
-  EXPECT_EQ(news.what, What::kTampered);
+  EXPECT_EQ(news.kind, NewsKind::kTampered);
   EXPECT_EQ(news.rank, 1);
   char byte = 0;
   EXPECT_EQ(recv(stranger.get(), &byte, 1, 0), 0) << "the connection is not closed";
@@ -283,7 +283,7 @@ TEST(JudgedRun, ARankThatEndsBeforeItHasDeliveredIsTold) {
     EXPECT_TRUE(wire::SendFrame(rank.get(), wire::Op::kHello, 1,
                                 wire::EncodePayload(wire::RequestHeader{}, wire::Hello{})));
   }
-  EXPECT_EQ(session.News().what, What::kLost);
+  EXPECT_EQ(session.News().kind, NewsKind::kLost);
 }
 
 TEST(JudgedRun, APlanThatCannotBeIsRefused) {

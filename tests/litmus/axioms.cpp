@@ -107,7 +107,7 @@ class Execution {
         Put(from_read, r, w);
         if (Has(causality, w, r)) return false;  // Causality
         // Atomicity: what comes behind its source comes behind the atomic itself.
-        if (At(r).what == Event::What::kAtomic && MorallyStrong(r, w) && !Has(coherence, r, w))
+        if (At(r).kind == Event::Kind::kAtomic && MorallyStrong(r, w) && !Has(coherence, r, w))
           return false;
       }
       if (source >= 0 && MorallyStrong(source, r)) Put(at_a_location, source, r);
@@ -153,14 +153,14 @@ class Execution {
     if (!At(w).writes()) return false;
     if (first == w) return true;
     if (!Has(program_order_, first, w) || !At(w).strong) return false;
-    return At(first).what == Event::What::kFence || Overlap(first, w);
+    return At(first).kind == Event::Kind::kFence || Overlap(first, w);
   }
   // `last` ends an acquire pattern whose read is `r`.
   bool AcquiresBy(int r, int last) const {
     if (!At(last).acquires || !At(r).reads()) return false;
     if (r == last) return true;
     if (!Has(program_order_, r, last) || !At(r).strong) return false;
-    return At(last).what == Event::What::kFence || Overlap(r, last);
+    return At(last).kind == Event::Kind::kFence || Overlap(r, last);
   }
 
   const SmallProgram& program_;

@@ -16,16 +16,16 @@ namespace allranks::litmus {
 enum class Reach : std::uint8_t { kBlock, kDevice, kSystem };
 
 struct Event {
-  enum class What : std::uint8_t { kLoad, kStore, kAtomic, kFence };
-  What what = What::kLoad;
+  enum class Kind : std::uint8_t { kLoad, kStore, kAtomic, kFence };
+  Kind kind = Kind::kLoad;
   int thread = 0;
   int location = -1;
   bool strong = false, acquires = false, releases = false;  // a fence does both
   bool sc = false;                                          // fence.sc
   Reach reach = Reach::kSystem;
 
-  bool reads() const { return what == What::kLoad || what == What::kAtomic; }
-  bool writes() const { return what == What::kStore || what == What::kAtomic; }
+  bool reads() const { return kind == Kind::kLoad || kind == Kind::kAtomic; }
+  bool writes() const { return kind == Kind::kStore || kind == Kind::kAtomic; }
 };
 
 struct Standing {

@@ -11,18 +11,18 @@ namespace {
 enum Order { kWeak, kRelaxed, kOrdered };
 
 Event Load(int thread, int location, Order order = kRelaxed, Reach reach = Reach::kSystem) {
-  return {Event::What::kLoad, thread, location, order != kWeak,
+  return {Event::Kind::kLoad, thread, location, order != kWeak,
           order == kOrdered,  false,  false,    reach};
 }
 Event Store(int thread, int location, Order order = kRelaxed, Reach reach = Reach::kSystem) {
-  return {Event::What::kStore, thread, location, order != kWeak, false,
+  return {Event::Kind::kStore, thread, location, order != kWeak, false,
           order == kOrdered,   false,  reach};
 }
 Event Atomic(int thread, int location, Reach reach = Reach::kSystem) {
-  return {Event::What::kAtomic, thread, location, true, false, false, false, reach};
+  return {Event::Kind::kAtomic, thread, location, true, false, false, false, reach};
 }
 Event Fence(int thread, bool sc, Reach reach = Reach::kSystem) {
-  return {Event::What::kFence, thread, -1, true, true, true, sc, reach};
+  return {Event::Kind::kFence, thread, -1, true, true, true, sc, reach};
 }
 
 // Each thread on a device of its own.

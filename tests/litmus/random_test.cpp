@@ -21,7 +21,7 @@
 namespace allranks::litmus {
 namespace {
 
-using What = Event::What;
+using Kind = Event::Kind;
 
 constexpr std::uint64_t kSeeds = 24;
 
@@ -97,23 +97,23 @@ class Drawing {
     switch (Below(10)) {
       case 0:
       case 1:
-        event.what = What::kFence;
+        event.kind = Kind::kFence;
         event.strong = event.acquires = event.releases = true;
         event.sc = Below(2) == 0;
         return event;
       case 2:
-        event.what = What::kAtomic;
+        event.kind = Kind::kAtomic;
         break;
       case 3:
       case 4:
       case 5:
-        event.what = What::kLoad;
+        event.kind = Kind::kLoad;
         break;
       default:
-        event.what = What::kStore;
+        event.kind = Kind::kStore;
     }
     event.location = Below(2);
-    event.strong = strong_ || event.what == What::kAtomic || Below(3) != 0;
+    event.strong = strong_ || event.kind == Kind::kAtomic || Below(3) != 0;
     event.acquires = event.strong && event.reads() && Below(2) == 0;
     event.releases = event.strong && event.writes() && Below(2) == 0;
     return event;
@@ -122,7 +122,7 @@ class Drawing {
   static std::string Instruction(const Event& event, std::size_t number) {
     static constexpr const char* kReach[] = {"cta", "gpu", "sys"};
     const char* reach = kReach[static_cast<int>(event.reach)];
-    if (event.what == What::kFence)
+    if (event.kind == Kind::kFence)
       return fmt::format("fence.{}.{};", event.sc ? "sc" : "acq_rel", reach);
     const char* order = event.acquires && event.releases ? "acq_rel"
                         : event.acquires                 ? "acquire"
@@ -130,9 +130,9 @@ class Drawing {
                                                          : "relaxed";
     const std::string sem = event.strong ? fmt::format(".{}.{}", order, reach) : "";
     const char* name = event.location == 0 ? "x" : "y";
-    if (event.what == What::kLoad)
+    if (event.kind == Kind::kLoad)
       return fmt::format("ld{}.global.u32 %r{}, [{}];", sem, number, name);
-    if (event.what == What::kStore)
+    if (event.kind == Kind::kStore)
       return fmt::format("st{}.global.u32 [{}], {};", sem, name, number + 1);
     return fmt::format("atom{}.global.exch.b32 %r{}, [{}], {};", sem, number, name, number + 1);
   }

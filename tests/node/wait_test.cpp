@@ -11,16 +11,16 @@ namespace {
 
 bool Outcome(const CompareCode& compare, std::uint64_t a, std::uint64_t b) {
   const auto decide = [&](auto x, auto y) {
-    switch (compare.what) {
-      case CompareCode::What::kEq:
+    switch (compare.comparison) {
+      case CompareCode::Comparison::kEq:
         return x == y;
-      case CompareCode::What::kNe:
+      case CompareCode::Comparison::kNe:
         return x != y;
-      case CompareCode::What::kLt:
+      case CompareCode::Comparison::kLt:
         return x < y;
-      case CompareCode::What::kLe:
+      case CompareCode::Comparison::kLe:
         return x <= y;
-      case CompareCode::What::kGt:
+      case CompareCode::Comparison::kGt:
         return x > y;
       default:
         return x >= y;
@@ -38,7 +38,7 @@ bool Outcome(const CompareCode& compare, std::uint64_t a, std::uint64_t b) {
 // wraps.
 RC_GTEST_PROP(WaitTest, StableIterationsAgainstCounting, ()) {
   CompareCode compare;
-  compare.what = static_cast<CompareCode::What>(*rc::gen::inRange(0, 6));
+  compare.comparison = static_cast<CompareCode::Comparison>(*rc::gen::inRange(0, 6));
   compare.is_signed = *rc::gen::arbitrary<bool>();
   compare.bytes = *rc::gen::element<std::uint8_t>(4, 8);
   const std::uint64_t low = compare.bytes == 4 ? 0xffffffffu : ~std::uint64_t{0};

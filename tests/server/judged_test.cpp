@@ -20,7 +20,7 @@ namespace {
 
 using Do = wire::JudgeNextReply::Do;
 using End = wire::JudgeRunReply::End;
-using What = wire::JudgeNews::What;
+using NewsKind = wire::JudgeNews::Kind;
 
 constexpr int kWorld = 2;
 constexpr std::int32_t kNotPermitted = 800;
@@ -43,11 +43,11 @@ wire::JudgePlan PlanOf(bool setup) {
   one.tensors[kShared].bytes = 100;
   one.tensors[kShared].peers = one.tensors[kShared].multicast = true;
   using Field = wire::JudgeField;
-  one.fields = {{Field::What::kOwn, offsetof(Args, in), kIn, 0},
-                {Field::What::kOwn, offsetof(Args, out), kOut, 0},
-                {Field::What::kPeer, offsetof(Args, peers), kShared, 0},
-                {Field::What::kPeer, offsetof(Args, peers) + 8, kShared, 1},
-                {Field::What::kMulticast, offsetof(Args, team), kShared, 0}};
+  one.fields = {{Field::Pointer::kOwn, offsetof(Args, in), kIn, 0},
+                {Field::Pointer::kOwn, offsetof(Args, out), kOut, 0},
+                {Field::Pointer::kPeer, offsetof(Args, peers), kShared, 0},
+                {Field::Pointer::kPeer, offsetof(Args, peers) + 8, kShared, 1},
+                {Field::Pointer::kMulticast, offsetof(Args, team), kShared, 0}};
   return plan;
 }
 
@@ -149,7 +149,7 @@ class JudgedTest : public ::testing::Test {
     Call(0, message);
     EXPECT_EQ(rank[0]->header.status, kNotPermitted) << wire::OpName(wire::kOpOf<M>);
     ASSERT_EQ(news.size(), 1u) << wire::OpName(wire::kOpOf<M>);
-    EXPECT_EQ(news[0].what, What::kForbidden);
+    EXPECT_EQ(news[0].kind, NewsKind::kForbidden);
     EXPECT_EQ(news[0].rank, 0);
     EXPECT_NE(news[0].text.find(words), std::string::npos) << news[0].text;
   }
@@ -278,7 +278,7 @@ TEST_F(JudgedTest, ARankThatWaitsForOneThatWentOnIsADeadlock) {
   EXPECT_TRUE(news.empty());
   core->judged()->Deadlocked();
   ASSERT_EQ(news.size(), 1u);
-  EXPECT_EQ(news[0].what, What::kDeadlock);
+  EXPECT_EQ(news[0].kind, NewsKind::kDeadlock);
   EXPECT_NE(news[0].text.find("Boot (1 of 2 ranks are there)"), std::string::npos) << news[0].text;
 }
 
@@ -289,7 +289,7 @@ TEST_F(JudgedTest, ARankThatHasDeliveredIsNotNeededAnyMore) {
   rank[0]->Gone();  // while it waits for rank 1
   Deliver(1);
   ASSERT_EQ(news.size(), 1u);
-  EXPECT_EQ(news[0].what, What::kReady);
+  EXPECT_EQ(news[0].kind, NewsKind::kReady);
   wire::JudgeRun run;
   run.calls = 1;
   run.by_rank.resize(kWorld);
@@ -304,7 +304,7 @@ TEST_F(JudgedTest, ARankThatEndsWhileItIsAskedIsLost) {
   rank[running]->Gone();
   core->Run();
   ASSERT_EQ(news.size(), 1u);
-  EXPECT_EQ(news[0].what, What::kLost);
+  EXPECT_EQ(news[0].kind, NewsKind::kLost);
   EXPECT_EQ(news[0].rank, running);
 }
 
@@ -325,7 +325,7 @@ TEST_F(JudgedTest, OnlyTheFirstProcessOfASocketIsTheRank) {
   child.Ask(hello);
   EXPECT_TRUE(child.closed);
   ASSERT_EQ(news.size(), 3u);
-  for (const wire::JudgeNews& one : news) EXPECT_EQ(one.what, What::kTampered);
+  for (const wire::JudgeNews& one : news) EXPECT_EQ(one.kind, NewsKind::kTampered);
   EXPECT_EQ(news[0].rank, 1);
   // The ranks themselves go on.
   EXPECT_EQ(Next()[0].what, Do::kCapture);
@@ -338,7 +338,7 @@ TEST_F(JudgedTest, AGraphThatWasNeverMadeCannotBeDelivered) {
   next.graph = 77;
   EXPECT_EQ(Call(0, next).what, Do::kEnd);
   ASSERT_EQ(news.size(), 1u);
-  EXPECT_EQ(news[0].what, What::kTampered);
+  EXPECT_EQ(news[0].kind, NewsKind::kTampered);
 }
 
 TEST_F(JudgedTest, AFailedCaptureIsTold) {
@@ -349,7 +349,7 @@ TEST_F(JudgedTest, AFailedCaptureIsTold) {
   next.text = "launch: cudaErrorStreamCaptureUnsupported\x1b[31m";
   Call(0, next);
   ASSERT_EQ(news.size(), 1u);
-  EXPECT_EQ(news[0].what, What::kRefused);
+  EXPECT_EQ(news[0].kind, NewsKind::kRefused);
   EXPECT_EQ(news[0].text, "launch: cudaErrorStreamCaptureUnsupported?[31m");
 }
 
@@ -360,7 +360,7 @@ TEST_F(JudgedTest, AWindowDrawsPoisonsAndKeeps) {
   Deliver(0);
   Deliver(1);
   ASSERT_EQ(news.size(), 1u);
-  EXPECT_EQ(news[0].what, What::kReady);
+  EXPECT_EQ(news[0].kind, NewsKind::kReady);
   for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = static_cast<std::byte>(i % 251);
   wire::JudgeRun run;
   run.calls = 2;

@@ -109,7 +109,7 @@ const char* Split() {
   const auto fail = [&](long error) {
     const int no_listener = -1;
     if (g_config.locked) RawSyscall(__NR_write, announce, P(&no_listener), sizeof no_listener);
-    Report({.what = LaunchReport::What::kNotStarted, .value = static_cast<int>(-error)});
+    Report({.event = LaunchReport::Event::kNotStarted, .value = static_cast<int>(-error)});
     Exit(127);
   };
   if (const long error = RawSyscall(__NR_chdir, P(folder)); error < 0) fail(error);
@@ -204,7 +204,7 @@ int Await(long command) {
     const Timespec pause = {0, 20'000'000};
     RawSyscall(__NR_rt_sigtimedwait, P(&child_ended), 0, P(&pause), 8);
     if (!told && TooManyFiles()) {
-      Report({.what = LaunchReport::What::kFiles});
+      Report({.event = LaunchReport::Event::kFiles});
       RawSyscall(__NR_kill, -1, kSigKill);
       told = true;
     }
@@ -237,7 +237,7 @@ extern "C" [[noreturn]] void Main(const long* stack) {
   const std::uint64_t child_ended = 1ull << (kSigChld - 1);
   int announce[2] = {-1, -1};
   if (g_config.locked) RawSyscall(__NR_pipe2, P(announce), O_CLOEXEC);
-  Report({.what = LaunchReport::What::kStarted});
+  Report({.event = LaunchReport::Event::kStarted});
   // CLONE_FILES: the listener that the child makes is this process's, too.
   const long command = RawSyscall(__NR_clone, CLONE_FILES | kSigChld, 0, 0, 0, 0);
   if (command == 0) {
@@ -245,13 +245,13 @@ extern "C" [[noreturn]] void Main(const long* stack) {
     BecomeCommand(folder, announce[1]);
   }
   if (command < 0) {
-    Report({.what = LaunchReport::What::kNotStarted, .value = static_cast<int>(-command)});
+    Report({.event = LaunchReport::Event::kNotStarted, .value = static_cast<int>(-command)});
     Exit(1);
   }
   RawSyscall(__NR_rt_sigprocmask, 0, P(&child_ended), 0, 8);
   if (g_config.locked) LetFirstThrough(announce[0]);
 
-  LaunchReport report = {.what = LaunchReport::What::kEnded};
+  LaunchReport report = {.event = LaunchReport::Event::kEnded};
   report.value = Await(command);
   // Nobody may touch the results while they are taken out.
   RawSyscall(__NR_kill, -1, kSigKill);

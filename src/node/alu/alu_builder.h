@@ -135,18 +135,18 @@ class Builder {
   // --- one function per family ---
   bool Mov();
   bool PredicateLogic();
-  bool Arithmetic(What what);
-  bool Mixed(What what, int sources);
+  bool Arithmetic(AluOp what);
+  bool Mixed(AluOp what, int sources);
   bool Mul();
   bool Mad();
   bool Mul24(bool add);
   bool Carry();
-  bool Division(What what);
+  bool Division(AluOp what);
   bool Extreme(bool maximum);
-  bool AbsNeg(What what);
-  bool Logic(What what);
+  bool AbsNeg(AluOp what);
+  bool Logic(AluOp what);
   bool Bits();
-  bool Shift(What what);
+  bool Shift(AluOp what);
   bool Funnel();
   bool Lop3();
   bool Prmt();
@@ -164,9 +164,9 @@ class Builder {
   bool CvtPack();
   bool Cvta();
   bool IsSpacep();
-  bool FloatBinary(What what, What directed, int sources);
-  bool FloatUnary(What what, What directed);
-  bool Special(What what);
+  bool FloatBinary(AluOp what, AluOp directed, int sources);
+  bool FloatUnary(AluOp what, AluOp directed);
+  bool Special(AluOp what);
   bool Video();
   bool VideoSimd(std::uint32_t what, int parts);
 

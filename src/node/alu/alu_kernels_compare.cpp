@@ -155,16 +155,16 @@ void Testp(const Lanes& lanes, const Op& op, u32 mask) {
   StorePredicate(lanes, op.d, bits, mask);
 }
 
-#define ONE(T, compare)                                                       \
-  {Key(What::kSetp, Type::k##T, Type::kNone, compare), &Setp<T, compare>}, {  \
-    Key(What::kSet, Type::k##T, Type::kNone, compare), &Set<Setp<T, compare>> \
+#define ONE(T, compare)                                                        \
+  {Key(AluOp::kSetp, Type::k##T, Type::kNone, compare), &Setp<T, compare>}, {  \
+    Key(AluOp::kSet, Type::k##T, Type::kNone, compare), &Set<Setp<T, compare>> \
   }
 #define INTEGER(T) ONE(T, kEqual), ONE(T, kLess)
 #define FLOAT(T) \
   ONE(T, kEqual), ONE(T, kEqualOrNan), ONE(T, kLess), ONE(T, kLessOrEqual), ONE(T, kOrdered)
-#define HALF(compare)                                                            \
-  {Key(What::kSetp, Type::kF16, Type::kNone, compare), &SetpHalves<compare>}, {  \
-    Key(What::kSet, Type::kF16, Type::kNone, compare), &Set<SetpHalves<compare>> \
+#define HALF(compare)                                                             \
+  {Key(AluOp::kSetp, Type::kF16, Type::kNone, compare), &SetpHalves<compare>}, {  \
+    Key(AluOp::kSet, Type::kF16, Type::kNone, compare), &Set<SetpHalves<compare>> \
   }
 
 constexpr Entry kEntries[] = {
@@ -181,8 +181,8 @@ constexpr Entry kEntries[] = {
     HALF(kLess),
     HALF(kLessOrEqual),
     HALF(kOrdered),
-    {Key(What::kTestp, Type::kF32), &Testp<u32, 0x7f800000u, 0x00800000u>},
-    {Key(What::kTestp, Type::kF64), &Testp<u64, 0x7ff0000000000000u, 0x0010000000000000u>},
+    {Key(AluOp::kTestp, Type::kF32), &Testp<u32, 0x7f800000u, 0x00800000u>},
+    {Key(AluOp::kTestp, Type::kF64), &Testp<u64, 0x7ff0000000000000u, 0x0010000000000000u>},
 };
 
 }  // namespace

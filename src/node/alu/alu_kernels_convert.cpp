@@ -162,33 +162,33 @@ struct Halved {
   }
 };
 
-#define BYTES(format, S)                                                                      \
-  {Key(What::kSmallPack, Type::kB16, Type::kF32, format), &Map2<BytePair<S>, U32, F32, F32>}, \
-      {Key(What::kSmallPack, Type::kB16, Type::kF16x2, format), kUnary<BytePair<S>, U32>}, {  \
-    Key(What::kSmallUnpack, Type::kF16x2, Type::kB16, format), kUnary<Halved<S>, U32>         \
+#define BYTES(format, S)                                                                       \
+  {Key(AluOp::kSmallPack, Type::kB16, Type::kF32, format), &Map2<BytePair<S>, U32, F32, F32>}, \
+      {Key(AluOp::kSmallPack, Type::kB16, Type::kF16x2, format), kUnary<BytePair<S>, U32>}, {  \
+    Key(AluOp::kSmallUnpack, Type::kF16x2, Type::kB16, format), kUnary<Halved<S>, U32>         \
   }
-#define EXTEND(T, t)                                                                           \
-  {Key(What::kExtend, Type::kU16, Type::k##T, 0), &Map1<Extend<t>, Out16, U32>},               \
-      {Key(What::kExtend, Type::kU32, Type::k##T, 0), &Map1<Extend<t>, Out32, U32>},           \
-      {Key(What::kExtend, Type::kU64, Type::k##T, 0), &Map1<Extend<t>, U64, U32>},             \
-      {Key(What::kExtend, Type::kU16, Type::k##T, kFromWide), &Map1<Extend<t>, Out16, U64>},   \
-      {Key(What::kExtend, Type::kU32, Type::k##T, kFromWide), &Map1<Extend<t>, Out32, U64>}, { \
-    Key(What::kExtend, Type::kU64, Type::k##T, kFromWide), &Map1<Extend<t>, U64, U64>          \
+#define EXTEND(T, t)                                                                            \
+  {Key(AluOp::kExtend, Type::kU16, Type::k##T, 0), &Map1<Extend<t>, Out16, U32>},               \
+      {Key(AluOp::kExtend, Type::kU32, Type::k##T, 0), &Map1<Extend<t>, Out32, U32>},           \
+      {Key(AluOp::kExtend, Type::kU64, Type::k##T, 0), &Map1<Extend<t>, U64, U32>},             \
+      {Key(AluOp::kExtend, Type::kU16, Type::k##T, kFromWide), &Map1<Extend<t>, Out16, U64>},   \
+      {Key(AluOp::kExtend, Type::kU32, Type::k##T, kFromWide), &Map1<Extend<t>, Out32, U64>}, { \
+    Key(AluOp::kExtend, Type::kU64, Type::k##T, kFromWide), &Map1<Extend<t>, U64, U64>          \
   }
 
 #define TO_INT1(D, S, r) \
-  {Key(What::kFloatToInt, Type::k##D, Type::k##S, r), &Map1<ToInt<D::Value, r>, D, S>}
+  {Key(AluOp::kFloatToInt, Type::k##D, Type::k##S, r), &Map1<ToInt<D::Value, r>, D, S>}
 #define TO_INT(D, S) TO_INT1(D, S, kRn), TO_INT1(D, S, kRz), TO_INT1(D, S, kRm), TO_INT1(D, S, kRp)
 #define TO_INTS(S) TO_INT(U32, S), TO_INT(S32, S), TO_INT(U64, S), TO_INT(S64, S)
 #define TO_INTEGRAL1(T, r) \
-  {Key(What::kFloatToIntegral, Type::k##T, Type::k##T, r), kUnary<ToIntegral<r>, T>}
+  {Key(AluOp::kFloatToIntegral, Type::k##T, Type::k##T, r), kUnary<ToIntegral<r>, T>}
 #define TO_INTEGRAL(T) \
   TO_INTEGRAL1(T, kRn), TO_INTEGRAL1(T, kRz), TO_INTEGRAL1(T, kRm), TO_INTEGRAL1(T, kRp)
-#define FROM_INT(S)                                                         \
-  {Key(What::kIntToFloat, Type::kF32, Type::k##S), &Map1<ToF32, F32, S>}, { \
-    Key(What::kIntToFloat, Type::kF64, Type::k##S), &Map1<ToF64, F64, S>    \
+#define FROM_INT(S)                                                          \
+  {Key(AluOp::kIntToFloat, Type::kF32, Type::k##S), &Map1<ToF32, F32, S>}, { \
+    Key(AluOp::kIntToFloat, Type::kF64, Type::k##S), &Map1<ToF64, F64, S>    \
   }
-#define SAME_F32(v) {Key(What::kFloatToFloat, Type::kF32, Type::kF32, v), kUnary<SameF32<v>, F32>}
+#define SAME_F32(v) {Key(AluOp::kFloatToFloat, Type::kF32, Type::kF32, v), kUnary<SameF32<v>, F32>}
 
 constexpr Entry kEntries[] = {
     EXTEND(U8, u8),
@@ -197,7 +197,7 @@ constexpr Entry kEntries[] = {
     EXTEND(S16, s16),
     EXTEND(U32, u32),
     EXTEND(S32, s32),
-    {Key(What::kExtend, Type::kU64, Type::kU64, kFromWide), &Map1<Extend<u64>, U64, U64>},
+    {Key(AluOp::kExtend, Type::kU64, Type::kU64, kFromWide), &Map1<Extend<u64>, U64, U64>},
     TO_INTS(F32),
     TO_INTS(F64),
     TO_INTEGRAL(F32),
@@ -214,14 +214,14 @@ constexpr Entry kEntries[] = {
     SAME_F32(kFtz),
     SAME_F32(kSat),
     SAME_F32((kFtz | kSat)),
-    {Key(What::kFloatToFloat, Type::kF32, Type::kF16), &Map1<Widen, F32, F16>},
-    {Key(What::kFloatToFloat, Type::kF32, Type::kBF16), &Map1<Widen, F32, BF16>},
-    {Key(What::kFloatToFloat, Type::kF16, Type::kF32), &Map1<Widen, F16, F32>},
-    {Key(What::kFloatToFloat, Type::kBF16, Type::kF32), &Map1<Widen, BF16, F32>},
-    {Key(What::kFloatToFloat, Type::kF32, Type::kF64), &Map1<Narrow, F32, F64>},
-    {Key(What::kFloatToFloat, Type::kF64, Type::kF32), &Map1<ToF64, F64, F32>},
-    {Key(What::kFloatPack, Type::kF16x2, Type::kF32), &Map2<PackPair<F16>, U32, F32, F32>},
-    {Key(What::kFloatPack, Type::kBF16x2, Type::kF32), &Map2<PackPair<BF16>, U32, F32, F32>},
+    {Key(AluOp::kFloatToFloat, Type::kF32, Type::kF16), &Map1<Widen, F32, F16>},
+    {Key(AluOp::kFloatToFloat, Type::kF32, Type::kBF16), &Map1<Widen, F32, BF16>},
+    {Key(AluOp::kFloatToFloat, Type::kF16, Type::kF32), &Map1<Widen, F16, F32>},
+    {Key(AluOp::kFloatToFloat, Type::kBF16, Type::kF32), &Map1<Widen, BF16, F32>},
+    {Key(AluOp::kFloatToFloat, Type::kF32, Type::kF64), &Map1<Narrow, F32, F64>},
+    {Key(AluOp::kFloatToFloat, Type::kF64, Type::kF32), &Map1<ToF64, F64, F32>},
+    {Key(AluOp::kFloatPack, Type::kF16x2, Type::kF32), &Map2<PackPair<F16>, U32, F32, F32>},
+    {Key(AluOp::kFloatPack, Type::kBF16x2, Type::kF32), &Map2<PackPair<BF16>, U32, F32, F32>},
     BYTES(kE4m3, E4m3),
     BYTES(kE5m2, E5m2),
 };

@@ -397,23 +397,24 @@ struct PairDirected {
   }
 };
 
-#define F1(what, F, v) {Key(What::what, Type::kF32, Type::kNone, v), kUnary<F<v>, F32>}
-#define F2(what, F, v) {Key(What::what, Type::kF32, Type::kNone, v), kBinary<F<v>, F32>}
-#define F3(what, F, v) {Key(What::what, Type::kF32, Type::kNone, v), kTernary<F<v>, F32>}
+#define F1(what, F, v) {Key(AluOp::what, Type::kF32, Type::kNone, v), kUnary<F<v>, F32>}
+#define F2(what, F, v) {Key(AluOp::what, Type::kF32, Type::kNone, v), kBinary<F<v>, F32>}
+#define F3(what, F, v) {Key(AluOp::what, Type::kF32, Type::kNone, v), kTernary<F<v>, F32>}
 #define EACH(M, what, F) \
   M(what, F, 0), M(what, F, kFtz), M(what, F, kSat), M(what, F, (kFtz | kSat))
-#define EXTREME(v)                                                                   \
-  {Key(What::kMin, Type::kF32, Type::kNone, v), kBinary<ExtremeF<v, false>, F32>}, { \
-    Key(What::kMax, Type::kF32, Type::kNone, v), kBinary<ExtremeF<v, true>, F32>     \
+#define EXTREME(v)                                                                    \
+  {Key(AluOp::kMin, Type::kF32, Type::kNone, v), kBinary<ExtremeF<v, false>, F32>}, { \
+    Key(AluOp::kMax, Type::kF32, Type::kNone, v), kBinary<ExtremeF<v, true>, F32>     \
   }
-#define MIXED(T)                                                                         \
-  {Key(What::kAddMixed, Type::kF32, Type::k##T), &Map2<AddDirected, F32, T, F32>},       \
-      {Key(What::kSubMixed, Type::kF32, Type::k##T), &Map2<SubDirected, F32, T, F32>}, { \
-    Key(What::kFmaMixed, Type::kF32, Type::k##T), &Map3<FmaDirected, F32, T, T, F32>     \
+#define MIXED(T)                                                                          \
+  {Key(AluOp::kAddMixed, Type::kF32, Type::k##T), &Map2<AddDirected, F32, T, F32>},       \
+      {Key(AluOp::kSubMixed, Type::kF32, Type::k##T), &Map2<SubDirected, F32, T, F32>}, { \
+    Key(AluOp::kFmaMixed, Type::kF32, Type::k##T), &Map3<FmaDirected, F32, T, T, F32>     \
   }
-#define PAIR2(what, F, v) {Key(What::what, Type::kF32x2, Type::kNone, v), kBinary<PairF<F<v>>, U64>}
+#define PAIR2(what, F, v) \
+  {Key(AluOp::what, Type::kF32x2, Type::kNone, v), kBinary<PairF<F<v>>, U64>}
 #define PAIR3(what, F, v) \
-  {Key(What::what, Type::kF32x2, Type::kNone, v), kTernary<PairF<F<v>>, U64>}
+  {Key(AluOp::what, Type::kF32x2, Type::kNone, v), kTernary<PairF<F<v>>, U64>}
 
 constexpr Entry kEntries[] = {
     EACH(F2, kAdd, AddF),
@@ -436,10 +437,11 @@ constexpr Entry kEntries[] = {
     EXTREME(kFtz),
     EXTREME(kNaN),
     EXTREME((kFtz | kNaN)),
-    {Key(What::kExtremeSlow, Type::kF32), kBinary<ExtremeSlow<false>, U32>},
-    {Key(What::kExtremeSlow, Type::kF32, Type::kNone, kMaximum), kBinary<ExtremeSlow<true>, U32>},
-    {Key(What::kExtreme3Slow, Type::kF32), kTernary<ExtremeSlow<false>, U32>},
-    {Key(What::kExtreme3Slow, Type::kF32, Type::kNone, kMaximum), kTernary<ExtremeSlow<true>, U32>},
+    {Key(AluOp::kExtremeSlow, Type::kF32), kBinary<ExtremeSlow<false>, U32>},
+    {Key(AluOp::kExtremeSlow, Type::kF32, Type::kNone, kMaximum), kBinary<ExtremeSlow<true>, U32>},
+    {Key(AluOp::kExtreme3Slow, Type::kF32), kTernary<ExtremeSlow<false>, U32>},
+    {Key(AluOp::kExtreme3Slow, Type::kF32, Type::kNone, kMaximum),
+     kTernary<ExtremeSlow<true>, U32>},
     F2(kDivApprox, DivApproxF, 0),
     F2(kDivApprox, DivApproxF, kFtz),
     MIXED(F16),
@@ -452,40 +454,40 @@ constexpr Entry kEntries[] = {
     PAIR2(kMul, MulF, kFtz),
     PAIR3(kFma, FmaF, 0),
     PAIR3(kFma, FmaF, kFtz),
-    {Key(What::kCopysign, Type::kF32), kBinary<CopysignF, U32>},
-    {Key(What::kCopysign, Type::kF64), kBinary<CopysignF, U64>},
-    {Key(What::kAdd, Type::kF64), kBinary<AddD, F64>},
-    {Key(What::kSub, Type::kF64), kBinary<SubD, F64>},
-    {Key(What::kMul, Type::kF64), kBinary<MulD, F64>},
-    {Key(What::kDiv, Type::kF64), kBinary<DivD, F64>},
-    {Key(What::kFma, Type::kF64), kTernary<FmaD, F64>},
-    {Key(What::kRcp, Type::kF64), kUnary<RcpD, F64>},
-    {Key(What::kRcp, Type::kF64, Type::kNone, kFtz), kUnary<RcpApproxD, F64>},
-    {Key(What::kRsqrt, Type::kF64), kUnary<RsqrtD, F64>},
-    {Key(What::kRsqrt, Type::kF64, Type::kNone, kFtz), kUnary<RsqrtApproxD, F64>},
-    {Key(What::kSqrt, Type::kF64), kUnary<SqrtD, F64>},
-    {Key(What::kAbs, Type::kF64), kUnary<AbsD, U64>},
-    {Key(What::kNeg, Type::kF64), kUnary<NegD, U64>},
-    {Key(What::kMin, Type::kF64), kBinary<ExtremeD<false>, F64>},
-    {Key(What::kMax, Type::kF64), kBinary<ExtremeD<true>, F64>},
-    {Key(What::kAddDirected, Type::kF32), kBinary<AddDirected, F32>},
-    {Key(What::kSubDirected, Type::kF32), kBinary<SubDirected, F32>},
-    {Key(What::kMulDirected, Type::kF32), kBinary<MulDirected, F32>},
-    {Key(What::kFmaDirected, Type::kF32), kTernary<FmaDirected, F32>},
-    {Key(What::kDivDirected, Type::kF32), kBinary<DivDirected, F32>},
-    {Key(What::kRcpDirected, Type::kF32), kUnary<RcpDirected, F32>},
-    {Key(What::kSqrtDirected, Type::kF32), kUnary<SqrtDirected, F32>},
-    {Key(What::kAddDirected, Type::kF32x2), kBinary<PairDirected<AddDirected>, U64>},
-    {Key(What::kSubDirected, Type::kF32x2), kBinary<PairDirected<SubDirected>, U64>},
-    {Key(What::kMulDirected, Type::kF32x2), kBinary<PairDirected<MulDirected>, U64>},
-    {Key(What::kFmaDirected, Type::kF32x2), kTernary<PairDirected<FmaDirected>, U64>},
-    {Key(What::kAddDirected, Type::kF64), kBinary<DirectedD<DOp::kAdd>, F64>},
-    {Key(What::kSubDirected, Type::kF64), kBinary<DirectedD<DOp::kSub>, F64>},
-    {Key(What::kMulDirected, Type::kF64), kBinary<DirectedD<DOp::kMul>, F64>},
-    {Key(What::kFmaDirected, Type::kF64), kTernary<DirectedD<DOp::kFma>, F64>},
-    {Key(What::kDivDirected, Type::kF64), kBinary<DirectedD<DOp::kDiv>, F64>},
-    {Key(What::kRcpDirected, Type::kF64), kUnary<DirectedD<DOp::kRcp>, F64>},
-    {Key(What::kSqrtDirected, Type::kF64), kUnary<DirectedD<DOp::kSqrt>, F64>},
+    {Key(AluOp::kCopysign, Type::kF32), kBinary<CopysignF, U32>},
+    {Key(AluOp::kCopysign, Type::kF64), kBinary<CopysignF, U64>},
+    {Key(AluOp::kAdd, Type::kF64), kBinary<AddD, F64>},
+    {Key(AluOp::kSub, Type::kF64), kBinary<SubD, F64>},
+    {Key(AluOp::kMul, Type::kF64), kBinary<MulD, F64>},
+    {Key(AluOp::kDiv, Type::kF64), kBinary<DivD, F64>},
+    {Key(AluOp::kFma, Type::kF64), kTernary<FmaD, F64>},
+    {Key(AluOp::kRcp, Type::kF64), kUnary<RcpD, F64>},
+    {Key(AluOp::kRcp, Type::kF64, Type::kNone, kFtz), kUnary<RcpApproxD, F64>},
+    {Key(AluOp::kRsqrt, Type::kF64), kUnary<RsqrtD, F64>},
+    {Key(AluOp::kRsqrt, Type::kF64, Type::kNone, kFtz), kUnary<RsqrtApproxD, F64>},
+    {Key(AluOp::kSqrt, Type::kF64), kUnary<SqrtD, F64>},
+    {Key(AluOp::kAbs, Type::kF64), kUnary<AbsD, U64>},
+    {Key(AluOp::kNeg, Type::kF64), kUnary<NegD, U64>},
+    {Key(AluOp::kMin, Type::kF64), kBinary<ExtremeD<false>, F64>},
+    {Key(AluOp::kMax, Type::kF64), kBinary<ExtremeD<true>, F64>},
+    {Key(AluOp::kAddDirected, Type::kF32), kBinary<AddDirected, F32>},
+    {Key(AluOp::kSubDirected, Type::kF32), kBinary<SubDirected, F32>},
+    {Key(AluOp::kMulDirected, Type::kF32), kBinary<MulDirected, F32>},
+    {Key(AluOp::kFmaDirected, Type::kF32), kTernary<FmaDirected, F32>},
+    {Key(AluOp::kDivDirected, Type::kF32), kBinary<DivDirected, F32>},
+    {Key(AluOp::kRcpDirected, Type::kF32), kUnary<RcpDirected, F32>},
+    {Key(AluOp::kSqrtDirected, Type::kF32), kUnary<SqrtDirected, F32>},
+    {Key(AluOp::kAddDirected, Type::kF32x2), kBinary<PairDirected<AddDirected>, U64>},
+    {Key(AluOp::kSubDirected, Type::kF32x2), kBinary<PairDirected<SubDirected>, U64>},
+    {Key(AluOp::kMulDirected, Type::kF32x2), kBinary<PairDirected<MulDirected>, U64>},
+    {Key(AluOp::kFmaDirected, Type::kF32x2), kTernary<PairDirected<FmaDirected>, U64>},
+    {Key(AluOp::kAddDirected, Type::kF64), kBinary<DirectedD<DOp::kAdd>, F64>},
+    {Key(AluOp::kSubDirected, Type::kF64), kBinary<DirectedD<DOp::kSub>, F64>},
+    {Key(AluOp::kMulDirected, Type::kF64), kBinary<DirectedD<DOp::kMul>, F64>},
+    {Key(AluOp::kFmaDirected, Type::kF64), kTernary<DirectedD<DOp::kFma>, F64>},
+    {Key(AluOp::kDivDirected, Type::kF64), kBinary<DirectedD<DOp::kDiv>, F64>},
+    {Key(AluOp::kRcpDirected, Type::kF64), kUnary<DirectedD<DOp::kRcp>, F64>},
+    {Key(AluOp::kSqrtDirected, Type::kF64), kUnary<DirectedD<DOp::kSqrt>, F64>},
 };
 
 }  // namespace

@@ -214,18 +214,18 @@ void ExtremeHalves(const Lanes& lanes, const Op& op, u32 mask) {
 }
 
 // Pairs and single halves have the same handler: the zeros above a single one give zeros.
-#define BOTH(what, T, v, ...)                                    \
-  {Key(What::what, Type::k##T, Type::kNone, v), __VA_ARGS__}, {  \
-    Key(What::what, Type::k##T##x2, Type::kNone, v), __VA_ARGS__ \
+#define BOTH(what, T, v, ...)                                     \
+  {Key(AluOp::what, Type::k##T, Type::kNone, v), __VA_ARGS__}, {  \
+    Key(AluOp::what, Type::k##T##x2, Type::kNone, v), __VA_ARGS__ \
   }
 #define TWO(what, F, T, v) BOTH(what, T, v, &Halves<F, T, v, 2>)
 #define FMA(F, T, v) BOTH(kFma, T, v, &Halves<F, T, v, 3>)
 #define EACH(what, F)                                                     \
   TWO(what, F, F16, 0), TWO(what, F, F16, kFtz), TWO(what, F, F16, kSat), \
       TWO(what, F, F16, (kFtz | kSat))
-#define SIGN(what, F, T, v)                                                             \
-  {Key(What::what, Type::k##T, Type::kNone, v), kUnary<F<0x8000, v != 0>, U32>}, {      \
-    Key(What::what, Type::k##T##x2, Type::kNone, v), kUnary<F<0x80008000, v != 0>, U32> \
+#define SIGN(what, F, T, v)                                                              \
+  {Key(AluOp::what, Type::k##T, Type::kNone, v), kUnary<F<0x8000, v != 0>, U32>}, {      \
+    Key(AluOp::what, Type::k##T##x2, Type::kNone, v), kUnary<F<0x80008000, v != 0>, U32> \
   }
 
 constexpr Entry kEntries[] = {

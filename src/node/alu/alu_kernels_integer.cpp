@@ -293,98 +293,98 @@ struct Dp2a {
   }
 };
 
-#define ALL_WIDTHS(what, F)                                                                       \
-  {Key(What::what, Type::kU16), kBinary<F, U16>}, {Key(What::what, Type::kU32), kBinary<F, U32>}, \
-  {                                                                                               \
-    Key(What::what, Type::kU64), kBinary<F, U64>                                                  \
+#define ALL_WIDTHS(what, F)                              \
+  {Key(AluOp::what, Type::kU16), kBinary<F, U16>},       \
+      {Key(AluOp::what, Type::kU32), kBinary<F, U32>}, { \
+    Key(AluOp::what, Type::kU64), kBinary<F, U64>        \
   }
-#define ALL_TYPES(what, F)                                             \
-  ALL_WIDTHS(what, F), {Key(What::what, Type::kS16), kBinary<F, S16>}, \
-      {Key(What::what, Type::kS32), kBinary<F, S32>}, {                \
-    Key(What::what, Type::kS64), kBinary<F, S64>                       \
+#define ALL_TYPES(what, F)                                              \
+  ALL_WIDTHS(what, F), {Key(AluOp::what, Type::kS16), kBinary<F, S16>}, \
+      {Key(AluOp::what, Type::kS32), kBinary<F, S32>}, {                \
+    Key(AluOp::what, Type::kS64), kBinary<F, S64>                       \
   }
-#define ALL_TYPES3(what, F)                              \
-  {Key(What::what, Type::kU16), kTernary<F, U16>},       \
-      {Key(What::what, Type::kU32), kTernary<F, U32>},   \
-      {Key(What::what, Type::kU64), kTernary<F, U64>},   \
-      {Key(What::what, Type::kS16), kTernary<F, S16>},   \
-      {Key(What::what, Type::kS32), kTernary<F, S32>}, { \
-    Key(What::what, Type::kS64), kTernary<F, S64>        \
+#define ALL_TYPES3(what, F)                               \
+  {Key(AluOp::what, Type::kU16), kTernary<F, U16>},       \
+      {Key(AluOp::what, Type::kU32), kTernary<F, U32>},   \
+      {Key(AluOp::what, Type::kU64), kTernary<F, U64>},   \
+      {Key(AluOp::what, Type::kS16), kTernary<F, S16>},   \
+      {Key(AluOp::what, Type::kS32), kTernary<F, S32>}, { \
+    Key(AluOp::what, Type::kS64), kTernary<F, S64>        \
   }
-#define PACKED(what, F)                                              \
-  {Key(What::what, Type::kU16x2), kBinary<Packed16<F, u16>, U32>}, { \
-    Key(What::what, Type::kS16x2), kBinary<Packed16<F, s16>, U32>    \
+#define PACKED(what, F)                                               \
+  {Key(AluOp::what, Type::kU16x2), kBinary<Packed16<F, u16>, U32>}, { \
+    Key(AluOp::what, Type::kS16x2), kBinary<Packed16<F, s16>, U32>    \
   }
 
 constexpr Entry kEntries[] = {
     ALL_WIDTHS(kAdd, Add),
     ALL_WIDTHS(kSub, Sub),
     ALL_WIDTHS(kMulLo, MulLo),
-    {Key(What::kAddSat, Type::kS32), kBinary<AddSat, S32>},
-    {Key(What::kSubSat, Type::kS32), kBinary<SubSat, S32>},
+    {Key(AluOp::kAddSat, Type::kS32), kBinary<AddSat, S32>},
+    {Key(AluOp::kSubSat, Type::kS32), kBinary<SubSat, S32>},
     ALL_TYPES(kMulHi, MulHi),
-    {Key(What::kMulWide, Type::kU16), &Map2<MulWide, U32, U16, U16>},
-    {Key(What::kMulWide, Type::kS16), &Map2<MulWide, S32, S16, S16>},
-    {Key(What::kMulWide, Type::kU32), &Map2<MulWide, U64, U32, U32>},
-    {Key(What::kMulWide, Type::kS32), &Map2<MulWide, S64, S32, S32>},
-    {Key(What::kMadLo, Type::kU16), kTernary<MadLo, U16>},
-    {Key(What::kMadLo, Type::kU32), kTernary<MadLo, U32>},
-    {Key(What::kMadLo, Type::kU64), kTernary<MadLo, U64>},
+    {Key(AluOp::kMulWide, Type::kU16), &Map2<MulWide, U32, U16, U16>},
+    {Key(AluOp::kMulWide, Type::kS16), &Map2<MulWide, S32, S16, S16>},
+    {Key(AluOp::kMulWide, Type::kU32), &Map2<MulWide, U64, U32, U32>},
+    {Key(AluOp::kMulWide, Type::kS32), &Map2<MulWide, S64, S32, S32>},
+    {Key(AluOp::kMadLo, Type::kU16), kTernary<MadLo, U16>},
+    {Key(AluOp::kMadLo, Type::kU32), kTernary<MadLo, U32>},
+    {Key(AluOp::kMadLo, Type::kU64), kTernary<MadLo, U64>},
     ALL_TYPES3(kMadHi, MadHi),
-    {Key(What::kMadHiSat, Type::kS32), kTernary<MadHiSat, S32>},
-    {Key(What::kMadWide, Type::kU16), &Map3<MadWide, U32, U16, U16, U32>},
-    {Key(What::kMadWide, Type::kS16), &Map3<MadWide, S32, S16, S16, S32>},
-    {Key(What::kMadWide, Type::kU32), &Map3<MadWide, U64, U32, U32, U64>},
-    {Key(What::kMadWide, Type::kS32), &Map3<MadWide, S64, S32, S32, S64>},
-    {Key(What::kMul24Lo, Type::kU32), kBinary<Mul24Lo, U32>},
-    {Key(What::kMul24Lo, Type::kS32), kBinary<Mul24Lo, S32>},
-    {Key(What::kMul24Hi, Type::kU32), kBinary<Mul24Hi, U32>},
-    {Key(What::kMul24Hi, Type::kS32), kBinary<Mul24Hi, S32>},
-    {Key(What::kMad24Lo, Type::kU32), kTernary<Mad24Lo, U32>},
-    {Key(What::kMad24Lo, Type::kS32), kTernary<Mad24Lo, S32>},
-    {Key(What::kMad24Hi, Type::kU32), kTernary<Mad24Hi, U32>},
-    {Key(What::kMad24Hi, Type::kS32), kTernary<Mad24Hi, S32>},
-    {Key(What::kMad24HiSat, Type::kS32), kTernary<Mad24HiSat, S32>},
+    {Key(AluOp::kMadHiSat, Type::kS32), kTernary<MadHiSat, S32>},
+    {Key(AluOp::kMadWide, Type::kU16), &Map3<MadWide, U32, U16, U16, U32>},
+    {Key(AluOp::kMadWide, Type::kS16), &Map3<MadWide, S32, S16, S16, S32>},
+    {Key(AluOp::kMadWide, Type::kU32), &Map3<MadWide, U64, U32, U32, U64>},
+    {Key(AluOp::kMadWide, Type::kS32), &Map3<MadWide, S64, S32, S32, S64>},
+    {Key(AluOp::kMul24Lo, Type::kU32), kBinary<Mul24Lo, U32>},
+    {Key(AluOp::kMul24Lo, Type::kS32), kBinary<Mul24Lo, S32>},
+    {Key(AluOp::kMul24Hi, Type::kU32), kBinary<Mul24Hi, U32>},
+    {Key(AluOp::kMul24Hi, Type::kS32), kBinary<Mul24Hi, S32>},
+    {Key(AluOp::kMad24Lo, Type::kU32), kTernary<Mad24Lo, U32>},
+    {Key(AluOp::kMad24Lo, Type::kS32), kTernary<Mad24Lo, S32>},
+    {Key(AluOp::kMad24Hi, Type::kU32), kTernary<Mad24Hi, U32>},
+    {Key(AluOp::kMad24Hi, Type::kS32), kTernary<Mad24Hi, S32>},
+    {Key(AluOp::kMad24HiSat, Type::kS32), kTernary<Mad24HiSat, S32>},
     ALL_TYPES(kDiv, Div),
     ALL_TYPES(kRem, Rem),
     ALL_TYPES(kMin, Min),
     ALL_TYPES(kMax, Max),
-    {Key(What::kMinRelu, Type::kS32), kBinary<MinRelu, S32>},
-    {Key(What::kMaxRelu, Type::kS32), kBinary<MaxRelu, S32>},
+    {Key(AluOp::kMinRelu, Type::kS32), kBinary<MinRelu, S32>},
+    {Key(AluOp::kMaxRelu, Type::kS32), kBinary<MaxRelu, S32>},
     PACKED(kAdd, Add),
     PACKED(kMin, Min),
     PACKED(kMax, Max),
-    {Key(What::kMinRelu, Type::kS16x2), kBinary<Packed16<MinRelu, s16>, U32>},
-    {Key(What::kMaxRelu, Type::kS16x2), kBinary<Packed16<MaxRelu, s16>, U32>},
-    {Key(What::kNeg, Type::kU16), kUnary<Neg, U16>},
-    {Key(What::kNeg, Type::kU32), kUnary<Neg, U32>},
-    {Key(What::kNeg, Type::kU64), kUnary<Neg, U64>},
-    {Key(What::kAbs, Type::kS16), kUnary<Abs, S16>},
-    {Key(What::kAbs, Type::kS32), kUnary<Abs, S32>},
-    {Key(What::kAbs, Type::kS64), kUnary<Abs, S64>},
+    {Key(AluOp::kMinRelu, Type::kS16x2), kBinary<Packed16<MinRelu, s16>, U32>},
+    {Key(AluOp::kMaxRelu, Type::kS16x2), kBinary<Packed16<MaxRelu, s16>, U32>},
+    {Key(AluOp::kNeg, Type::kU16), kUnary<Neg, U16>},
+    {Key(AluOp::kNeg, Type::kU32), kUnary<Neg, U32>},
+    {Key(AluOp::kNeg, Type::kU64), kUnary<Neg, U64>},
+    {Key(AluOp::kAbs, Type::kS16), kUnary<Abs, S16>},
+    {Key(AluOp::kAbs, Type::kS32), kUnary<Abs, S32>},
+    {Key(AluOp::kAbs, Type::kS64), kUnary<Abs, S64>},
     ALL_TYPES3(kSad, Sad),
-    {Key(What::kAddCarry, Type::kU32), &Chain<AddCarry, U32>},
-    {Key(What::kAddCarry, Type::kU64), &Chain<AddCarry, U64>},
-    {Key(What::kSubCarry, Type::kU32), &Chain<SubCarry, U32>},
-    {Key(What::kSubCarry, Type::kU64), &Chain<SubCarry, U64>},
-    {Key(What::kMadLoCarry, Type::kU32), &Chain<MadCarry<MulLo, u32>, U32>},
-    {Key(What::kMadLoCarry, Type::kU64), &Chain<MadCarry<MulLo, u64>, U64>},
-    {Key(What::kMadHiCarry, Type::kU32), &Chain<MadCarry<MulHi, u32>, U32>},
-    {Key(What::kMadHiCarry, Type::kU64), &Chain<MadCarry<MulHi, u64>, U64>},
-    {Key(What::kMadHiCarry, Type::kS32), &Chain<MadCarry<MulHi, s32>, U32>},
-    {Key(What::kMadHiCarry, Type::kS64), &Chain<MadCarry<MulHi, s64>, U64>},
-    {Key(What::kDp4a, Type::kU32, Type::kU32), kTernary<Dp4a<u8, u8>, U32>},
-    {Key(What::kDp4a, Type::kU32, Type::kS32), kTernary<Dp4a<u8, s8>, U32>},
-    {Key(What::kDp4a, Type::kS32, Type::kU32), kTernary<Dp4a<s8, u8>, U32>},
-    {Key(What::kDp4a, Type::kS32, Type::kS32), kTernary<Dp4a<s8, s8>, U32>},
-    {Key(What::kDp2aLo, Type::kU32, Type::kU32), kTernary<Dp2a<u16, u8, 0>, U32>},
-    {Key(What::kDp2aLo, Type::kU32, Type::kS32), kTernary<Dp2a<u16, s8, 0>, U32>},
-    {Key(What::kDp2aLo, Type::kS32, Type::kU32), kTernary<Dp2a<s16, u8, 0>, U32>},
-    {Key(What::kDp2aLo, Type::kS32, Type::kS32), kTernary<Dp2a<s16, s8, 0>, U32>},
-    {Key(What::kDp2aHi, Type::kU32, Type::kU32), kTernary<Dp2a<u16, u8, 2>, U32>},
-    {Key(What::kDp2aHi, Type::kU32, Type::kS32), kTernary<Dp2a<u16, s8, 2>, U32>},
-    {Key(What::kDp2aHi, Type::kS32, Type::kU32), kTernary<Dp2a<s16, u8, 2>, U32>},
-    {Key(What::kDp2aHi, Type::kS32, Type::kS32), kTernary<Dp2a<s16, s8, 2>, U32>},
+    {Key(AluOp::kAddCarry, Type::kU32), &Chain<AddCarry, U32>},
+    {Key(AluOp::kAddCarry, Type::kU64), &Chain<AddCarry, U64>},
+    {Key(AluOp::kSubCarry, Type::kU32), &Chain<SubCarry, U32>},
+    {Key(AluOp::kSubCarry, Type::kU64), &Chain<SubCarry, U64>},
+    {Key(AluOp::kMadLoCarry, Type::kU32), &Chain<MadCarry<MulLo, u32>, U32>},
+    {Key(AluOp::kMadLoCarry, Type::kU64), &Chain<MadCarry<MulLo, u64>, U64>},
+    {Key(AluOp::kMadHiCarry, Type::kU32), &Chain<MadCarry<MulHi, u32>, U32>},
+    {Key(AluOp::kMadHiCarry, Type::kU64), &Chain<MadCarry<MulHi, u64>, U64>},
+    {Key(AluOp::kMadHiCarry, Type::kS32), &Chain<MadCarry<MulHi, s32>, U32>},
+    {Key(AluOp::kMadHiCarry, Type::kS64), &Chain<MadCarry<MulHi, s64>, U64>},
+    {Key(AluOp::kDp4a, Type::kU32, Type::kU32), kTernary<Dp4a<u8, u8>, U32>},
+    {Key(AluOp::kDp4a, Type::kU32, Type::kS32), kTernary<Dp4a<u8, s8>, U32>},
+    {Key(AluOp::kDp4a, Type::kS32, Type::kU32), kTernary<Dp4a<s8, u8>, U32>},
+    {Key(AluOp::kDp4a, Type::kS32, Type::kS32), kTernary<Dp4a<s8, s8>, U32>},
+    {Key(AluOp::kDp2aLo, Type::kU32, Type::kU32), kTernary<Dp2a<u16, u8, 0>, U32>},
+    {Key(AluOp::kDp2aLo, Type::kU32, Type::kS32), kTernary<Dp2a<u16, s8, 0>, U32>},
+    {Key(AluOp::kDp2aLo, Type::kS32, Type::kU32), kTernary<Dp2a<s16, u8, 0>, U32>},
+    {Key(AluOp::kDp2aLo, Type::kS32, Type::kS32), kTernary<Dp2a<s16, s8, 0>, U32>},
+    {Key(AluOp::kDp2aHi, Type::kU32, Type::kU32), kTernary<Dp2a<u16, u8, 2>, U32>},
+    {Key(AluOp::kDp2aHi, Type::kU32, Type::kS32), kTernary<Dp2a<u16, s8, 2>, U32>},
+    {Key(AluOp::kDp2aHi, Type::kS32, Type::kU32), kTernary<Dp2a<s16, u8, 2>, U32>},
+    {Key(AluOp::kDp2aHi, Type::kS32, Type::kS32), kTernary<Dp2a<s16, s8, 2>, U32>},
 };
 
 }  // namespace

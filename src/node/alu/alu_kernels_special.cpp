@@ -186,13 +186,13 @@ struct OnPair {
   }
 };
 
-#define SPECIAL(what, F)                                                        \
-  {Key(What::what, Type::kF32), kUnary<OnF32<F, 0>, F32>}, {                    \
-    Key(What::what, Type::kF32, Type::kNone, kFtz), kUnary<OnF32<F, kFtz>, F32> \
+#define SPECIAL(what, F)                                                         \
+  {Key(AluOp::what, Type::kF32), kUnary<OnF32<F, 0>, F32>}, {                    \
+    Key(AluOp::what, Type::kF32, Type::kNone, kFtz), kUnary<OnF32<F, kFtz>, F32> \
   }
-#define SPECIAL_HALF(what, T, F, v)                                            \
-  {Key(What::what, Type::k##T, Type::kNone, v), kUnary<F, T>}, {               \
-    Key(What::what, Type::k##T##x2, Type::kNone, v), kUnary<OnPair<F, T>, U32> \
+#define SPECIAL_HALF(what, T, F, v)                                             \
+  {Key(AluOp::what, Type::k##T, Type::kNone, v), kUnary<F, T>}, {               \
+    Key(AluOp::what, Type::k##T##x2, Type::kNone, v), kUnary<OnPair<F, T>, U32> \
   }
 
 constexpr Entry kEntries[] = {

@@ -134,12 +134,12 @@ bool Builder::PredicateLogic() {
   if (literal(At(first_register))) {
     // All rows that can occur agree.
     form_.imm &= 1;
-    return Done(Key(What::kPredConstant, Type::kPred));
+    return Done(Key(AluOp::kPredConstant, Type::kPred));
   }
   // A literal's place is taken by the other operand, whose value then does not matter.
   Put(Where::kS0, literal(At(1)) ? last : 1, Type::kPred);
   Put(Where::kS1, literal(At(last)) ? 1 : last, Type::kPred);
-  return Done(Key(What::kPredicateLogic, Type::kPred));
+  return Done(Key(AluOp::kPredicateLogic, Type::kPred));
 }
 
 bool Builder::Mov() {
@@ -166,16 +166,16 @@ bool Builder::Mov() {
       for (int i = 0; i < static_cast<int>(n); ++i) {
         Put(static_cast<Where>(static_cast<int>(Where::kS0) + i), 1, part, i);
       }
-      return Done(Key(n == 2 ? What::kPack2 : What::kPack4, whole));
+      return Done(Key(n == 2 ? AluOp::kPack2 : AluOp::kPack4, whole));
     }
     constexpr Where kTargets[] = {Where::kD, Where::kD2, Where::kS2, Where::kS3};
     for (int i = 0; i < static_cast<int>(n); ++i) Put(kTargets[i], 0, part, i);
     Put(Where::kS0, 1, type);
     if (n == 4) form_.flags |= kExtraDestinations;
-    return Done(Key(n == 2 ? What::kUnpack2 : What::kUnpack4, whole));
+    return Done(Key(n == 2 ? AluOp::kUnpack2 : AluOp::kUnpack4, whole));
   }
   Plain3(type, {type});
-  return Done(Key(What::kMov, whole));
+  return Done(Key(AluOp::kMov, whole));
 }
 
 namespace {
@@ -207,9 +207,9 @@ bool Builder::Cvta() {
     return false;
   }
   Plain3(Type::kU64, {Type::kU64});
-  if (window == 0) return Done(Key(What::kMov, Type::kU64), words_.others);
+  if (window == 0) return Done(Key(AluOp::kMov, Type::kU64), words_.others);
   form_.imm = window | (to_space ? kSubtractBase : 0);
-  return Done(Key(What::kAddBase, Type::kU64), words_.others);
+  return Done(Key(AluOp::kAddBase, Type::kU64), words_.others);
 }
 
 bool Builder::IsSpacep() {
@@ -217,37 +217,37 @@ bool Builder::IsSpacep() {
   if (!Operands(2) || in_.modifiers.size() != 1 || !WindowOf(words_.first, &window)) return false;
   Plain3(Type::kPred, {Type::kU64});
   form_.imm = words_.first == "const" ? kNoSpace : window;
-  return Done(Key(What::kIsSpace, Type::kPred), 1);
+  return Done(Key(AluOp::kIsSpace, Type::kPred), 1);
 }
 
 bool Builder::Select() {
   const std::string_view op = in_.opcode;
   if (op == "mov") return Mov();
-  if (op == "add") return Arithmetic(What::kAdd);
-  if (op == "sub") return Arithmetic(What::kSub);
+  if (op == "add") return Arithmetic(AluOp::kAdd);
+  if (op == "sub") return Arithmetic(AluOp::kSub);
   if (op == "mul") return Mul();
   if (op == "mad") return Mad();
   if (op == "madc" || op == "addc" || op == "subc") return Carry();
   if (op == "fma") {
-    if (words_.types == 2) return Mixed(What::kFmaMixed, 3);
+    if (words_.types == 2) return Mixed(AluOp::kFmaMixed, 3);
     return words_.types == 1 && !IsInteger(words_.type) &&
-           FloatBinary(What::kFma, What::kFmaDirected, 3);
+           FloatBinary(AluOp::kFma, AluOp::kFmaDirected, 3);
   }
   if (op == "mul24") return Mul24(false);
   if (op == "mad24") return Mul24(true);
-  if (op == "div") return Division(What::kDiv);
-  if (op == "rem") return Division(What::kRem);
+  if (op == "div") return Division(AluOp::kDiv);
+  if (op == "rem") return Division(AluOp::kRem);
   if (op == "min") return Extreme(false);
   if (op == "max") return Extreme(true);
-  if (op == "abs") return AbsNeg(What::kAbs);
-  if (op == "neg") return AbsNeg(What::kNeg);
-  if (op == "and") return Logic(What::kAnd);
-  if (op == "or") return Logic(What::kOr);
-  if (op == "xor") return Logic(What::kXor);
-  if (op == "not") return Logic(What::kNot);
-  if (op == "cnot") return Logic(What::kCnot);
-  if (op == "shl") return Shift(What::kShl);
-  if (op == "shr") return Shift(What::kShr);
+  if (op == "abs") return AbsNeg(AluOp::kAbs);
+  if (op == "neg") return AbsNeg(AluOp::kNeg);
+  if (op == "and") return Logic(AluOp::kAnd);
+  if (op == "or") return Logic(AluOp::kOr);
+  if (op == "xor") return Logic(AluOp::kXor);
+  if (op == "not") return Logic(AluOp::kNot);
+  if (op == "cnot") return Logic(AluOp::kCnot);
+  if (op == "shl") return Shift(AluOp::kShl);
+  if (op == "shr") return Shift(AluOp::kShr);
   if (op == "shf") return Funnel();
   if (op == "lop3") return Lop3();
   if (op == "prmt") return Prmt();
@@ -261,18 +261,18 @@ bool Builder::Select() {
   if (op == "cvt") return Cvt();
   if (op == "cvta") return Cvta();
   if (op == "isspacep") return IsSpacep();
-  if (op == "rcp") return FloatUnary(What::kRcp, What::kRcpDirected);
-  if (op == "sqrt") return FloatUnary(What::kSqrt, What::kSqrtDirected);
-  if (op == "rsqrt") return Special(What::kRsqrt);
-  if (op == "sin") return Special(What::kSin);
-  if (op == "cos") return Special(What::kCos);
-  if (op == "lg2") return Special(What::kLg2);
-  if (op == "ex2") return Special(What::kEx2);
-  if (op == "tanh") return Special(What::kTanh);
+  if (op == "rcp") return FloatUnary(AluOp::kRcp, AluOp::kRcpDirected);
+  if (op == "sqrt") return FloatUnary(AluOp::kSqrt, AluOp::kSqrtDirected);
+  if (op == "rsqrt") return Special(AluOp::kRsqrt);
+  if (op == "sin") return Special(AluOp::kSin);
+  if (op == "cos") return Special(AluOp::kCos);
+  if (op == "lg2") return Special(AluOp::kLg2);
+  if (op == "ex2") return Special(AluOp::kEx2);
+  if (op == "tanh") return Special(AluOp::kTanh);
   if (op == "copysign") {
     if (!Operands(3) || words_.types != 1) return false;
     Plain3(words_.type, {words_.type, words_.type});
-    return Done(Key(What::kCopysign, words_.type));
+    return Done(Key(AluOp::kCopysign, words_.type));
   }
   if (op.size() > 3 && op[0] == 'v') return Video();
   return Bits();

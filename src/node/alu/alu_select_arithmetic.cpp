@@ -10,7 +10,7 @@ constexpr std::uint8_t kSpecialCycles = 8;
 
 }  // namespace
 
-bool Builder::FloatBinary(What what, What directed, int sources) {
+bool Builder::FloatBinary(AluOp what, AluOp directed, int sources) {
   const Type t = words_.type;
   if (!Operands(static_cast<std::size_t>(sources) + 1)) return false;
   Put(Where::kD, 0, t);
@@ -27,7 +27,7 @@ bool Builder::FloatBinary(What what, What directed, int sources) {
   return Done(Key(what, t, Type::kNone, variant));
 }
 
-bool Builder::FloatUnary(What what, What directed) {
+bool Builder::FloatUnary(AluOp what, AluOp directed) {
   form_.cycles = kSpecialCycles;
   const Type t = words_.type;
   if (!Operands(2) || words_.types != 1) return false;
@@ -41,7 +41,7 @@ bool Builder::FloatUnary(What what, What directed) {
   return Done(Key(what, t, Type::kNone, words_.ftz ? kFtz : 0));
 }
 
-bool Builder::Special(What what) {
+bool Builder::Special(AluOp what) {
   form_.cycles = kSpecialCycles;
   const Type t = words_.type;
   if (!Operands(2) || words_.types != 1) return false;
@@ -50,7 +50,7 @@ bool Builder::Special(What what) {
 }
 
 // add.f32.f16 d, a, c and the like: all but the last source are halves, the rest is f32.
-bool Builder::Mixed(What what, int sources) {
+bool Builder::Mixed(AluOp what, int sources) {
   const Type t = words_.type;
   if (words_.type2 != Type::kF32 || !Operands(static_cast<std::size_t>(sources) + 1)) return false;
   if (sources == 2) {
@@ -62,10 +62,10 @@ bool Builder::Mixed(What what, int sources) {
   return Done(Key(what, Type::kF32, t));
 }
 
-bool Builder::Arithmetic(What what) {
+bool Builder::Arithmetic(AluOp what) {
   const Type t = words_.type;
   if (words_.cc) return Carry();
-  if (words_.types == 2) return Mixed(what == What::kAdd ? What::kAddMixed : What::kSubMixed, 2);
+  if (words_.types == 2) return Mixed(what == AluOp::kAdd ? AluOp::kAddMixed : AluOp::kSubMixed, 2);
   if (words_.types != 1) return false;
   if (t == Type::kU16x2 || t == Type::kS16x2) {
     if (!Operands(3)) return false;
@@ -73,13 +73,13 @@ bool Builder::Arithmetic(What what) {
     return Done(Key(what, t));
   }
   if (!IsInteger(t)) {
-    return FloatBinary(what, what == What::kAdd ? What::kAddDirected : What::kSubDirected, 2);
+    return FloatBinary(what, what == AluOp::kAdd ? AluOp::kAddDirected : AluOp::kSubDirected, 2);
   }
   if (!Operands(3)) return false;
   Plain3(t, {t, t});
   if (Bytes(t) == 8) form_.cycles = 2;
   if (words_.sat) {
-    return Done(Key(what == What::kAdd ? What::kAddSat : What::kSubSat, t));
+    return Done(Key(what == AluOp::kAdd ? AluOp::kAddSat : AluOp::kSubSat, t));
   }
   return Done(Key(what, Unsigned(t)));
 }
@@ -100,10 +100,11 @@ bool Builder::Carry() {
   form_.cycles = Bytes(t) == 8 ? 2 : 1;
   if (mad) {
     if (words_.hi == words_.lo) return false;
-    return Done(words_.hi ? Key(What::kMadHiCarry, Plain(t)) : Key(What::kMadLoCarry, Unsigned(t)));
+    return Done(words_.hi ? Key(AluOp::kMadHiCarry, Plain(t))
+                          : Key(AluOp::kMadLoCarry, Unsigned(t)));
   }
   const bool add = in_.opcode == "add" || in_.opcode == "addc";
-  return Done(Key(add ? What::kAddCarry : What::kSubCarry, Unsigned(t)));
+  return Done(Key(add ? AluOp::kAddCarry : AluOp::kSubCarry, Unsigned(t)));
 }
 
 namespace {
@@ -128,18 +129,18 @@ Type WideOf(Type t) {
 bool Builder::Mul() {
   const Type t = words_.type;
   if (words_.types != 1) return false;
-  if (!IsInteger(t)) return FloatBinary(What::kMul, What::kMulDirected, 2);
+  if (!IsInteger(t)) return FloatBinary(AluOp::kMul, AluOp::kMulDirected, 2);
   if (!Operands(3)) return false;
   form_.cycles = 2;
   if (words_.wide) {
     const Type d = WideOf(t);
     if (d == Type::kNone) return false;
     Plain3(d, {t, t});
-    return Done(Key(What::kMulWide, t));
+    return Done(Key(AluOp::kMulWide, t));
   }
   Plain3(t, {t, t});
-  if (words_.hi) return Done(Key(What::kMulHi, t));
-  return words_.lo && Done(Key(What::kMulLo, Unsigned(t)));
+  if (words_.hi) return Done(Key(AluOp::kMulHi, t));
+  return words_.lo && Done(Key(AluOp::kMulLo, Unsigned(t)));
 }
 
 bool Builder::Mad() {
@@ -147,18 +148,18 @@ bool Builder::Mad() {
   if (words_.types != 1) return false;
   if (words_.cc || in_.opcode == "madc") return Carry();
   // mad of floats is fma wherever there is hardware for it.
-  if (!IsInteger(t)) return FloatBinary(What::kFma, What::kFmaDirected, 3);
+  if (!IsInteger(t)) return FloatBinary(AluOp::kFma, AluOp::kFmaDirected, 3);
   if (!Operands(4)) return false;
   form_.cycles = 2;
   if (words_.wide) {
     const Type d = WideOf(t);
     if (d == Type::kNone) return false;
     Plain3(d, {t, t, d});
-    return Done(Key(What::kMadWide, t));
+    return Done(Key(AluOp::kMadWide, t));
   }
   Plain3(t, {t, t, t});
-  if (words_.hi) return Done(Key(words_.sat ? What::kMadHiSat : What::kMadHi, t));
-  return words_.lo && Done(Key(What::kMadLo, Unsigned(t)));
+  if (words_.hi) return Done(Key(words_.sat ? AluOp::kMadHiSat : AluOp::kMadHi, t));
+  return words_.lo && Done(Key(AluOp::kMadLo, Unsigned(t)));
 }
 
 bool Builder::Mul24(bool add) {
@@ -166,21 +167,21 @@ bool Builder::Mul24(bool add) {
   if (words_.types != 1 || words_.hi == words_.lo || !Operands(add ? 4 : 3)) return false;
   if (add) {
     Plain3(t, {t, t, t});
-    if (words_.sat) return words_.hi && Done(Key(What::kMad24HiSat, t));
-    return Done(Key(words_.hi ? What::kMad24Hi : What::kMad24Lo, t));
+    if (words_.sat) return words_.hi && Done(Key(AluOp::kMad24HiSat, t));
+    return Done(Key(words_.hi ? AluOp::kMad24Hi : AluOp::kMad24Lo, t));
   }
   Plain3(t, {t, t});
-  return Done(Key(words_.hi ? What::kMul24Hi : What::kMul24Lo, t));
+  return Done(Key(words_.hi ? AluOp::kMul24Hi : AluOp::kMul24Lo, t));
 }
 
-bool Builder::Division(What what) {
+bool Builder::Division(AluOp what) {
   const Type t = words_.type;
   if (words_.types != 1 || !Operands(3)) return false;
   // Real hardware runs some twenty instructions for these.
   if (!IsInteger(t)) {
-    if (what == What::kRem) return false;
+    if (what == AluOp::kRem) return false;
     const bool ok =
-        FloatBinary(words_.approx ? What::kDivApprox : What::kDiv, What::kDivDirected, 2);
+        FloatBinary(words_.approx ? AluOp::kDivApprox : AluOp::kDiv, AluOp::kDivDirected, 2);
     form_.cycles = t == Type::kF64 ? 32 : words_.approx || words_.full ? 8 : 16;
     return ok;
   }
@@ -191,19 +192,19 @@ bool Builder::Division(What what) {
 
 bool Builder::Extreme(bool maximum) {
   const Type t = words_.type;
-  const What what = maximum ? What::kMax : What::kMin;
+  const AluOp what = maximum ? AluOp::kMax : AluOp::kMin;
   if (words_.types != 1) return false;
   const bool three = Operands(4);
   if (!three && !Operands(3)) return false;
   if (t == Type::kU16x2 || t == Type::kS16x2) {
     if (three) return false;
     Plain3(Type::kB32, {Type::kB32, Type::kB32});
-    return Done(Key(words_.relu ? (maximum ? What::kMaxRelu : What::kMinRelu) : what, t));
+    return Done(Key(words_.relu ? (maximum ? AluOp::kMaxRelu : AluOp::kMinRelu) : what, t));
   }
   if (IsInteger(t)) {
     if (three) return false;
     Plain3(t, {t, t});
-    if (words_.relu) return Done(Key(maximum ? What::kMaxRelu : What::kMinRelu, t));
+    if (words_.relu) return Done(Key(maximum ? AluOp::kMaxRelu : AluOp::kMinRelu, t));
     return Done(Key(what, t));
   }
   Put(Where::kD, 0, t);
@@ -225,16 +226,16 @@ bool Builder::Extreme(bool maximum) {
   }
   if (three && words_.xorsign) return false;
   form_.imm = variant | (three && words_.absolute ? kAbsolute : 0);
-  return Done(Key(three ? What::kExtreme3Slow : What::kExtremeSlow, t, Type::kNone,
+  return Done(Key(three ? AluOp::kExtreme3Slow : AluOp::kExtremeSlow, t, Type::kNone,
                   maximum ? kMaximum : 0));
 }
 
-bool Builder::AbsNeg(What what) {
+bool Builder::AbsNeg(AluOp what) {
   Type t = words_.type;
   if (words_.types != 1 || !Operands(2)) return false;
   Plain3(t, {t});
   if (IsInteger(t)) {
-    return IsSigned(t) && Done(Key(what, what == What::kNeg ? Unsigned(t) : t));
+    return IsSigned(t) && Done(Key(what, what == AluOp::kNeg ? Unsigned(t) : t));
   }
   return Done(Key(what, t, Type::kNone, words_.ftz ? kFtz : 0));
 }
@@ -243,15 +244,15 @@ bool Builder::DotProduct(bool four) {
   if (words_.types != 2 || !Operands(4)) return false;
   Plain3(Type::kB32, {Type::kB32, Type::kB32, Type::kB32});
   if (!four && words_.lo == words_.hi) return false;
-  const What what = four ? What::kDp4a : words_.hi ? What::kDp2aHi : What::kDp2aLo;
+  const AluOp what = four ? AluOp::kDp4a : words_.hi ? AluOp::kDp2aHi : AluOp::kDp2aLo;
   return Done(Key(what, words_.type2, words_.type));
 }
 
-bool Builder::Logic(What what) {
+bool Builder::Logic(AluOp what) {
   const Type t = words_.type;
-  const bool unary = what == What::kNot || what == What::kCnot;
+  const bool unary = what == AluOp::kNot || what == AluOp::kCnot;
   if (words_.types != 1) return false;
-  if (t == Type::kPred) return what != What::kCnot && PredicateLogic();
+  if (t == Type::kPred) return what != AluOp::kCnot && PredicateLogic();
   if (!Operands(unary ? 2 : 3)) return false;
   if (unary) {
     Plain3(t, {t});
@@ -261,12 +262,12 @@ bool Builder::Logic(What what) {
   return IsInteger(t) && Done(Key(what, Unsigned(t)));
 }
 
-bool Builder::Shift(What what) {
+bool Builder::Shift(AluOp what) {
   const Type t = words_.type;
   if (words_.types != 1 || !IsInteger(t) || !Operands(3)) return false;
   Plain3(t, {t, Type::kU32});
   if (Bytes(t) == 8) form_.cycles = 2;
-  return Done(Key(what, what == What::kShl ? Unsigned(t) : Plain(t)));
+  return Done(Key(what, what == AluOp::kShl ? Unsigned(t) : Plain(t)));
 }
 
 bool Builder::Funnel() {
@@ -274,7 +275,7 @@ bool Builder::Funnel() {
   const bool left = words_.first == "l", wrap = in_.Has("wrap");
   if ((!left && words_.first != "r") || (!wrap && !in_.Has("clamp"))) return false;
   Plain3(Type::kB32, {Type::kB32, Type::kB32, Type::kB32});
-  return Done(Key(left ? What::kShfL : What::kShfR, Type::kU32, Type::kNone, wrap ? 1 : 0), 2);
+  return Done(Key(left ? AluOp::kShfL : AluOp::kShfR, Type::kU32, Type::kNone, wrap ? 1 : 0), 2);
 }
 
 bool Builder::Lop3() {
@@ -283,7 +284,7 @@ bool Builder::Lop3() {
     if (!Operands(5) || At(4).kind != Operand::Kind::kInt) return false;
     Plain3(Type::kB32, {Type::kB32, Type::kB32, Type::kB32});
     form_.imm = static_cast<std::uint32_t>(At(4).imm & 0xff);
-    return Done(Key(What::kLop3, Type::kU32));
+    return Done(Key(AluOp::kLop3, Type::kU32));
   }
   if (!Operands(6) || At(4).kind != Operand::Kind::kInt || At(0).kind != Operand::Kind::kPair ||
       (words_.other != "or" && words_.other != "and")) {
@@ -297,7 +298,7 @@ bool Builder::Lop3() {
   Put(Where::kS3, 5, Type::kPred);
   if (At(5).negated) form_.flags |= kNegatePredicate;
   form_.imm = static_cast<std::uint32_t>(At(4).imm & 0xff) | (words_.other == "or" ? 0x100 : 0x200);
-  return Done(Key(What::kLop3, Type::kU32, Type::kPred), 1);
+  return Done(Key(AluOp::kLop3, Type::kU32, Type::kPred), 1);
 }
 
 bool Builder::Prmt() {
@@ -306,7 +307,7 @@ bool Builder::Prmt() {
   Plain3(Type::kB32, {Type::kB32, Type::kB32, Type::kB32});
   for (std::uint32_t mode = 0; mode < 7; ++mode) {
     if (words_.other == kModes[mode]) {
-      return Done(Key(What::kPrmt, Type::kU32, Type::kNone, mode), mode == 0 ? 0 : 1);
+      return Done(Key(AluOp::kPrmt, Type::kU32, Type::kNone, mode), mode == 0 ? 0 : 1);
     }
   }
   return false;
@@ -323,40 +324,40 @@ bool Builder::Bits() {
   }
   if (op == "bfe" && Operands(4)) {
     Plain3(t, {t, Type::kU32, Type::kU32});
-    return Done(Key(What::kBfe, t));
+    return Done(Key(AluOp::kBfe, t));
   }
   if (op == "bfi" && Operands(5)) {
     Plain3(t, {t, t, Type::kU32, Type::kU32});
-    return Done(Key(What::kBfi, Unsigned(t)));
+    return Done(Key(AluOp::kBfi, Unsigned(t)));
   }
   if (op == "fns" && Operands(4)) {
     Plain3(t, {t, Type::kU32, Type::kS32});
-    return Done(Key(What::kFns, Unsigned(t)));
+    return Done(Key(AluOp::kFns, Unsigned(t)));
   }
   if (op == "bmsk" && Operands(3)) {
     Plain3(t, {t, t});
-    return Done(Key(What::kBmsk, Unsigned(t), Type::kNone, wrap), 1);
+    return Done(Key(AluOp::kBmsk, Unsigned(t), Type::kNone, wrap), 1);
   }
   if (op == "szext" && Operands(3)) {
     Plain3(t, {t, Type::kU32});
-    return Done(Key(What::kSzext, t, Type::kNone, wrap), 1);
+    return Done(Key(AluOp::kSzext, t, Type::kNone, wrap), 1);
   }
   if (op == "sad" && Operands(4)) {
     Plain3(t, {t, t, t});
-    return Done(Key(What::kSad, t));
+    return Done(Key(AluOp::kSad, t));
   }
   if (!Operands(2)) return false;
   if (op == "brev") {
     Plain3(t, {t});
-    return Done(Key(What::kBrev, Unsigned(t)));
+    return Done(Key(AluOp::kBrev, Unsigned(t)));
   }
   Plain3(Type::kU32, {t});
   form_.cycles = kSpecialCycles;
-  if (op == "popc") return Done(Key(What::kPopc, Unsigned(t)));
-  if (op == "clz") return Done(Key(What::kClz, Unsigned(t)));
+  if (op == "popc") return Done(Key(AluOp::kPopc, Unsigned(t)));
+  if (op == "clz") return Done(Key(AluOp::kClz, Unsigned(t)));
   if (op == "bfind") {
     const bool shift = words_.other == "shiftamt";
-    return Done(Key(What::kBfind, t, Type::kNone, shift ? 1 : 0), shift ? 1 : 0);
+    return Done(Key(AluOp::kBfind, t, Type::kNone, shift ? 1 : 0), shift ? 1 : 0);
   }
   return false;
 }

@@ -109,7 +109,7 @@ bool Builder::Compare(bool to_predicate) {
     if (At(3).negated) form_.flags |= kNegatePredicate;
   }
   if (Bytes(t) == 8) form_.cycles = 2;
-  return Done(Key(to_predicate ? What::kSetp : What::kSet, half ? Type::kF16 : Plain(t),
+  return Done(Key(to_predicate ? AluOp::kSetp : AluOp::kSet, half ? Type::kF16 : Plain(t),
                   Type::kNone, comparison->compare),
               others);
 }
@@ -119,7 +119,7 @@ bool Builder::Selp() {
   if (words_.types != 1 || !Operands(4)) return false;
   Plain3(t, {t, t, Type::kPred});
   if (At(3).negated) form_.flags |= kNegatePredicate;
-  return Done(Key(What::kSelect, Bytes(t) == 8 ? Type::kU64 : Bytes(t) <= 4 ? Type::kU32 : t));
+  return Done(Key(AluOp::kSelect, Bytes(t) == 8 ? Type::kU64 : Bytes(t) <= 4 ? Type::kU32 : t));
 }
 
 bool Builder::Slct() {
@@ -127,7 +127,7 @@ bool Builder::Slct() {
   if (words_.types != 2 || !Operands(4) || (c != Type::kS32 && c != Type::kF32)) return false;
   Plain3(d, {d, d, c});
   form_.imm = words_.ftz ? 1 : 0;
-  return Done(Key(What::kSlct, Bytes(d) == 8 ? Type::kU64 : Bytes(d) <= 4 ? Type::kU32 : d, c));
+  return Done(Key(AluOp::kSlct, Bytes(d) == 8 ? Type::kU64 : Bytes(d) <= 4 ? Type::kU32 : d, c));
 }
 
 bool Builder::Testp() {
@@ -139,7 +139,7 @@ bool Builder::Testp() {
   for (std::uint32_t test = 0; test < 6; ++test) {
     if (words_.first == kTests[test]) {
       form_.imm = test;
-      return Done(Key(What::kTestp, t), 1);
+      return Done(Key(AluOp::kTestp, t), 1);
     }
   }
   return false;
@@ -151,11 +151,11 @@ bool Builder::CvtToInteger(Type to, Type from) {
     const bool fast = Bytes(to) >= 4 && Bytes(from) >= 4 && ExactWidths(to, from);
     if (!fast) {
       form_.imm = PlaceConvert(to, from);
-      return Done(Key(What::kFloatToInt, Type::kNone));
+      return Done(Key(AluOp::kFloatToInt, Type::kNone));
     }
     Plain3(to, {from});
     form_.imm = DirectedImm();
-    return Done(Key(What::kFloatToInt, Plain(to), from, words_.rounding));
+    return Done(Key(AluOp::kFloatToInt, Plain(to), from, words_.rounding));
   }
   if (!IsInteger(from) || words_.integral || words_.rounded) return false;
   // Registers may be wider than the types say. An unsigned result is extended by zeros then, even
@@ -164,7 +164,7 @@ bool Builder::CvtToInteger(Type to, Type from) {
       RegisterBytes(0) > Bytes(to) && Bytes(to) > Bytes(from) && IsSigned(from) && !IsSigned(to);
   if (words_.sat || two_steps || RegisterBytes(0) == 1) {
     form_.imm = PlaceConvert(to, from);
-    return Done(Key(What::kIntToIntSat, Type::kNone));
+    return Done(Key(AluOp::kIntToIntSat, Type::kNone));
   }
   const int source_bytes = RegisterBytes(1), result_bytes = RegisterBytes(0);
   const bool from_wide = source_bytes == 8 || Bytes(from) == 8;
@@ -173,7 +173,7 @@ bool Builder::CvtToInteger(Type to, Type from) {
   const Type narrow = Bytes(to) <= Bytes(from) ? to : from;
   const Type out_type = out == 8 ? Type::kU64 : out == 4 ? Type::kU32 : Type::kU16;
   Plain3(out_type, {from_wide ? Type::kB64 : from});
-  return Done(Key(What::kExtend, out_type, Bytes(narrow) == 8 ? Type::kU64 : Plain(narrow),
+  return Done(Key(AluOp::kExtend, out_type, Bytes(narrow) == 8 ? Type::kU64 : Plain(narrow),
                   from_wide ? kFromWide : 0));
 }
 
@@ -183,31 +183,31 @@ bool Builder::CvtToFloat(Type to, Type from) {
     if (words_.integral) return false;
     if (exact && words_.rounding == kRn && !words_.sat && (to == Type::kF32 || to == Type::kF64)) {
       Plain3(to, {from});
-      return Done(Key(What::kIntToFloat, to, Plain(from)));
+      return Done(Key(AluOp::kIntToFloat, to, Plain(from)));
     }
     form_.imm = PlaceConvert(to, Plain(from));
-    return Done(Key(What::kFloatToFloatSlow, Type::kNone));
+    return Done(Key(AluOp::kFloatToFloatSlow, Type::kNone));
   }
   if (!IsFloat(from) || (words_.integral && to != from)) return false;
   if (words_.integral && exact && Bytes(to) >= 4) {
     Plain3(to, {from});
     form_.imm = DirectedImm();
-    return Done(Key(What::kFloatToIntegral, to, from, words_.rounding));
+    return Done(Key(AluOp::kFloatToIntegral, to, from, words_.rounding));
   }
   const bool plain =
       exact && words_.rounding == kRn && !words_.relu && !words_.satfinite && !words_.integral;
   const std::uint32_t variant = (words_.ftz ? kFtz : 0) | (words_.sat ? kSat : 0);
   if (plain && to == from && to != Type::kF32 && variant == 0) {
     Plain3(to, {from});
-    return Done(Key(What::kMov, Unsigned(to)));
+    return Done(Key(AluOp::kMov, Unsigned(to)));
   }
-  const std::uint32_t key = Key(What::kFloatToFloat, to, from, variant);
+  const std::uint32_t key = Key(AluOp::kFloatToFloat, to, from, variant);
   if (plain && FindHandler(key) != nullptr) {
     Plain3(to, {from});
     return Done(key);
   }
   form_.imm = PlaceConvert(to, from);
-  return Done(Key(What::kFloatToFloatSlow, Type::kNone));
+  return Done(Key(AluOp::kFloatToFloatSlow, Type::kNone));
 }
 
 // Two f32 to a pair of f16 or bf16, with a register of random bits if rounded by them.
@@ -222,12 +222,12 @@ bool Builder::CvtToHalves(Type to) {
     Plain3(Type::kB32, {Type::kF32, Type::kF32});
   }
   if (words_.rounding == kRn && !words_.relu && !words_.satfinite) {
-    return Done(Key(What::kFloatPack, to, Type::kF32));
+    return Done(Key(AluOp::kFloatPack, to, Type::kF32));
   }
   form_.imm = DirectedImm() | (words_.relu ? kImmRelu : 0) |
               (words_.satfinite ? kImmSatfinite : 0) |
               static_cast<std::uint32_t>(to) << kImmResultShift;
-  return Done(Key(What::kFloatPackSlow, Type::kNone));
+  return Done(Key(AluOp::kFloatPackSlow, Type::kNone));
 }
 
 namespace {
@@ -273,20 +273,20 @@ bool Builder::CvtToSmall(std::string_view to, Type from) {
     }
     form_.flags |= kSourceInD2;
     Put(Where::kD2, 2, Type::kB32);
-    return Done(Key(What::kSmallPack4, Type::kNone));
+    return Done(Key(AluOp::kSmallPack4, Type::kNone));
   }
   const Type result = format == kE2m1 ? Type::kB8 : Type::kB16;
-  const std::uint32_t fast = Key(What::kSmallPack, Type::kB16, from, format);
+  const std::uint32_t fast = Key(AluOp::kSmallPack, Type::kB16, from, format);
   if (from == Type::kF32 && Operands(3)) {
     Plain3(result, {Type::kF32, Type::kF32});
     if (FindHandler(fast) != nullptr) return Done(fast);
-    return Done(Key(What::kSmallPack, Type::kNone, Type::kNone, kFromF32));
+    return Done(Key(AluOp::kSmallPack, Type::kNone, Type::kNone, kFromF32));
   }
   const bool halves = (from == Type::kF16x2 && !scale) || from == Type::kBF16x2;
   if (!halves || !Operands(2)) return false;
   Plain3(result, {Type::kB32});
   if (FindHandler(fast) != nullptr) return Done(fast);
-  return Done(Key(What::kSmallPack, Type::kNone, Type::kNone, kFromHalves));
+  return Done(Key(AluOp::kSmallPack, Type::kNone, Type::kNone, kFromHalves));
 }
 
 bool Builder::CvtFromSmall(Type to, std::string_view from) {
@@ -300,8 +300,8 @@ bool Builder::CvtFromSmall(Type to, std::string_view from) {
   }
   Plain3(Type::kB32, {format == kE2m1 ? Type::kB8 : Type::kB16});
   form_.imm = (words_.relu ? kImmRelu : 0) | format << kImmResultShift;
-  const std::uint32_t fast = Key(What::kSmallUnpack, Type::kF16x2, Type::kB16, format);
-  return Done(FindHandler(fast) != nullptr ? fast : Key(What::kSmallUnpack, Type::kNone));
+  const std::uint32_t fast = Key(AluOp::kSmallUnpack, Type::kF16x2, Type::kB16, format);
+  return Done(FindHandler(fast) != nullptr ? fast : Key(AluOp::kSmallUnpack, Type::kNone));
 }
 
 // cvt.pack.sat.TO.s32 d, a, b for 16 bits and cvt.pack.sat.TO.s32.b32 d, a, b, c for fewer.
@@ -328,7 +328,7 @@ bool Builder::CvtPack() {
     Plain3(Type::kB32, {Type::kB32, Type::kB32});
   }
   form_.imm = bits | (to[0] == 's' ? kPackSigned : 0);
-  return Done(Key(What::kPackSat, Type::kNone), 1);
+  return Done(Key(AluOp::kPackSat, Type::kNone), 1);
 }
 
 bool Builder::Cvt() {
@@ -345,7 +345,7 @@ bool Builder::Cvt() {
   if (to == Type::kTF32) {
     if (from != Type::kF32) return false;
     form_.imm = PlaceConvert(Type::kTF32, Type::kF32);
-    return Done(Key(What::kFloatToFloatSlow, Type::kNone));
+    return Done(Key(AluOp::kFloatToFloatSlow, Type::kNone));
   }
   return IsFloat(to) && CvtToFloat(to, from);
 }

@@ -146,7 +146,7 @@ bool Builder::Video() {
     Plain3(Type::kB32, {Type::kB32, Type::kB32});
   }
   form_.cycles = 4;
-  return Done(Key(What::kVideo, Type::kNone, Type::kNone, what), others);
+  return Done(Key(AluOp::kVideo, Type::kNone, Type::kNone, what), others);
 }
 
 bool Builder::VideoSimd(std::uint32_t what, int parts) {
@@ -171,7 +171,7 @@ bool Builder::VideoSimd(std::uint32_t what, int parts) {
   if (words_.type == Type::kS32) form_.imm |= 1u << SimdImm::kSignedB;
   Plain3(Type::kB32, {Type::kB32, Type::kB32, Type::kB32});
   form_.cycles = 4;
-  return Done(Key(parts == 2 ? What::kVideo2 : What::kVideo4, Type::kNone, Type::kNone, what),
+  return Done(Key(parts == 2 ? AluOp::kVideo2 : AluOp::kVideo4, Type::kNone, Type::kNone, what),
               (add ? 1 : 0) + (what >= kVsetEq ? 1 : 0));
 }
 

@@ -303,15 +303,15 @@ void PackSat(const Lanes& lanes, const Op& op, u32 mask) {
 }
 
 constexpr Entry kEntries[] = {
-    {Key(What::kIntToIntSat, Type::kNone), &IntToIntSat},
-    {Key(What::kFloatToInt, Type::kNone), &FloatToIntSlow},
-    {Key(What::kFloatToFloatSlow, Type::kNone), &ToFloatSlow},
-    {Key(What::kFloatPackSlow, Type::kNone), &PackSlow},
-    {Key(What::kSmallPack, Type::kNone, Type::kNone, kFromF32), &ToSmallPair<false>},
-    {Key(What::kSmallPack, Type::kNone, Type::kNone, kFromHalves), &ToSmallPair<true>},
-    {Key(What::kSmallPack4, Type::kNone), &ToSmallFour},
-    {Key(What::kSmallUnpack, Type::kNone), &FromSmallPair},
-    {Key(What::kPackSat, Type::kNone), &PackSat},
+    {Key(AluOp::kIntToIntSat, Type::kNone), &IntToIntSat},
+    {Key(AluOp::kFloatToInt, Type::kNone), &FloatToIntSlow},
+    {Key(AluOp::kFloatToFloatSlow, Type::kNone), &ToFloatSlow},
+    {Key(AluOp::kFloatPackSlow, Type::kNone), &PackSlow},
+    {Key(AluOp::kSmallPack, Type::kNone, Type::kNone, kFromF32), &ToSmallPair<false>},
+    {Key(AluOp::kSmallPack, Type::kNone, Type::kNone, kFromHalves), &ToSmallPair<true>},
+    {Key(AluOp::kSmallPack4, Type::kNone), &ToSmallFour},
+    {Key(AluOp::kSmallUnpack, Type::kNone), &FromSmallPair},
+    {Key(AluOp::kPackSat, Type::kNone), &PackSat},
 };
 
 }  // namespace

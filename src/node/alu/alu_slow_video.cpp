@@ -172,12 +172,12 @@ void Video4(const Lanes& lanes, const Op& op, u32 mask) {
   SimdLanes<4>(lanes, op, mask, kWhat);
 }
 
-#define ALL(w)                                                         \
-  {Key(What::kVideo, Type::kNone, Type::kNone, w), &Video<w>},         \
-      {Key(What::kVideo2, Type::kNone, Type::kNone, w), &Video2<w>}, { \
-    Key(What::kVideo4, Type::kNone, Type::kNone, w), &Video4<w>        \
+#define ALL(w)                                                          \
+  {Key(AluOp::kVideo, Type::kNone, Type::kNone, w), &Video<w>},         \
+      {Key(AluOp::kVideo2, Type::kNone, Type::kNone, w), &Video2<w>}, { \
+    Key(AluOp::kVideo4, Type::kNone, Type::kNone, w), &Video4<w>        \
   }
-#define SCALAR(w) {Key(What::kVideo, Type::kNone, Type::kNone, w), &Video<w>}
+#define SCALAR(w) {Key(AluOp::kVideo, Type::kNone, Type::kNone, w), &Video<w>}
 
 constexpr Entry kEntries[] = {
     ALL(kVadd),   ALL(kVsub),    ALL(kVabsdiff), ALL(kVmin),    ALL(kVmax),

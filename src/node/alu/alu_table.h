@@ -12,7 +12,7 @@
 
 namespace allranks::node::alu {
 
-enum class What : std::uint8_t {
+enum class AluOp : std::uint8_t {
   // data movement
   kMov,
   kPack2,
@@ -214,7 +214,7 @@ inline constexpr std::uint32_t kSharedWindow = 0x60, kLocalWindow = 0x61, kParam
 inline constexpr int kWindowShift = 40;
 inline constexpr std::uint32_t kSubtractBase = 0x100, kNoSpace = ~0u;
 
-constexpr std::uint32_t Key(What what, ptx::Type result, ptx::Type source = ptx::Type::kNone,
+constexpr std::uint32_t Key(AluOp what, ptx::Type result, ptx::Type source = ptx::Type::kNone,
                             std::uint32_t variant = 0) {
   return static_cast<std::uint32_t>(what) << 24 | static_cast<std::uint32_t>(result) << 18 |
          static_cast<std::uint32_t>(source) << 12 | variant;

@@ -25,12 +25,11 @@ class AccessWalk {
     made_.tick = cta.tick;
     made_.pc = path.pc;
     made_.warp = static_cast<std::uint16_t>(path.warp->id);
-    made_.kind =
-        static_cast<std::uint8_t>((op.Strong() ? Entry::kStrong : 0) |
-                                  (op.what != MemoryOp::What::kLoad ? Entry::kWrite : 0) |
-                                  (op.atomic != AtomicOp::kNone ? Entry::kAtomic : 0) |
-                                  static_cast<int>(op.scope) << Entry::kScopeShift |
-                                  std::min<int>(Log2(op.bytes), 7) << Entry::kElementShift);
+    made_.kind = static_cast<std::uint8_t>(
+        (op.Strong() ? Entry::kStrong : 0) | (op.kind != MemoryOpKind::kLoad ? Entry::kWrite : 0) |
+        (op.atomic != AtomicOp::kNone ? Entry::kAtomic : 0) |
+        static_cast<int>(op.scope) << Entry::kScopeShift |
+        std::min<int>(Log2(op.bytes), 7) << Entry::kElementShift);
   }
 
   // Accesses must be ordered by what this knows as well.

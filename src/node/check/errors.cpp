@@ -36,7 +36,7 @@ bool AtClusterBarrier(const Path& path) {
   const Code& code = CodeOf(path);
   const Op& op = code.ops[path.pc];
   return path.state == Path::State::kBarrier && op.kind == OpKind::kAsync &&
-         code.async[op.aux].what == AsyncOp::What::kClusterWait;
+         code.async[op.aux].kind == AsyncOpKind::kClusterWait;
 }
 
 // The members of the warp-wide operation that a path waits in, and which operation it is.
@@ -48,7 +48,7 @@ std::uint32_t MembersOf(const Path& path, int* what) {
     return path.warp->live;
   }
   const WarpOp& warp_op = code.warp_ops[op.aux];
-  *what = static_cast<int>(warp_op.what);
+  *what = static_cast<int>(warp_op.kind);
   return static_cast<std::uint32_t>(LaneValue(path, warp_op.mask, std::countr_zero(path.mask), 4)) &
          path.warp->live;
 }
@@ -214,7 +214,7 @@ void Errors::PassBy(const Path& path) {
     const std::uint32_t members = MembersOf(*other, &what);
     // Only bar.warp.sync waits for all threads of its mask, the others for those that have not
     // exited (PTX ISA).
-    if (what != static_cast<int>(WarpOp::What::kSync)) continue;
+    if (what != static_cast<int>(WarpOpKind::kSync)) continue;
     if (members == own && what == own_what) continue;  // together with it
     if ((members & path.mask) != 0) passed_by_[other] |= members & path.mask;
   }
@@ -274,7 +274,7 @@ void Errors::OnWarpSync(const Path& path) {
 void Errors::OnShuffle(const Path& path, int lane, int from, std::uint32_t lanes) {
   const Code& code = CodeOf(path);
   const WarpOp& op = code.warp_ops[code.ops[path.pc].aux];
-  const bool slides = op.what == WarpOp::What::kShflUp || op.what == WarpOp::What::kShflDown;
+  const bool slides = op.kind == WarpOpKind::kShflUp || op.kind == WarpOpKind::kShflDown;
   const int first = std::countr_zero(lanes), last = 31 - std::countl_zero(lanes);
   if (slides && (from < first || from > last)) return;
   const auto mask = static_cast<std::uint32_t>(LaneValue(path, op.mask, lane, 4));

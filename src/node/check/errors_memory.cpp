@@ -25,18 +25,18 @@ constexpr std::uint64_t kFar = std::uint64_t{1} << 32;  // what is near is worth
 constexpr std::size_t kMaxShown = 8;                    // allocations that a leak names
 
 bool Reads(const MemoryOp& m) {
-  if (m.what == MemoryOp::What::kStore) return false;
+  if (m.kind == MemoryOpKind::kStore) return false;
   // What an exchange finds does not matter to whom does not take it.
   return m.atomic != AtomicOp::kExch || m.data[0] != kNoSlot;
 }
 
-bool Writes(const MemoryOp& m) { return m.what != MemoryOp::What::kLoad; }
+bool Writes(const MemoryOp& m) { return m.kind != MemoryOpKind::kLoad; }
 
 const char* NameOf(const MemoryOp& m) {
-  switch (m.what) {
-    case MemoryOp::What::kLoad:
+  switch (m.kind) {
+    case MemoryOpKind::kLoad:
       return "load";
-    case MemoryOp::What::kStore:
+    case MemoryOpKind::kStore:
       return "store";
     default:
       return "atomic";
@@ -236,8 +236,8 @@ void Errors::OnFault(const Path& path, Status status, const std::string& what, c
     advice =
         "an access must stand at a multiple of its size, a vector's at one of all its elements";
   } else if (status == Status::kIllegalAddress) {
-    switch (at.what) {
-      case FaultAt::What::kUnmapped: {
+    switch (at.cause) {
+      case FaultAt::Cause::kUnmapped: {
         std::string near;
         std::uint64_t stream = 0;
         const Launch& launch = *path.warp->cta->launch;
@@ -258,11 +258,11 @@ void Errors::OnFault(const Path& path, Status status, const std::string& what, c
         }
         break;
       }
-      case FaultAt::What::kNoAccess:
+      case FaultAt::Cause::kNoAccess:
         kind = Finding::Kind::kNotMapped;
         advice = "enable peer access, or grant it by cuMemSetAccess or the pool, before the launch";
         break;
-      case FaultAt::What::kBeyond:
+      case FaultAt::Cause::kBeyond:
         if (at.object != nullptr && at.object->size != 0) {
           const std::uint64_t end = at.offset + access.bytes;
           text = fmt::format(
@@ -272,7 +272,7 @@ void Errors::OnFault(const Path& path, Status status, const std::string& what, c
               end > at.object->size ? end - at.object->size : 0, at.object->size);
         }
         break;
-      case FaultAt::What::kOther:
+      case FaultAt::Cause::kOther:
         if (what.find("multicast address") != std::string::npos) kind = Finding::Kind::kNotMapped;
         break;
     }

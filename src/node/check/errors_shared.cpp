@@ -56,11 +56,11 @@ const std::vector<Errors::StoreOf>& Errors::StoresOf(const std::shared_ptr<const
       }
       case OpKind::kMemory: {
         const MemoryOp& m = code.memory[op.aux];
-        const bool stores_it = m.what == MemoryOp::What::kStore &&
+        const bool stores_it = m.kind == MemoryOpKind::kStore &&
                                std::any_of(std::begin(m.data), std::end(m.data), has);
         if (stores_it && op.guard == kNoSlot)
           stores.push_back({at, std::any_of(std::begin(m.data), std::end(m.data), used)});
-        if (m.what != MemoryOp::What::kStore)
+        if (m.kind != MemoryOpKind::kStore)
           for (const Slot slot : m.data) made.erase(slot);
         break;
       }
@@ -81,7 +81,7 @@ const std::vector<Errors::StoreOf>& Errors::StoresOf(const std::shared_ptr<const
 
 void Errors::Taints(const Access& a, std::uint32_t unwritten) {
   constexpr std::size_t kMostTaints = 4096;
-  if (a.op->what != MemoryOp::What::kLoad || taints_.size() >= kMostTaints) return;
+  if (a.op->kind != MemoryOpKind::kLoad || taints_.size() >= kMostTaints) return;
   const Warp& warp = *a.path->warp;
   const std::uint32_t pc = a.path->pc;
   std::uint32_t results = 0;  // lanes that have loaded a result of such values

@@ -15,13 +15,13 @@ namespace {
 
 bool WaitsForFlags(const Code& code) {
   return std::any_of(code.memory.begin(), code.memory.end(), [](const MemoryOp& op) {
-    return op.what == MemoryOp::What::kLoad && op.Strong();
+    return op.kind == MemoryOpKind::kLoad && op.Strong();
   });
 }
 
 bool TellsByFlags(const Code& code) {
   return std::any_of(code.memory.begin(), code.memory.end(), [](const MemoryOp& op) {
-    return op.what == MemoryOp::What::kStore && op.Strong();
+    return op.kind == MemoryOpKind::kStore && op.Strong();
   });
 }
 

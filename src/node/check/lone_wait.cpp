@@ -36,7 +36,7 @@ bool RemedySearch::UnseenWait(const Entry& at, std::uint32_t lane, Finding* find
     for (std::uint32_t pc = spin.head; pc < spin.branch && pc < code.ops.size(); ++pc) {
       if (code.ops[pc].kind != OpKind::kMemory) continue;
       const MemoryOp& op = code.memory[code.ops[pc].aux];
-      if (op.what != MemoryOp::What::kLoad || !op.Strong() || op.count > 1 ||
+      if (op.kind != MemoryOpKind::kLoad || !op.Strong() || op.count > 1 ||
           op.space == ptx::Space::kShared || !Before(code, pc, at.pc)) {
         continue;
       }
@@ -50,7 +50,7 @@ bool RemedySearch::UnseenWait(const Entry& at, std::uint32_t lane, Finding* find
   }
   if (const Trail* trail = TrailOf(at.agent)) {
     for (const Event& event : trail->events()) {
-      if (event.what == Event::What::kRead && event.pc == wait && event.warp == at.warp &&
+      if (event.kind == Event::Kind::kRead && event.pc == wait && event.warp == at.warp &&
           (event.lanes >> lane & 1) != 0) {
         return false;
       }
@@ -88,7 +88,7 @@ bool RemedySearch::LoneBlock(const Entry& at, Finding* finding) const {
   for (const Agent agent : checker_.trails_) {
     if (agent == at.agent || checker_.agents_[agent].info != info) continue;
     for (const Event& read : TrailOf(agent)->events()) {
-      if (read.what != Event::What::kRead || !Before(*info->code, read.pc, at.pc)) continue;
+      if (read.kind != Event::Kind::kRead || !Before(*info->code, read.pc, at.pc)) continue;
       SayLoneWait(*info->code, read.pc, at.pc, Edit::By::kGrid, finding);
       return true;
     }
@@ -102,14 +102,14 @@ bool RemedySearch::LoneWait(const Entry& at, std::uint32_t lane, Tick tick,
   if (trail == nullptr || at.warp >= kFirstCopyWarp) return false;
   const auto& events = trail->events();
   for (auto read = events.rbegin(); read != events.rend(); ++read) {
-    if (read->what != Event::What::kRead || !Before(CodeOf(at.agent), read->pc, at.pc) ||
+    if (read->kind != Event::Kind::kRead || !Before(CodeOf(at.agent), read->pc, at.pc) ||
         (read->warp == at.warp && (read->lanes >> lane & 1) != 0)) {
       continue;
     }
     const Tick first = std::min(read->tick, tick), last = std::max(read->tick, tick);
     const bool warp = read->warp == at.warp;
     const bool met = std::any_of(events.begin(), events.end(), [&](const Event& event) {
-      return event.what == Event::What::kBarrier && event.tick >= first && event.tick < last;
+      return event.kind == Event::Kind::kBarrier && event.tick >= first && event.tick < last;
     });
     if (met || (warp && trail->Met(read->moment, ~std::uint64_t{0}, read->warp, at.warp))) continue;
     SayLoneWait(CodeOf(at.agent), read->pc, at.pc, warp ? Edit::By::kWarp : Edit::By::kBlock,

@@ -57,7 +57,7 @@ const std::vector<Event>& RemedySearch::EventsOf(Agent agent) const {
 
 // By the thread of the access, in front of it.
 bool RemedySearch::IsLoadOf(const Event& event, const Entry& at, std::uint32_t lane) const {
-  return event.what == Event::What::kRead && event.object != 0 && event.warp == at.warp &&
+  return event.kind == Event::Kind::kRead && event.object != 0 && event.warp == at.warp &&
          (event.lanes >> lane & 1) != 0 && Before(CodeOf(at.agent), event.pc, at.pc);
 }
 
@@ -67,7 +67,7 @@ const Event* RemedySearch::StoreBefore(const Event& load, const Event& other, co
   if (load.object == other.object && load.offset == other.offset) return nullptr;
   const Event* found = nullptr;
   for (const Event& event : EventsOf(at.agent)) {
-    if (event.what == Event::What::kWrite && event.object == other.object &&
+    if (event.kind == Event::Kind::kWrite && event.object == other.object &&
         event.offset == other.offset && event.warp == at.warp && (event.lanes >> lane & 1) != 0 &&
         Before(CodeOf(at.agent), event.pc, load.pc)) {
       found = &event;
@@ -80,7 +80,7 @@ const Event* RemedySearch::FenceBetween(const Side& side) const {
   const Code& code = CodeOf(side.agent);
   const Event* found = nullptr;
   for (const Event& event : EventsOf(side.agent)) {
-    if (event.what == Event::What::kFence && event.sequential && event.warp == side.load->warp &&
+    if (event.kind == Event::Kind::kFence && event.sequential && event.warp == side.load->warp &&
         (event.lanes & side.load->lanes) != 0 && Before(code, side.store->pc, event.pc) &&
         Before(code, event.pc, side.load->pc) && (found == nullptr || found->scope < event.scope)) {
       found = &event;

@@ -22,10 +22,10 @@ Trail* Checker::TrailOf(const CtaClocks& cta) {
 }
 
 // Something that lanes of a path do now.
-Event Checker::EventOf(Event::What what, const CtaClocks& cta, const Path& path,
+Event Checker::EventOf(Event::Kind kind, const CtaClocks& cta, const Path& path,
                        std::uint32_t lanes) {
   Event event;
-  event.what = what;
+  event.kind = kind;
   event.warp = static_cast<std::uint16_t>(path.warp->id);
   event.lanes = lanes;
   event.pc = path.pc;
@@ -46,7 +46,7 @@ void Checker::RecordRead(const CtaClocks& cta, const Path& path, std::uint32_t l
   if (write.by.agent == cta.agent && write.by.warp == warp && lanes == 1u << write.by.lane) return;
   Trail& trail = *TrailOf(cta);
   if (trail.Polled(warp, lanes, path.pc, write.number)) return;
-  Event event = EventOf(Event::What::kRead, cta, path, lanes);
+  Event event = EventOf(Event::Kind::kRead, cta, path, lanes);
   event.acquires = op.Acquires();
   event.atomic = write.atomic;
   event.vector = op.count > 1;
@@ -68,7 +68,7 @@ void Checker::RecordPoll(const CtaClocks& cta, const Path& path, std::uint32_t l
   const auto warp = static_cast<std::uint16_t>(path.warp->id);
   Trail& trail = *TrailOf(cta);
   if (trail.Polled(warp, lanes, path.pc, 0)) return;
-  Event event = EventOf(Event::What::kRead, cta, path, lanes);
+  Event event = EventOf(Event::Kind::kRead, cta, path, lanes);
   event.object = access.object->id;
   event.offset = access.offset[static_cast<std::size_t>(std::countr_zero(lanes))];
   trail.Add(std::move(event));
@@ -79,9 +79,9 @@ void Checker::RecordWrite(const CtaClocks& cta, const Path& path, std::uint32_t 
   const MemoryOp& op = *access.op;
   const auto first = static_cast<std::size_t>(std::countr_zero(lanes));
   const WarpClocks& warp = cta.warps[path.warp->id];
-  Event event = EventOf(Event::What::kWrite, cta, path, lanes);
+  Event event = EventOf(Event::Kind::kWrite, cta, path, lanes);
   event.releases = op.Releases();
-  event.atomic = op.what == MemoryOp::What::kAtomic || op.what == MemoryOp::What::kReduce;
+  event.atomic = op.kind == MemoryOpKind::kAtomic || op.kind == MemoryOpKind::kReduce;
   event.vector = op.count > 1;
   event.scope = op.scope;
   event.element = op.bytes;
@@ -99,7 +99,7 @@ void Checker::RecordWrite(const CtaClocks& cta, const Path& path, std::uint32_t 
 
 void Checker::RecordFence(const CtaClocks& cta, const Path& path, const MemoryOp& op,
                           std::uint32_t mask) {
-  Event event = EventOf(Event::What::kFence, cta, path, mask);
+  Event event = EventOf(Event::Kind::kFence, cta, path, mask);
   event.releases = op.order != Order::kAcquire;
   event.acquires = op.order != Order::kRelease;
   event.sequential = op.order == Order::kSc;
@@ -111,7 +111,7 @@ void Checker::RecordBarrier(const CtaClocks& cta, std::uint64_t warps) {
   Trail* const trail = agents_[cta.agent].trail.get();
   if (trail == nullptr) return;
   Event event;
-  event.what = Event::What::kBarrier;
+  event.kind = Event::Kind::kBarrier;
   event.tick = cta.tick;
   event.moment = ++moment_;
   event.warps = warps;

@@ -92,7 +92,7 @@ const char* OrderOf(const Code& code, std::uint32_t pc, bool release) {
   }
   // A function that says it is relaxed is one to choose from: its caller needs the order.
   if (!line.calls.empty() && Mentions(line.calls.front().callee, "relaxed")) return "";
-  return op.what == MemoryOp::What::kAtomic ? "acq_rel" : release ? "release" : "acquire";
+  return op.kind == MemoryOpKind::kAtomic ? "acq_rel" : release ? "release" : "acquire";
 }
 
 // Two links of a chain may need the same change of one helper.
@@ -157,7 +157,7 @@ const Event* RemedySearch::FenceOf(Agent agent, const Event& of, std::uint64_t s
   if (trail == nullptr) return nullptr;
   const Event* found = nullptr;
   for (const Event& event : trail->events()) {
-    if (event.what != Event::What::kFence || event.warp != of.warp ||
+    if (event.kind != Event::Kind::kFence || event.warp != of.warp ||
         (event.lanes & of.lanes) == 0 || event.moment <= since || event.moment >= until ||
         event.scope < scope || !(releases ? event.releases : event.acquires)) {
       continue;
@@ -175,7 +175,7 @@ bool RemedySearch::Early(const Event& write, Agent agent) const {
   if (stamp_.warp >= kFirstCopyWarp) return write.tick < stamp_.tick;
   const Trail* trail = TrailOf(agent);
   for (const Event& event : trail->events()) {
-    if (event.what == Event::What::kBarrier && event.moment > write.moment &&
+    if (event.kind == Event::Kind::kBarrier && event.moment > write.moment &&
         event.tick < stamp_.tick) {
       return true;
     }
@@ -207,7 +207,7 @@ void RemedySearch::Release(Agent agent, const Event& w, Agent reader, bool known
   if (!knows) {
     const bool copy = stamp_.warp >= kFirstCopyWarp;
     const auto warp = static_cast<std::uint16_t>(copy ? stamp_.warp % 64 : stamp_.warp);
-    if (copy) chain->faults.push_back({Fault::What::kCopyWait, agent, w.pc, need});
+    if (copy) chain->faults.push_back({Fault::Fix::kCopyWait, agent, w.pc, need});
     // In front of the thread's own fence, if it has one since it last met the others.
     const Event* anchor = nullptr;
     if (const Event* fence = FenceOf(agent, w, 0, w.moment, need, true);
@@ -217,28 +217,28 @@ void RemedySearch::Release(Agent agent, const Event& w, Agent reader, bool known
     }
     const bool met = copy && warp == w.warp;
     if (agent != stamp_.agent) {
-      Fault fault{Fault::What::kBarrierBefore, agent, w.pc, need};
+      Fault fault{Fault::Fix::kBarrierBefore, agent, w.pc, need};
       fault.by = Edit::By::kGrid;
       chain->faults.push_back(fault);
     } else if (!met) {
-      Fault fault{Fault::What::kBarrierBefore, agent, anchor != nullptr ? anchor->pc : w.pc, need};
+      Fault fault{Fault::Fix::kBarrierBefore, agent, anchor != nullptr ? anchor->pc : w.pc, need};
       fault.by = warp == w.warp ? Edit::By::kWarp : Edit::By::kBlock;
       chain->faults.push_back(fault);
     }
     if (anchor == nullptr && !(w.releases && w.scope >= need))
-      chain->faults.push_back({w.releases ? Fault::What::kScope : Fault::What::kFenceBefore, agent,
-                               w.pc, need, w.scope});
+      chain->faults.push_back(
+          {w.releases ? Fault::Fix::kScope : Fault::Fix::kFenceBefore, agent, w.pc, need, w.scope});
     return;
   }
   if (says && said >= need) return;
   if (w.releases && w.scope < need) return;  // its scope is at fault, which the link tells
   if (says) {                                // a fence of too narrow a scope
     if (const Event* fence = FenceOf(agent, w, since, w.moment, Scope::kCta, true)) {
-      chain->faults.push_back({Fault::What::kScope, agent, fence->pc, need, fence->scope});
+      chain->faults.push_back({Fault::Fix::kScope, agent, fence->pc, need, fence->scope});
       return;
     }
   }
-  chain->faults.push_back({Fault::What::kFenceBefore, agent, w.pc, need});
+  chain->faults.push_back({Fault::Fix::kFenceBefore, agent, w.pc, need});
 }
 
 // From a read to what its block does with it: a write of another thread, or the later access.
@@ -260,13 +260,13 @@ void RemedySearch::Acquire(Agent agent, const Event& r, Scope need, std::uint16_
     const Event* narrow = FenceOf(agent, r, r.moment, until, Scope::kCta, false);
     if (fence == nullptr && narrow != nullptr &&
         (same || trail.Met(narrow->moment, until, r.warp, warp))) {
-      chain->faults.push_back({Fault::What::kScope, agent, narrow->pc, need, narrow->scope});
+      chain->faults.push_back({Fault::Fix::kScope, agent, narrow->pc, need, narrow->scope});
     } else {
-      chain->faults.push_back({Fault::What::kFenceAfter, agent, r.pc, need});
+      chain->faults.push_back({Fault::Fix::kFenceAfter, agent, r.pc, need});
     }
   }
   if (!met) {
-    Fault fault{Fault::What::kBarrierBefore, agent, pc, need};
+    Fault fault{Fault::Fix::kBarrierBefore, agent, pc, need};
     fault.by = r.warp == warp ? Edit::By::kWarp : Edit::By::kBlock;
     fault.behind = r.pc;
     chain->faults.push_back(fault);
@@ -286,18 +286,18 @@ void RemedySearch::Judge(std::vector<Link> links) {
             &chain);
     if (link.write->scope < need)
       chain.faults.push_back(
-          {Fault::What::kScope, link.writer, link.write->pc, need, link.write->scope});
+          {Fault::Fix::kScope, link.writer, link.write->pc, need, link.write->scope});
     if (link.read->scope < need)
       chain.faults.push_back(
-          {Fault::What::kScope, link.reader, link.read->pc, need, link.read->scope});
+          {Fault::Fix::kScope, link.reader, link.read->pc, need, link.read->scope});
     if (link.write->element != link.read->element)
-      chain.faults.push_back({Fault::What::kWidth, link.writer, link.write->pc, need});
+      chain.faults.push_back({Fault::Fix::kWidth, link.writer, link.write->pc, need});
     const bool last = i + 1 == links.size();
     if (last && EndsBefore(link.reader)) {  // its end tells of all its threads
       Acquire(link.reader, *link.read, need, link.read->warp, link.read->lanes, link.read->pc,
               ~std::uint64_t{0}, &chain);
     } else if (last && link.reader != l_.agent) {
-      Fault fault{Fault::What::kBarrierBefore, l_.agent, l_.pc, need};
+      Fault fault{Fault::Fix::kBarrierBefore, l_.agent, l_.pc, need};
       fault.by = Edit::By::kGrid;
       fault.behind = link.read->pc;
       chain.faults.push_back(fault);
@@ -320,7 +320,7 @@ const Event* RemedySearch::WriteOf(Agent agent, const Event& read, bool before) 
   if (trail == nullptr) return nullptr;
   const Event* found = nullptr;
   for (const Event& event : trail->events()) {
-    if (event.what != Event::What::kWrite || event.number > read.number) continue;
+    if (event.kind != Event::Kind::kWrite || event.number > read.number) continue;
     if (event.number != read.number && (!before || event.object != read.object)) continue;
     // Lanes of one instruction store to different places: the first one's is known.
     if (event.number != read.number && event.offset != read.offset &&
@@ -341,7 +341,7 @@ void RemedySearch::Back(Agent agent, std::uint64_t until, std::vector<Link>& lin
   std::size_t looked = 0;
   const auto& events = trail->events();
   for (auto read = events.rbegin(); read != events.rend() && looked < kMostReads; ++read) {
-    if (read->what != Event::What::kRead || read->writer.agent == 0 || read->moment >= until)
+    if (read->kind != Event::Kind::kRead || read->writer.agent == 0 || read->moment >= until)
       continue;
     const auto key = std::make_pair(read->writer.agent, read->pc);
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
@@ -442,8 +442,8 @@ void RemedySearch::Tell(Finding* finding) const {
       made->from = "relaxed";
       made->text = word;
     };
-    switch (fault.what) {
-      case Fault::What::kFenceBefore:
+    switch (fault.fix) {
+      case Fault::Fix::kFenceBefore:
         parts.push_back(fmt::format(
             "the {} at {} is no release: use {}.release.{}{}, or put {} before it in the same "
             "thread",
@@ -453,7 +453,7 @@ void RemedySearch::Tell(Finding* finding) const {
         edit.text = fmt::format("{};", FenceName(fault.need));
         order(&edit, fault.pc, true);
         break;
-      case Fault::What::kFenceAfter:
+      case Fault::Fix::kFenceAfter:
         parts.push_back(fmt::format(
             "the load at {} is no acquire: use {}.acquire.{}, or put {} behind it in the same "
             "thread",
@@ -462,14 +462,14 @@ void RemedySearch::Tell(Finding* finding) const {
         edit.text = fmt::format("{};", FenceName(fault.need));
         order(&edit, fault.pc, false);
         break;
-      case Fault::What::kScope:
+      case Fault::Fix::kScope:
         parts.push_back(
             fmt::format("use scope .{} instead of .{} at {}", scope, ScopeName(fault.has), place));
         edit.action = Edit::Action::kReplace;
         edit.from = ScopeName(fault.has);
         edit.text = scope;
         break;
-      case Fault::What::kBarrierBefore:
+      case Fault::Fix::kBarrierBefore:
         edit.by = fault.by;
         edit.text = fault.by == Edit::By::kWarp    ? "__syncwarp();"
                     : fault.by == Edit::By::kBlock ? "__syncthreads();"
@@ -480,7 +480,7 @@ void RemedySearch::Tell(Finding* finding) const {
             fault.behind == kNoPc ? "other threads have part in what is told there"
                                   : "only the thread that has read the flag is ordered"));
         break;
-      case Fault::What::kCopyWait: {
+      case Fault::Fix::kCopyWait: {
         const bool bulk = stamp_.warp >= kBulkReads;
         if (stamp_.warp >= kMbarrierCopies) {
           parts.push_back(fmt::format("wait for the mbarrier's phase before {}", place));
@@ -494,7 +494,7 @@ void RemedySearch::Tell(Finding* finding) const {
                                 bulk ? "cp.async.bulk.commit_group; " : "", wait);
         break;
       }
-      case Fault::What::kWidth:
+      case Fault::Fix::kWidth:
         parts.push_back(
             fmt::format("access the flag by the same width on both sides: {} at {}", form, place));
         continue;

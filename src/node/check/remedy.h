@@ -53,7 +53,7 @@ class RemedySearch {
     const Event* read = nullptr;
   };
   struct Fault {
-    enum class What : std::uint8_t {
+    enum class Fix : std::uint8_t {
       kFenceBefore,
       kFenceAfter,
       kScope,
@@ -61,7 +61,7 @@ class RemedySearch {
       kCopyWait,
       kWidth,
     };
-    What what = What::kFenceBefore;
+    Fix fix = Fix::kFenceBefore;
     Agent agent = 0;
     std::uint32_t pc = 0;
     Scope need = Scope::kSys;

@@ -65,8 +65,7 @@ void Checker::Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, con
   const bool strong = op.scope >= common && write.scope >= common && op.bytes == write.element;
   bool learned = false;
   WarpClocks& warp = cta.warps[path.warp->id];
-  if (write.fenced != nullptr && write.by.agent != cta.agent &&
-      op.what != MemoryOp::What::kReduce) {
+  if (write.fenced != nullptr && write.by.agent != cta.agent && op.kind != MemoryOpKind::kReduce) {
     const std::size_t count = warp.groups.size();
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint32_t inside = warp.groups[i].lanes & lanes;
@@ -246,7 +245,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
   const auto own_warp = static_cast<std::uint16_t>(path.warp->id);
   bool chosen = false;
   // An atomic that only reads reads the write before it, whatever the schedule.
-  const bool loads = access.op->what == MemoryOp::What::kLoad;
+  const bool loads = access.op->kind == MemoryOpKind::kLoad;
   const bool stopped = loads && state_.delays.TakeStale(access.path);
   const bool oldest = stopped || (loads && state_.delays.on() &&
                                   (state_.delays.Standing(sampled) || StaleHere(path)));
@@ -293,7 +292,7 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
         if (!write.Overlaps(begin, end)) continue;
         const bool unread = choose ? hidden.Has(write.number)
                                    : write.visible > sampled && write.by.agent != cta.agent;
-        if (unread && !choose) continue;  // the engine has hidden it
+        if (unread && !choose) continue;               // the engine has hidden it
         const std::uint32_t from = std::max<std::uint32_t>(begin, write.first);
         const std::uint32_t to =
             std::min<std::uint32_t>(end, std::uint32_t{write.first} + write.size);
@@ -413,7 +412,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
   Object& object = *access.object;
   Shadow& shadow = ShadowOf(object);
   const MemoryOp& op = *access.op;
-  const bool atomic = op.what == MemoryOp::What::kAtomic || op.what == MemoryOp::What::kReduce;
+  const bool atomic = op.kind == MemoryOpKind::kAtomic || op.kind == MemoryOpKind::kReduce;
   ++writes_;
   const bool says = op.Releases();
   // A release publishes what comes before it: of a vector's elements none is before another.
@@ -451,7 +450,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
                   last.Elements(begin, end));
       }
       // A reduction gives nothing back: it acquires nothing, with or without a fence.
-      if (op.what == MemoryOp::What::kAtomic)
+      if (op.kind == MemoryOpKind::kAtomic)
         Observe(cta, path, 1u << l, op, last, object, access.offset[l]);
     } else if (atomic && object.HostVisible()) {
       ObserveHost(cta, path, 1u << l, op, object, access.offset[l]);

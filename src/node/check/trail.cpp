@@ -8,7 +8,7 @@ bool Trail::Polled(std::uint16_t warp, std::uint32_t lanes, std::uint32_t pc,
                    std::uint64_t number) {
   int looked = 0;
   for (auto event = events_.rbegin(); event != events_.rend() && looked < 40; ++event, ++looked) {
-    if (event->what == Event::What::kRead && event->pc == pc && event->warp == warp &&
+    if (event->kind == Event::Kind::kRead && event->pc == pc && event->warp == warp &&
         event->number == number && (lanes & ~event->lanes) == 0) {
       return true;
     }
@@ -35,7 +35,7 @@ bool Trail::Met(std::uint64_t since, std::uint64_t until, std::uint16_t warp,
   const std::uint64_t both =
       (warp < 64 ? std::uint64_t{1} << warp : 0) | (other < 64 ? std::uint64_t{1} << other : 0);
   return std::any_of(events_.begin(), events_.end(), [&](const Event& event) {
-    return event.what == Event::What::kBarrier && event.moment > since && event.moment < until &&
+    return event.kind == Event::Kind::kBarrier && event.moment > since && event.moment < until &&
            (event.warps & both) == both;
   });
 }

@@ -18,8 +18,8 @@ namespace allranks::node::check {
 struct Snapshot;
 
 struct Event {
-  enum class What : std::uint8_t { kWrite, kRead, kFence, kBarrier };
-  What what = What::kWrite;
+  enum class Kind : std::uint8_t { kWrite, kRead, kFence, kBarrier };
+  Kind kind = Kind::kWrite;
   bool releases = false, acquires = false;
   bool atomic = false;  // kWrite: read-modify-write; kRead: of what one wrote
   bool vector = false;

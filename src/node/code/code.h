@@ -46,10 +46,11 @@ enum class Number : std::uint8_t {
   kE5M2,
 };
 
+enum class MemoryOpKind : std::uint8_t { kLoad, kStore, kAtomic, kReduce, kFence };
+
 // One load, store, atomic, reduction or fence.
 struct MemoryOp {
-  enum class What : std::uint8_t { kLoad, kStore, kAtomic, kReduce, kFence };
-  What what = What::kLoad;
+  MemoryOpKind kind = MemoryOpKind::kLoad;
   ptx::Space space = ptx::Space::kNone;  // kNone: generic
   ptx::Type type = ptx::Type::kB32;
   AtomicOp atomic = AtomicOp::kNone;
@@ -80,7 +81,7 @@ struct MemoryOp {
   bool Strong() const { return order != Order::kWeak; }
   // A reduction gives nothing back, so it acquires nothing.
   bool Acquires() const {
-    return what != What::kReduce && what != What::kStore &&
+    return kind != MemoryOpKind::kReduce && kind != MemoryOpKind::kStore &&
            (order == Order::kAcquire || order == Order::kAcqRel || order == Order::kSc);
   }
   bool Releases() const {
@@ -127,38 +128,40 @@ struct FunctionCode {
   std::vector<FramePlace> params, results;
 };
 
+enum class BarrierOpKind : std::uint8_t { kSync, kArrive, kRedAnd, kRedOr, kRedPopc };
+
 struct BarrierOp {
-  enum class What : std::uint8_t { kSync, kArrive, kRedAnd, kRedOr, kRedPopc };
-  What what = What::kSync;
+  BarrierOpKind kind = BarrierOpKind::kSync;
   Slot id = kNoSlot, threads = kNoSlot;  // threads: kNoSlot = the whole CTA
   Slot source = kNoSlot;                 // predicate of the reductions
   bool source_negated = false;
   bool aligned = false;  // all threads of a warp execute it together, or it is undefined
 };
 
+enum class WarpOpKind : std::uint8_t {
+  kSync,
+  kShflUp,
+  kShflDown,
+  kShflBfly,
+  kShflIdx,
+  kVoteAll,
+  kVoteAny,
+  kVoteUni,
+  kBallot,
+  kActiveMask,
+  kMatchAny,
+  kMatchAll,
+  kElect,
+  kReduxAdd,
+  kReduxMin,
+  kReduxMax,
+  kReduxAnd,
+  kReduxOr,
+  kReduxXor,
+};
+
 struct WarpOp {
-  enum class What : std::uint8_t {
-    kSync,
-    kShflUp,
-    kShflDown,
-    kShflBfly,
-    kShflIdx,
-    kVoteAll,
-    kVoteAny,
-    kVoteUni,
-    kBallot,
-    kActiveMask,
-    kMatchAny,
-    kMatchAll,
-    kElect,
-    kReduxAdd,
-    kReduxMin,
-    kReduxMax,
-    kReduxAnd,
-    kReduxOr,
-    kReduxXor,
-  };
-  What what = What::kSync;
+  WarpOpKind kind = WarpOpKind::kSync;
   bool is_signed = false;
   bool is_float = false, absolute = false, nan_wins = false;  // redux of f32
   std::uint8_t bytes = 4;
@@ -190,19 +193,20 @@ enum class MatrixType : std::uint8_t {
   kS32,
 };
 
+enum class MatrixOpKind : std::uint8_t {
+  kLoadRows,       // ldmatrix
+  kStoreRows,      // stmatrix
+  kTranspose,      // movmatrix
+  kMultiply,       // mma, wmma.mma
+  kLoadFragment,   // wmma.load
+  kStoreFragment,  // wmma.store
+  kMultiplyGroup,  // wgmma.mma_async
+};
+
 // One instruction on matrices that a whole warp executes together: ldmatrix, stmatrix, movmatrix,
 // mma, wmma, wgmma. matrix.h says which lane holds what.
 struct MatrixOp {
-  enum class What : std::uint8_t {
-    kLoadRows,       // ldmatrix
-    kStoreRows,      // stmatrix
-    kTranspose,      // movmatrix
-    kMultiply,       // mma, wmma.mma
-    kLoadFragment,   // wmma.load
-    kStoreFragment,  // wmma.store
-    kMultiplyGroup,  // wgmma.mma_async
-  };
-  What what = What::kMultiply;
+  MatrixOpKind kind = MatrixOpKind::kMultiply;
   std::uint16_t m = 0, n = 0, k = 0;
   MatrixType a = MatrixType::kNone, b = MatrixType::kNone;  // elements of the factors
   MatrixType c = MatrixType::kNone, d = MatrixType::kNone;  // of the accumulators
@@ -249,34 +253,35 @@ struct SharedArray {
   std::uint32_t begin = 0, end = 0;  // dynamic: `end` is that of all shared memory
 };
 
+enum class AsyncOpKind : std::uint8_t {
+  kInit,          // mbarrier.init bar, count
+  kInval,         //         .inval
+  kExpectTx,      //         .expect_tx bar, tx
+  kCompleteTx,    //         .complete_tx
+  kArrive,        //         .arrive state, bar, count, tx
+  kArriveDrop,    //         .arrive_drop
+  kTestWait,      //         .test_wait p, bar, state or parity
+  kTryWait,       //         .try_wait ..., limit
+  kPendingCount,  //         .pending_count d, state
+  kCopy,          // cp.async dst, src; `bytes` of which `count` are read, or none where `skip`
+  kCopyCommit,    // cp.async.commit_group
+  kCopyWait,      //         .wait_group pending, .wait_all
+  kCopyArrive,    //         .mbarrier.arrive bar
+  kBulkCopy,      // cp.async.bulk, cp.reduce.async.bulk dst, src, count (bytes), bar
+  kBulkCommit,    // cp.async.bulk.commit_group
+  kBulkWait,      //         .wait_group pending
+  kStore,         // st.async, red.async dst, data, bar
+  kTensorLoad,    // cp.async.bulk.tensor to shared memory: dst, src (map), coordinates, bar
+  kTensorStore,   //         and from it: dst (map), coordinates, src
+  kMapa,          // d = address `value` in the CTA of rank `count`
+  kCtaRank,       // d = rank of the CTA that has address `value`
+  kClusterArrive,
+  kClusterWait,
+};
+
 // mbarriers, asynchronous copies and what belongs to clusters (decode_async.cpp, async.cpp).
 struct AsyncOp {
-  enum class What : std::uint8_t {
-    kInit,          // mbarrier.init bar, count
-    kInval,         //         .inval
-    kExpectTx,      //         .expect_tx bar, tx
-    kCompleteTx,    //         .complete_tx
-    kArrive,        //         .arrive state, bar, count, tx
-    kArriveDrop,    //         .arrive_drop
-    kTestWait,      //         .test_wait p, bar, state or parity
-    kTryWait,       //         .try_wait ..., limit
-    kPendingCount,  //         .pending_count d, state
-    kCopy,          // cp.async dst, src; `bytes` of which `count` are read, or none where `skip`
-    kCopyCommit,    // cp.async.commit_group
-    kCopyWait,      //         .wait_group pending, .wait_all
-    kCopyArrive,    //         .mbarrier.arrive bar
-    kBulkCopy,      // cp.async.bulk, cp.reduce.async.bulk dst, src, count (bytes), bar
-    kBulkCommit,    // cp.async.bulk.commit_group
-    kBulkWait,      //         .wait_group pending
-    kStore,         // st.async, red.async dst, data, bar
-    kTensorLoad,    // cp.async.bulk.tensor to shared memory: dst, src (map), coordinates, bar
-    kTensorStore,   //         and from it: dst (map), coordinates, src
-    kMapa,          // d = address `value` in the CTA of rank `count`
-    kCtaRank,       // d = rank of the CTA that has address `value`
-    kClusterArrive,
-    kClusterWait,
-  };
-  What what = What::kInit;
+  AsyncOpKind kind = AsyncOpKind::kInit;
   bool blocks = false;       // lanes that the guard keeps out must not wait with the others
   bool no_complete = false;  // arrive: the phase must not end by it
   bool parity = false;       // waits: for the phase of a parity, not of a state
@@ -303,7 +308,8 @@ struct AsyncOp {
 
   // An arrival that publishes what its thread has done to other CTAs.
   bool ReleasesToCluster() const {
-    return (what == What::kClusterArrive || what == What::kArrive || what == What::kArriveDrop) &&
+    return (kind == AsyncOpKind::kClusterArrive || kind == AsyncOpKind::kArrive ||
+            kind == AsyncOpKind::kArriveDrop) &&
            !relaxed && scope >= Scope::kCluster;
   }
 };
@@ -376,8 +382,8 @@ struct SpinCode {
 
 // What spin.cpp must know of a compare in a spin loop to say when its outcome will change.
 struct CompareCode {
-  enum class What : std::uint8_t { kEq, kNe, kLt, kLe, kGt, kGe };
-  What what = What::kEq;
+  enum class Comparison : std::uint8_t { kEq, kNe, kLt, kLe, kGt, kGe };
+  Comparison comparison = Comparison::kEq;
   bool is_signed = false;
   bool exact = false;  // not an integer compare: operands must not change at all
   std::uint8_t bytes = 4;
@@ -385,8 +391,8 @@ struct CompareCode {
 
 // How a slot of the constant bank is filled when a launch is set up.
 struct ConstantRef {
-  enum class What : std::uint8_t { kParam, kSymbol, kSpecial };
-  What what = What::kParam;
+  enum class Source : std::uint8_t { kParam, kSymbol, kSpecial };
+  Source source = Source::kParam;
   Special special = Special::kNtidX;  // one that is the same for all threads of a launch
   Slot slot = 0;                      // without kConstant
   std::uint8_t bytes = 4;             // slot width 4 or 8

@@ -115,25 +115,26 @@ bool Decoder::HasNoEffect(const Instruction& in) const {
 void Decoder::Track(std::uint32_t at) {
   Op& op = code_->ops[at];
   if (op.kind != OpKind::kAlu) return;
-  using What = CompareCode::What;
-  static const std::unordered_map<std::string_view, What> kCompares = {
-      {"eq", What::kEq}, {"ne", What::kNe}, {"lt", What::kLt}, {"le", What::kLe},
-      {"gt", What::kGt}, {"ge", What::kGe}, {"lo", What::kLt}, {"ls", What::kLe},
-      {"hi", What::kGt}, {"hs", What::kGe}};
+  using Comparison = CompareCode::Comparison;
+  static const std::unordered_map<std::string_view, Comparison> kCompares = {
+      {"eq", Comparison::kEq}, {"ne", Comparison::kNe}, {"lt", Comparison::kLt},
+      {"le", Comparison::kLe}, {"gt", Comparison::kGt}, {"ge", Comparison::kGe},
+      {"lo", Comparison::kLt}, {"ls", Comparison::kLe}, {"hi", Comparison::kGt},
+      {"hs", Comparison::kGe}};
   const Instruction& in = function_.code[op.source];
   CompareCode compare;
   const Type type = in.TypeFromEnd();
   const auto what = in.modifiers.empty() ? kCompares.end() : kCompares.find(in.modifiers[0]);
   compare.exact = in.opcode != "setp" || what == kCompares.end() || type == Type::kF32 ||
                   type == Type::kF64 || ptx::SizeOf(type) < 4;
-  if (what != kCompares.end()) compare.what = what->second;
+  if (what != kCompares.end()) compare.comparison = what->second;
   compare.is_signed = type == Type::kS32 || type == Type::kS64;
   compare.bytes = ptx::SizeOf(type) == 8 ? 8 : 4;
   // SelectAlu may have exchanged the operands (a > b as b < a).
   if (!compare.exact && op.s[0] != Place(in.operands[1], compare.bytes, false)) {
-    static constexpr What kMirrored[] = {What::kEq, What::kNe, What::kGt,
-                                         What::kGe, What::kLt, What::kLe};
-    compare.what = kMirrored[static_cast<int>(compare.what)];
+    static constexpr Comparison kMirrored[] = {Comparison::kEq, Comparison::kNe, Comparison::kGt,
+                                               Comparison::kGe, Comparison::kLt, Comparison::kLe};
+    compare.comparison = kMirrored[static_cast<int>(compare.comparison)];
   }
   op.kind = OpKind::kTracked;
   op.aux = static_cast<std::uint32_t>(code_->compares.size());

@@ -8,7 +8,6 @@ namespace allranks::node {
 namespace {
 
 using ptx::Instruction;
-using What = AsyncOp::What;
 
 constexpr std::uint64_t kMaxPending = 0x7fffffff;  // of wait_group
 
@@ -41,25 +40,25 @@ bool Decoder::Mbarrier(const Instruction& in, AsyncOp* op, Op* out) {
   const std::string_view what = in.modifiers.empty() ? "" : in.modifiers[0];
   const auto at = [&](std::size_t i) -> const Operand& { return operands[i]; };
   if (what == "pending_count") {
-    op->what = What::kPendingCount;
+    op->kind = AsyncOpKind::kPendingCount;
     if (operands.size() != 2 || !Destination(at(0), 4, &out->d)) return false;
     op->value = Place(at(1), 8, false);
     return op->value != kNoSlot;
   }
   if (what == "init" || what == "inval" || what == "expect_tx" || what == "complete_tx") {
-    op->what = what == "init"        ? What::kInit
-               : what == "inval"     ? What::kInval
-               : what == "expect_tx" ? What::kExpectTx
-                                     : What::kCompleteTx;
-    if (operands.size() != (op->what == What::kInval ? 1u : 2u)) return false;
+    op->kind = what == "init"        ? AsyncOpKind::kInit
+               : what == "inval"     ? AsyncOpKind::kInval
+               : what == "expect_tx" ? AsyncOpKind::kExpectTx
+                                     : AsyncOpKind::kCompleteTx;
+    if (operands.size() != (op->kind == AsyncOpKind::kInval ? 1u : 2u)) return false;
     if (!AsyncOperand(at(0), space, &op->bar)) return false;
-    if (op->what == What::kInval) return true;
-    Slot& value = op->what == What::kInit ? op->count : op->tx;
+    if (op->kind == AsyncOpKind::kInval) return true;
+    Slot& value = op->kind == AsyncOpKind::kInit ? op->count : op->tx;
     value = Place(at(1), 4, false);
     return value != kNoSlot;
   }
   if (what == "arrive" || what == "arrive_drop") {
-    op->what = what == "arrive" ? What::kArrive : What::kArriveDrop;
+    op->kind = what == "arrive" ? AsyncOpKind::kArrive : AsyncOpKind::kArriveDrop;
     op->relaxed = in.Has("relaxed");
     if (in.Has("cluster")) op->scope = Scope::kCluster;
     op->no_complete = in.Has("noComplete");
@@ -78,10 +77,10 @@ bool Decoder::Mbarrier(const Instruction& in, AsyncOp* op, Op* out) {
     return operands.size() == 2 && !op->no_complete;
   }
   if (what != "test_wait" && what != "try_wait") return false;
-  op->what = what == "test_wait" ? What::kTestWait : What::kTryWait;
+  op->kind = what == "test_wait" ? AsyncOpKind::kTestWait : AsyncOpKind::kTryWait;
   op->relaxed = in.Has("relaxed");
   if (in.Has("cluster")) op->scope = Scope::kCluster;
-  op->blocks = op->what == What::kTryWait;
+  op->blocks = op->kind == AsyncOpKind::kTryWait;
   op->parity = in.Has("parity");
   const std::size_t most = op->blocks ? 4 : 3;
   if (operands.size() < 3 || operands.size() > most) return false;
@@ -102,23 +101,23 @@ bool Decoder::Mbarrier(const Instruction& in, AsyncOp* op, Op* out) {
 bool Decoder::CopyAsync(const Instruction& in, AsyncOp* op) {
   const auto& operands = in.operands;
   if (in.Has("commit_group")) {
-    op->what = What::kCopyCommit;
+    op->kind = AsyncOpKind::kCopyCommit;
     return operands.empty();
   }
   if (in.Has("wait_all")) {
-    op->what = What::kCopyWait;
+    op->kind = AsyncOpKind::kCopyWait;
     op->read = true;
     return operands.empty();
   }
   if (in.Has("wait_group")) {
-    op->what = What::kCopyWait;
+    op->kind = AsyncOpKind::kCopyWait;
     if (operands.size() != 1 || operands[0].kind != Operand::Kind::kInt) return false;
     op->pending = static_cast<std::uint32_t>(std::min(operands[0].imm, kMaxPending));
     return true;
   }
   const bool shared = in.Has("shared") || in.Has("shared::cta") || in.Has("shared::cluster");
   if (in.Has("mbarrier")) {
-    op->what = What::kCopyArrive;
+    op->kind = AsyncOpKind::kCopyArrive;
     op->no_increment = in.Has("noinc");
     return operands.size() == 1 &&
            AsyncOperand(operands[0], shared ? Space::kShared : Space::kNone, &op->bar);
@@ -126,7 +125,7 @@ bool Decoder::CopyAsync(const Instruction& in, AsyncOp* op) {
   if (!(in.Has("ca") || in.Has("cg")) || !shared || !in.Has("global")) {
     return false;
   }
-  op->what = What::kCopy;
+  op->kind = AsyncOpKind::kCopy;
   if (operands.size() < 3 || operands[2].kind != Operand::Kind::kInt) return false;
   const std::uint64_t bytes = operands[2].imm;
   if (bytes != 16 && (in.Has("cg") || (bytes != 4 && bytes != 8))) return false;
@@ -156,14 +155,14 @@ bool Decoder::Cluster(const Instruction& in, AsyncOp* op, Op* out) {
   const auto& operands = in.operands;
   if (in.opcode == "barrier") {
     if (!operands.empty()) return false;
-    op->what = in.Has("arrive") ? What::kClusterArrive : What::kClusterWait;
+    op->kind = in.Has("arrive") ? AsyncOpKind::kClusterArrive : AsyncOpKind::kClusterWait;
     op->relaxed = in.Has("relaxed");
     op->scope = Scope::kCluster;
     op->blocks = true;
     return in.Has("arrive") || in.Has("wait");
   }
   const bool mapa = in.opcode == "mapa";
-  op->what = mapa ? What::kMapa : What::kCtaRank;
+  op->kind = mapa ? AsyncOpKind::kMapa : AsyncOpKind::kCtaRank;
   op->generic = !in.Has("shared::cluster");
   const int bytes = ptx::SizeOf(in.TypeFromEnd());
   if (operands.size() != (mapa ? 3u : 2u) || (bytes != 4 && bytes != 8)) return false;

@@ -108,7 +108,7 @@ bool Decoder::Atomic(const Instruction& in, bool reduce) {
     return false;
   }
   MemoryOp op;
-  op.what = reduce ? MemoryOp::What::kReduce : MemoryOp::What::kAtomic;
+  op.kind = reduce ? MemoryOpKind::kReduce : MemoryOpKind::kAtomic;
   op.space = words.space;
   op.type = words.type;
   op.number = *number;
@@ -163,7 +163,7 @@ bool Decoder::Multimem(const Instruction& in) {
   if (!number || *number == Number::kB128 || *number == Number::kU16) return false;
   MemoryOp op;
   op.multimem = true;
-  op.what = load ? MemoryOp::What::kLoad : store ? MemoryOp::What::kStore : MemoryOp::What::kReduce;
+  op.kind = load ? MemoryOpKind::kLoad : store ? MemoryOpKind::kStore : MemoryOpKind::kReduce;
   op.space = words.space;
   op.type = words.type;
   op.number = *number;

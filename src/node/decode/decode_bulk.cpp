@@ -10,7 +10,6 @@ namespace {
 
 using ptx::Instruction;
 using ptx::Type;
-using What = AsyncOp::What;
 
 constexpr std::uint64_t kMaxPending = 0x7fffffff;  // of wait_group
 
@@ -47,18 +46,18 @@ bool Reduces(AtomicOp op, Number number) {
 bool Decoder::CopyBulk(const Instruction& in, AsyncOp* op) {
   const auto& operands = in.operands;
   if (in.Has("commit_group")) {
-    op->what = What::kBulkCommit;
+    op->kind = AsyncOpKind::kBulkCommit;
     return operands.empty();
   }
   if (in.Has("wait_group")) {
-    op->what = What::kBulkWait;
+    op->kind = AsyncOpKind::kBulkWait;
     op->read = in.Has("read");
     if (operands.size() != 1 || operands[0].kind != Operand::Kind::kInt) return false;
     op->pending = static_cast<std::uint32_t>(std::min(operands[0].imm, kMaxPending));
     return true;
   }
   if (in.opcode != "cp" || operands.size() < 3) return false;
-  op->what = What::kBulkCopy;
+  op->kind = AsyncOpKind::kBulkCopy;
   op->bulk_group = in.Has("bulk_group");
   // Destination and source are named in this order.
   std::vector<Space> spaces;
@@ -111,7 +110,7 @@ bool Decoder::CopyTensor(const Instruction& in, AsyncOp* op) {
   }
   if (op->dimensions == 0) return false;
   op->bulk_group = in.Has("bulk_group");
-  op->what = op->bulk_group ? What::kTensorStore : What::kTensorLoad;
+  op->kind = op->bulk_group ? AsyncOpKind::kTensorStore : AsyncOpKind::kTensorLoad;
   if (in.Has("reduce")) {
     const auto reduction = ReductionOf(in);
     if (!reduction || !op->bulk_group) return false;
@@ -151,7 +150,7 @@ bool Decoder::StoreAsync(const Instruction& in, AsyncOp* op) {
   const bool reduce = in.opcode == "red";
   // To global memory (st.async.mmio, sm_100) is another operation.
   if (operands.size() != 3 || !in.Has("shared::cluster")) return false;
-  op->what = What::kStore;
+  op->kind = AsyncOpKind::kStore;
   const Type type = in.TypeFromEnd();
   op->bytes = static_cast<std::uint8_t>(ptx::SizeOf(type));
   if (op->bytes != 4 && op->bytes != 8) return false;

@@ -56,7 +56,7 @@ Slot Decoder::LaunchConstant(const Instruction& in, int bytes) {
       const auto special = SpecialFromName(source.name);
       if (!special || !LaunchWide(*special, {}, {})) return kNoSlot;
       ConstantRef ref;
-      ref.what = ConstantRef::What::kSpecial;
+      ref.source = ConstantRef::Source::kSpecial;
       ref.special = *special;
       ref.bytes = static_cast<std::uint8_t>(bytes);
       return Reference(std::move(ref));

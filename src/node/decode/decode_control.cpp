@@ -110,13 +110,13 @@ bool Decoder::Barrier(const Instruction& in) {
   const bool reduce = in.Has("red");
   if (reduce) {
     if (in.Has("popc") + in.Has("and") + in.Has("or") != 1) return false;
-    op.what = in.Has("popc")  ? BarrierOp::What::kRedPopc
-              : in.Has("and") ? BarrierOp::What::kRedAnd
-                              : BarrierOp::What::kRedOr;
+    op.kind = in.Has("popc")  ? BarrierOpKind::kRedPopc
+              : in.Has("and") ? BarrierOpKind::kRedAnd
+                              : BarrierOpKind::kRedOr;
   } else if (in.Has("sync")) {
-    op.what = BarrierOp::What::kSync;
+    op.kind = BarrierOpKind::kSync;
   } else if (in.Has("arrive")) {
-    op.what = BarrierOp::What::kArrive;
+    op.kind = BarrierOpKind::kArrive;
   } else {
     return false;
   }
@@ -124,9 +124,9 @@ bool Decoder::Barrier(const Instruction& in) {
   const std::size_t first = reduce ? 1 : 0, around = reduce ? 2 : 0;
   if (o.size() < around + 1 || o.size() > around + 2) return false;
   const bool counted = o.size() == around + 2;
-  if (op.what == BarrierOp::What::kArrive && !counted) return false;
+  if (op.kind == BarrierOpKind::kArrive && !counted) return false;
   if (reduce) {
-    if (op.what == BarrierOp::What::kRedPopc) {
+    if (op.kind == BarrierOpKind::kRedPopc) {
       if (!Destination(o[0], 4, &out.d)) return false;
     } else if (o[0].kind != Operand::Kind::kSink) {
       if (RegisterType(o[0]) != Type::kPred) return false;
@@ -149,7 +149,6 @@ bool Decoder::Barrier(const Instruction& in) {
 }
 
 bool Decoder::Warp(const Instruction& in) {
-  using What = WarpOp::What;
   WarpOp op;
   Op out = Start(in, OpKind::kWarpSync);
   const auto& o = in.operands;
@@ -158,23 +157,23 @@ bool Decoder::Warp(const Instruction& in) {
   };
   if (in.opcode == "bar" || in.opcode == "barrier") {  // bar.warp.sync mask
     if (o.size() != 1) return false;
-    op.what = What::kSync;
+    op.kind = WarpOpKind::kSync;
     op.mask = Place(o[0], 4, false);
   } else if (in.opcode == "activemask") {
-    op.what = What::kActiveMask;
+    op.kind = WarpOpKind::kActiveMask;
     if (o.size() != 1 || !Destination(o[0], 4, &out.d)) return false;
   } else if (in.opcode == "elect") {
-    op.what = What::kElect;
+    op.kind = WarpOpKind::kElect;
     if (o.size() != 2 || o[0].kind != Operand::Kind::kPair) return false;
     if (!Destination(o[0].elements[0], 4, &out.d)) return false;
     op.predicate = Predicate(o[0].elements[1]);
     op.mask = Place(o[1], 4, false);
   } else if (in.opcode == "shfl") {
     if (!in.Has("sync") || o.size() != 5) return false;
-    op.what = in.Has("up")     ? What::kShflUp
-              : in.Has("down") ? What::kShflDown
-              : in.Has("bfly") ? What::kShflBfly
-                               : What::kShflIdx;
+    op.kind = in.Has("up")     ? WarpOpKind::kShflUp
+              : in.Has("down") ? WarpOpKind::kShflDown
+              : in.Has("bfly") ? WarpOpKind::kShflBfly
+                               : WarpOpKind::kShflIdx;
     if (!Destination(first(o[0]), 4, &out.d)) return false;
     if (o[0].kind == Operand::Kind::kPair) op.predicate = Predicate(o[0].elements[1]);
     op.source = Place(o[1], 4, false);
@@ -184,11 +183,11 @@ bool Decoder::Warp(const Instruction& in) {
     if (op.source == kNoSlot || op.b == kNoSlot || op.c == kNoSlot) return false;
   } else if (in.opcode == "vote") {
     if (!in.Has("sync") || o.size() != 3) return false;
-    op.what = in.Has("ballot") ? What::kBallot
-              : in.Has("all")  ? What::kVoteAll
-              : in.Has("any")  ? What::kVoteAny
-                               : What::kVoteUni;
-    if (op.what != What::kBallot) {
+    op.kind = in.Has("ballot") ? WarpOpKind::kBallot
+              : in.Has("all")  ? WarpOpKind::kVoteAll
+              : in.Has("any")  ? WarpOpKind::kVoteAny
+                               : WarpOpKind::kVoteUni;
+    if (op.kind != WarpOpKind::kBallot) {
       out.d = Predicate(o[0]);
     } else if (!Destination(o[0], 4, &out.d)) {
       return false;
@@ -199,7 +198,7 @@ bool Decoder::Warp(const Instruction& in) {
     if (op.source == kNoSlot) return false;
   } else if (in.opcode == "match") {
     if (!in.Has("sync") || o.size() != 3) return false;
-    op.what = in.Has("all") ? What::kMatchAll : What::kMatchAny;
+    op.kind = in.Has("all") ? WarpOpKind::kMatchAll : WarpOpKind::kMatchAny;
     op.bytes = in.Has("b64") ? 8 : 4;
     if (!Destination(first(o[0]), 4, &out.d)) return false;
     if (o[0].kind == Operand::Kind::kPair) op.predicate = Predicate(o[0].elements[1]);
@@ -208,16 +207,17 @@ bool Decoder::Warp(const Instruction& in) {
     if (op.source == kNoSlot) return false;
   } else if (in.opcode == "redux") {
     if (!in.Has("sync") || o.size() != 3) return false;
-    op.what = in.Has("add")   ? What::kReduxAdd
-              : in.Has("min") ? What::kReduxMin
-              : in.Has("max") ? What::kReduxMax
-              : in.Has("and") ? What::kReduxAnd
-              : in.Has("or")  ? What::kReduxOr
-                              : What::kReduxXor;
+    op.kind = in.Has("add")   ? WarpOpKind::kReduxAdd
+              : in.Has("min") ? WarpOpKind::kReduxMin
+              : in.Has("max") ? WarpOpKind::kReduxMax
+              : in.Has("and") ? WarpOpKind::kReduxAnd
+              : in.Has("or")  ? WarpOpKind::kReduxOr
+                              : WarpOpKind::kReduxXor;
     op.is_float = in.Has("f32");
     op.absolute = in.Has("abs");
     op.nan_wins = in.Has("NaN");
-    if (op.is_float && op.what != What::kReduxMin && op.what != What::kReduxMax) return false;
+    if (op.is_float && op.kind != WarpOpKind::kReduxMin && op.kind != WarpOpKind::kReduxMax)
+      return false;
     op.is_signed = in.Has("s32");
     if (!Destination(o[0], 4, &out.d)) return false;
     op.source = Place(o[1], 4, false);
@@ -226,7 +226,7 @@ bool Decoder::Warp(const Instruction& in) {
   } else {
     return false;
   }
-  if (op.what != What::kActiveMask && op.mask == kNoSlot) return false;
+  if (op.kind != WarpOpKind::kActiveMask && op.mask == kNoSlot) return false;
   out.aux = static_cast<std::uint32_t>(code_->warp_ops.size());
   code_->warp_ops.push_back(op);
   Emit(out);

@@ -18,7 +18,7 @@ bool IsProxy(std::string_view word) {
 
 bool Decoder::Fence(const Instruction& in) {
   MemoryOp op;
-  op.what = MemoryOp::What::kFence;
+  op.kind = MemoryOpKind::kFence;
   op.order = Order::kAcqRel;
   op.scope = Scope::kCta;
   bool proxy = false, named = false, scope = false, order = false, restricted = false;

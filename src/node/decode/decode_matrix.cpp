@@ -215,7 +215,7 @@ bool Decoder::Matrix(const Instruction& in) {
   if (in.opcode == "ldmatrix" || in.opcode == "stmatrix") return MatrixRows(in);
   if (in.opcode == "movmatrix") {
     MatrixOp op;
-    op.what = MatrixOp::What::kTranspose;
+    op.kind = MatrixOpKind::kTranspose;
     if (in.operands.size() != 2 || !in.Has("m8n8") || !in.Has("b16") ||
         !Fragment(in.operands[0], 1, 4, true, &op.d_slots) ||
         !Fragment(in.operands[1], 1, 4, false, &op.a_slots)) {
@@ -236,9 +236,9 @@ bool Decoder::MatrixRows(const Instruction& in) {
   const std::size_t count = in.Has("x1") ? 1 : in.Has("x2") ? 2 : in.Has("x4") ? 4 : 0;
   if (count == 0) return false;
   MatrixOp op;
-  op.what = load ? MatrixOp::What::kLoadRows : MatrixOp::What::kStoreRows;
+  op.kind = load ? MatrixOpKind::kLoadRows : MatrixOpKind::kStoreRows;
   op.transposed = in.Has("trans");
-  op.memory.what = load ? MemoryOp::What::kLoad : MemoryOp::What::kStore;
+  op.memory.kind = load ? MemoryOpKind::kLoad : MemoryOpKind::kStore;
   op.memory.space = ReadMemoryWords(in).space;
   if (op.memory.space != Space::kNone && op.memory.space != Space::kShared) return false;
   op.memory.count = 4;
@@ -260,7 +260,7 @@ bool Decoder::MatrixProduct(const Instruction& in) {
   if (wmma && types.size() == 2) types = {types[0], MatrixType::kF16, MatrixType::kF16, types[1]};
   if (!shape || types.size() != 4 || in.operands.size() != 4) return false;
   MatrixOp op;
-  op.what = MatrixOp::What::kMultiply;
+  op.kind = MatrixOpKind::kMultiply;
   op.m = shape->m;
   op.n = shape->n;
   op.k = shape->k;
@@ -315,7 +315,7 @@ bool Decoder::MatrixFragment(const Instruction& in) {
     return false;
   }
   MatrixOp op;
-  op.what = load ? MatrixOp::What::kLoadFragment : MatrixOp::What::kStoreFragment;
+  op.kind = load ? MatrixOpKind::kLoadFragment : MatrixOpKind::kStoreFragment;
   op.m = shape->m;
   op.n = shape->n;
   op.k = shape->k;
@@ -345,7 +345,7 @@ bool Decoder::MatrixFragment(const Instruction& in) {
     count = types[0] == MatrixType::kF16 ? 8 : Registers(types[0], rows * columns);
   }
   op.packed_stride = static_cast<std::uint16_t>(op.column_major ? rows : columns);
-  op.memory.what = load ? MemoryOp::What::kLoad : MemoryOp::What::kStore;
+  op.memory.kind = load ? MemoryOpKind::kLoad : MemoryOpKind::kStore;
   op.memory.space = ReadMemoryWords(in).space;
   if (op.memory.space != Space::kNone && op.memory.space != Space::kShared &&
       op.memory.space != Space::kGlobal) {
@@ -372,7 +372,7 @@ bool Decoder::MatrixGroup(const Instruction& in) {
   const auto& o = in.operands;
   if (!shape || types.size() != 3 || o.size() < 4) return false;
   MatrixOp op;
-  op.what = MatrixOp::What::kMultiplyGroup;
+  op.kind = MatrixOpKind::kMultiplyGroup;
   op.m = shape->m;
   op.n = shape->n;
   op.k = shape->k;

@@ -33,7 +33,7 @@ bool Decoder::LoadParam(const Instruction& in) {
       if (!HasWidth(target, 4) && !HasWidth(target, 8)) return false;
       if (offset + static_cast<std::uint64_t>(size) > code_->param_bytes) return false;
       ConstantRef ref;
-      ref.what = ConstantRef::What::kParam;
+      ref.source = ConstantRef::Source::kParam;
       ref.bytes = static_cast<std::uint8_t>(SlotBytes(RegisterType(target)));
       ref.type = type;
       ref.offset = static_cast<std::uint32_t>(offset);
@@ -85,9 +85,9 @@ bool Decoder::DataElements(const Operand& data, bool load, MemoryOp* op) {
 }
 
 void Decoder::EmitMemory(const Instruction& in, const MemoryOp& op) {
-  Op out = Start(in, op.what == MemoryOp::What::kFence ? OpKind::kFence : OpKind::kMemory);
+  Op out = Start(in, op.kind == MemoryOpKind::kFence ? OpKind::kFence : OpKind::kMemory);
   out.aux = static_cast<std::uint32_t>(code_->memory.size());
-  const bool result = op.what == MemoryOp::What::kLoad || op.what == MemoryOp::What::kAtomic;
+  const bool result = op.kind == MemoryOpKind::kLoad || op.kind == MemoryOpKind::kAtomic;
   out.d = result ? op.data[0] : kNoSlot;
   code_->memory.push_back(op);
   Emit(out);
@@ -106,7 +106,7 @@ bool Decoder::LoadStore(const Instruction& in, bool load) {
   MemoryOp op;
   op.space = words.space;
   if (load && op.space == Space::kParam && LoadParam(in)) return true;
-  op.what = load ? MemoryOp::What::kLoad : MemoryOp::What::kStore;
+  op.kind = load ? MemoryOpKind::kLoad : MemoryOpKind::kStore;
   op.type = words.type;
   op.bytes = static_cast<std::uint8_t>(ptx::SizeOf(op.type));
   op.count = static_cast<std::uint8_t>(words.vector);

@@ -51,7 +51,7 @@ Slot Decoder::SymbolSlot(std::string_view name, std::int64_t addend, int bytes) 
     return kNoSlot;
   }
   ConstantRef ref;
-  ref.what = ConstantRef::What::kSymbol;
+  ref.source = ConstantRef::Source::kSymbol;
   ref.bytes = static_cast<std::uint8_t>(bytes);
   ref.symbol = std::string(name);
   ref.addend = addend;

@@ -66,7 +66,7 @@ bool Decoder::TensormapReplace(const Instruction& in) {
   if ((bytes == 8) != (type == "b64")) return false;
 
   MemoryOp op;
-  op.what = MemoryOp::What::kStore;
+  op.kind = MemoryOpKind::kStore;
   op.space = !has_space ? Space::kNone : words[3] == "global" ? Space::kGlobal : Space::kShared;
   op.type = bytes == 8 ? Type::kB64 : bytes == 2 ? Type::kB16 : Type::kB8;
   op.bytes = static_cast<std::uint8_t>(bytes);

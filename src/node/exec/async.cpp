@@ -21,7 +21,6 @@
 namespace allranks::node {
 namespace {
 
-using What = AsyncOp::What;
 using Next = Simulator::AsyncNext;
 
 ThreadCopies& CopiesOf(Warp& warp, int lane) {
@@ -244,7 +243,7 @@ bool ResolveShared(Simulator& sim, const Path& path, const AsyncAddress& a, int 
   at.object = &target->shared_object;
   at.offset = offset;
   if (offset > target->shared.size() || size > target->shared.size() - offset) {
-    at.what = FaultAt::What::kBeyond;
+    at.cause = FaultAt::Cause::kBeyond;
     return fail(Status::kIllegalAddress,
                 fmt::format("accesses {} bytes at offset {} of shared memory ({} bytes)", size,
                             offset, target->shared.size()));
@@ -271,7 +270,7 @@ bool ResolveGlobalAt(Simulator& sim, const Path& path, Address address, int lane
   const Launch& launch = *path.warp->cta->launch;
   const int device = launch.device->number;
   const Process& process = sim.ProcessOf(launch.process);
-  FaultAt at{FaultAt::What::kOther, lane, address, nullptr, 0, static_cast<std::uint32_t>(size)};
+  FaultAt at{FaultAt::Cause::kOther, lane, address, nullptr, 0, static_cast<std::uint32_t>(size)};
   const auto fail = [&](Status status, const std::string& what) {
     const std::uint32_t thread = path.warp->id * kLanes + static_cast<std::uint32_t>(lane);
     sim.Fault(path, status,
@@ -282,43 +281,43 @@ bool ResolveGlobalAt(Simulator& sim, const Path& path, Address address, int lane
   const RangeError error =
       FindRange(process.table, address, size, write, place, [&](const Mapping& mapping) {
         dead = sim.timing.faulty_links && !sim.timing.Reachable(*launch.device, mapping);
-        return dead                                              ? RangeError::What::kNoAccess
-               : !sim.MayAccess(process, mapping, device, write) ? RangeError::What::kNoAccess
-               : write && mapping.read_only                      ? RangeError::What::kReadOnly
-                                                                 : RangeError::What::kNone;
+        return dead                                              ? RangeError::Reason::kNoAccess
+               : !sim.MayAccess(process, mapping, device, write) ? RangeError::Reason::kNoAccess
+               : write && mapping.read_only                      ? RangeError::Reason::kReadOnly
+                                                                 : RangeError::Reason::kNone;
       });
   if (error.mapping != nullptr) {
     at.object = error.mapping->object.get();
     at.offset = address - error.mapping->base + error.mapping->offset;
   }
-  switch (error.what) {
-    case RangeError::What::kNone:
+  switch (error.reason) {
+    case RangeError::Reason::kNone:
       break;
-    case RangeError::What::kUnmapped:
-      at.what = FaultAt::What::kUnmapped;
+    case RangeError::Reason::kUnmapped:
+      at.cause = FaultAt::Cause::kUnmapped;
       return fail(
           Status::kIllegalAddress,
           fmt::format("accesses address 0x{:x} of global memory, which is not mapped", address));
-    case RangeError::What::kBeyond:
-      at.what = FaultAt::What::kBeyond;
+    case RangeError::Reason::kBeyond:
+      at.cause = FaultAt::Cause::kBeyond;
       return fail(Status::kIllegalAddress,
                   fmt::format("accesses {} bytes at offset {} of {} ({} bytes)", size,
                               address - error.mapping->base + error.mapping->offset,
                               error.mapping->object->name, error.mapping->object->size));
-    case RangeError::What::kNoAccess:
+    case RangeError::Reason::kNoAccess:
       if (dead) {
         return fail(
             Status::kNvlinkUncorrectable,
             fmt::format("accesses {} over a link that is dead", error.mapping->object->name));
       }
-      at.what = FaultAt::What::kNoAccess;
+      at.cause = FaultAt::Cause::kNoAccess;
       return fail(Status::kIllegalAddress, sim.NoAccess(process, *error.mapping, device));
-    case RangeError::What::kReadOnly:
+    case RangeError::Reason::kReadOnly:
       return fail(Status::kIllegalAddress, "writes constant memory");
-    case RangeError::What::kMulticastRead:
+    case RangeError::Reason::kMulticastRead:
       return fail(Status::kIllegalAddress,
                   "reads a multicast address, which only multimem instructions may");
-    case RangeError::What::kUnbound:
+    case RangeError::Reason::kUnbound:
       return fail(Status::kIllegalAddress,
                   fmt::format("writes {}, to which not all devices of its team have bound memory",
                               error.mapping->object->name));
@@ -335,11 +334,11 @@ Time Simulator::AsyncGoal(const Path& path, const AsyncOp& op, std::uint32_t lan
   if (path.warp->copies.empty()) return 0;
   ForLanes(lanes, [&](int l) {
     const ThreadCopies& copies = path.warp->copies[static_cast<std::size_t>(l)];
-    if (op.what == What::kCopyWait) {
+    if (op.kind == AsyncOpKind::kCopyWait) {
       const std::size_t count = copies.groups.size();
       for (std::size_t i = 0; i + op.pending < count; ++i) goal = std::max(goal, copies.groups[i]);
       if (op.read) goal = std::max(goal, copies.all);  // wait_all: also what is not committed
-    } else if (op.what == What::kBulkWait) {
+    } else if (op.kind == AsyncOpKind::kBulkWait) {
       const std::size_t count = copies.bulk_groups.size();
       for (std::size_t i = 0; i + op.pending < count; ++i) {
         const ThreadCopies::Group& group = copies.bulk_groups[i];
@@ -352,33 +351,33 @@ Time Simulator::AsyncGoal(const Path& path, const AsyncOp& op, std::uint32_t lan
 
 Simulator::AsyncNext Simulator::Async(Path& path, const Op& op, std::uint32_t lanes) {
   const AsyncOp& a = path.warp->cta->launch->code->async[op.aux];
-  switch (a.what) {
-    case What::kCopy:
+  switch (a.kind) {
+    case AsyncOpKind::kCopy:
       return Copy(*this, path, a, lanes);
-    case What::kCopyCommit:
+    case AsyncOpKind::kCopyCommit:
       if (checker != nullptr) checker->GroupCommits(path, lanes, false);
       Commit(path, lanes);
       return Next::kGo;
-    case What::kCopyWait:
-    case What::kBulkWait:  // the clock has come to AsyncGoal
+    case AsyncOpKind::kCopyWait:
+    case AsyncOpKind::kBulkWait:  // the clock has come to AsyncGoal
       if (checker != nullptr) {
-        const bool bulk = a.what == What::kBulkWait;
+        const bool bulk = a.kind == AsyncOpKind::kBulkWait;
         checker->GroupWaits(path, lanes, bulk, a.pending, !bulk && a.read, bulk && a.read);
       }
       return Next::kGo;
-    case What::kCopyArrive:
+    case AsyncOpKind::kCopyArrive:
       return CopyArrive(*this, path, a, lanes);
-    case What::kBulkCopy:
-    case What::kBulkCommit:
-    case What::kStore:
+    case AsyncOpKind::kBulkCopy:
+    case AsyncOpKind::kBulkCommit:
+    case AsyncOpKind::kStore:
       return ExecuteBulk(*this, path, a, lanes);
-    case What::kTensorLoad:
-    case What::kTensorStore:
+    case AsyncOpKind::kTensorLoad:
+    case AsyncOpKind::kTensorStore:
       return ExecuteTensor(*this, path, a, lanes);
-    case What::kMapa:
-    case What::kCtaRank:
-    case What::kClusterArrive:
-    case What::kClusterWait:
+    case AsyncOpKind::kMapa:
+    case AsyncOpKind::kCtaRank:
+    case AsyncOpKind::kClusterArrive:
+    case AsyncOpKind::kClusterWait:
       return ExecuteCluster(*this, path, op, a, lanes);
     default:
       return ExecuteMbarrier(*this, path, op, a, lanes);

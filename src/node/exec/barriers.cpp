@@ -32,17 +32,17 @@ const BarrierOp& OpOf(const Path& path) {
 
 // What bar.red gives to the lanes of a path.
 void WriteVotes(const Path& path, const NamedBarrier& barrier) {
-  const BarrierOp& what = OpOf(path);
+  const BarrierOp& op = OpOf(path);
   const Slot d = path.warp->cta->launch->code->ops[path.pc].d;
-  if (what.source == kNoSlot || d == kNoSlot) return;
-  if (what.what == BarrierOp::What::kRedPopc) {
+  if (op.source == kNoSlot || d == kNoSlot) return;
+  if (op.kind == BarrierOpKind::kRedPopc) {
     ForLanes(path.mask, [&](int l) {
       std::memcpy(RegistersOf(path) + d * kSlotBytes + l * 4, &barrier.votes, 4);
     });
     return;
   }
   const bool value =
-      what.what == BarrierOp::What::kRedAnd ? barrier.votes == barrier.voters : barrier.votes != 0;
+      op.kind == BarrierOpKind::kRedAnd ? barrier.votes == barrier.voters : barrier.votes != 0;
   std::uint32_t& predicate = PredicatesOf(path)[d];
   predicate = value ? predicate | path.mask : predicate & ~path.mask;
 }
@@ -62,7 +62,7 @@ void Simulator::ArriveAtBarrier(Path& path, const BarrierOp& op) {
   const std::uint32_t count = op.threads == kNoSlot ? 0 : Value(path, op.threads);
   if (errors != nullptr) errors->OnBarrier(path, id, barrier, count);
   if (checker != nullptr && op.threads != kNoSlot &&
-      !checker->BarrierComes(path, id, op.what == BarrierOp::What::kArrive)) {
+      !checker->BarrierComes(path, id, op.kind == BarrierOpKind::kArrive)) {
     errors->OnUnorderedBarrier(path, id);
   }
   if (op.threads != kNoSlot) barrier.expected = count;
@@ -80,8 +80,8 @@ void Simulator::ArriveAtBarrier(Path& path, const BarrierOp& op) {
     barrier.partial.resize(cta.warps.size());
     barrier.partial[warp.id] |= path.mask;
   }
-  if (checker != nullptr && op.what == BarrierOp::What::kArrive) checker->BarrierArrives(path, id);
-  if (op.what == BarrierOp::What::kArrive && path.mask == warp.live) {
+  if (checker != nullptr && op.kind == BarrierOpKind::kArrive) checker->BarrierArrives(path, id);
+  if (op.kind == BarrierOpKind::kArrive && path.mask == warp.live) {
     ++path.pc;
     QueuePath(path, path.clock);
   } else {
@@ -109,7 +109,7 @@ void Simulator::CheckBarrier(Cta& cta, NamedBarrier& barrier) {
     ++barrier.warps;
     // Whoever only arrives has waited long enough.
     std::erase_if(barrier.waiting, [&](Path* path) {
-      if (path->warp != &cta.warps[w] || OpOf(*path).what != BarrierOp::What::kArrive) return false;
+      if (path->warp != &cta.warps[w] || OpOf(*path).kind != BarrierOpKind::kArrive) return false;
       path->clock = std::max(path->clock, barrier.latest);
       ++path->pc;
       QueuePath(*path, path->clock);

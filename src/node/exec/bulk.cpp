@@ -15,7 +15,6 @@
 namespace allranks::node {
 namespace {
 
-using What = AsyncOp::What;
 using Next = Simulator::AsyncNext;
 
 constexpr std::uint64_t kBulkAlign = 16;
@@ -375,8 +374,8 @@ void TellWritten(Simulator& sim, Object& object, std::uint64_t offset, std::uint
 }
 
 Next ExecuteBulk(Simulator& sim, Path& path, const AsyncOp& a, std::uint32_t lanes) {
-  if (a.what == What::kStore) return Store(sim, path, a, lanes);
-  if (a.what == What::kBulkCommit) {
+  if (a.kind == AsyncOpKind::kStore) return Store(sim, path, a, lanes);
+  if (a.kind == AsyncOpKind::kBulkCommit) {
     if (sim.checker != nullptr) sim.checker->GroupCommits(path, lanes, true);
     Commit(path, lanes);
     return Next::kGo;

@@ -10,7 +10,6 @@
 namespace allranks::node {
 namespace {
 
-using What = AsyncOp::What;
 using Next = Simulator::AsyncNext;
 
 // Without a cluster launch every CTA is a cluster of one.
@@ -129,8 +128,8 @@ Next ExecuteCluster(Simulator& sim, Path& path, const Op& op, const AsyncOp& a,
                     std::uint32_t lanes) {
   Warp& warp = *path.warp;
   Cta& cta = *warp.cta;
-  switch (a.what) {
-    case What::kClusterArrive: {
+  switch (a.kind) {
+    case AsyncOpKind::kClusterArrive: {
       Cluster& cluster = ClusterOf(cta);
       if ((warp.cluster_arrived & lanes) != 0) {
         FaultWith(sim, path, "arrives twice in one phase",
@@ -143,7 +142,7 @@ Next ExecuteCluster(Simulator& sim, Path& path, const Op& op, const AsyncOp& a,
       CheckClusterBarrier(sim, cluster);
       return Next::kGo;
     }
-    case What::kClusterWait:
+    case AsyncOpKind::kClusterWait:
       return Wait(sim, path, a, lanes);
     default:
       break;
@@ -156,7 +155,7 @@ Next ExecuteCluster(Simulator& sim, Path& path, const Op& op, const AsyncOp& a,
     address -= base;
     std::uint32_t offset = 0;
     const Cta* target = address < kWindowSize ? FindCta(cta, address, &offset) : nullptr;
-    if (a.what == What::kCtaRank) {
+    if (a.kind == AsyncOpKind::kCtaRank) {
       if (target == nullptr) {
         FaultWith(sim, path, "of an address that is in no block of the cluster", l);
         return Next::kGone;

@@ -211,7 +211,7 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
           break;
         }
         if (mask != path.mask) SkipLanes(path.mask & ~mask);
-        if (warp_op.what == WarpOp::What::kActiveMask) {
+        if (warp_op.kind == WarpOpKind::kActiveMask) {
           if (op.d != kNoSlot) {
             ForLanes(mask, [&](int l) {
               std::memcpy(registers_ + op.d * kSlotBytes + l * 4, &path.mask, 4);
@@ -226,7 +226,7 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
           join_pc = JoinPc();
           break;
         }
-        if (warp_op.what != WarpOp::What::kSync && !path.spins.empty())
+        if (warp_op.kind != WarpOpKind::kSync && !path.spins.empty())
           sim_.waiting.RecordChange(path);
         ChargeIssue();
         sim_.ArriveAtWarpSync(path);

@@ -71,7 +71,7 @@ bool EngineT<kChecked>::DenseAccess(const MemoryOp& m) {
   Object& object = *mapping->object;
   const std::uint64_t within = address - mapping->base, size = kLanes * bytes;
   const std::uint64_t offset = within + mapping->offset, room = mapping->Room();
-  const bool load = m.what == MemoryOp::What::kLoad;
+  const bool load = m.kind == MemoryOpKind::kLoad;
   if (object.device != device_->number || size > room || within > room - size ||
       (mapping->rights != Mapping::Rights::kPeers &&
        !(load ? mapping->readers : mapping->writers)[static_cast<std::size_t>(device_->number)]) ||
@@ -119,13 +119,13 @@ bool EngineT<kChecked>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
       return false;
     }
     const Mapping& mapping = *found;
-    const bool write = m.what != MemoryOp::What::kLoad;
+    const bool write = m.kind != MemoryOpKind::kLoad;
     if ((mapping.rights != Mapping::Rights::kPeers || mapping.object->device != device_->number) &&
         !sim_.MayAccess(process, mapping, device_->number, write)) {
       sim_.Fault(*path_, Status::kIllegalAddress,
                  fmt::format("{} {}", code_->forms[path_->pc],
                              sim_.NoAccess(process, mapping, device_->number)),
-                 {FaultAt::What::kNoAccess, first, 0, mapping.object.get(),
+                 {FaultAt::Cause::kNoAccess, first, 0, mapping.object.get(),
                   address[first] - mapping.base + mapping.offset, 0});
       return false;
     }
@@ -170,7 +170,7 @@ bool EngineT<kChecked>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
 template <bool kChecked>
 bool EngineT<kChecked>::MulticastLanes(const MemoryOp& m, std::uint32_t lanes,
                                        const Mapping& mapping, const std::uint64_t* offset) {
-  if (!m.multimem && m.what != MemoryOp::What::kStore && m.what != MemoryOp::What::kReduce) {
+  if (!m.multimem && m.kind != MemoryOpKind::kStore && m.kind != MemoryOpKind::kReduce) {
     sim_.Fault(*path_, Status::kIllegalAddress,
                fmt::format("{} reads a multicast address, which only multimem instructions may",
                            code_->forms[path_->pc]));
@@ -221,7 +221,7 @@ bool EngineT<kChecked>::ReplicaLanes(const MemoryOp& m, std::uint32_t lanes,
     }
     if (r == 0) visible = ChargeReplicas(m, lanes, replicas, place);
     late_by = std::max(late_by, late_by_);
-    if (m.what == MemoryOp::What::kLoad) {
+    if (m.kind == MemoryOpKind::kLoad) {
       ForLanes(lanes, [&](int l) {
         if (m.accumulate != 0) {
           FoldWide(m, registers_, l, r == 0, wide[l]);
@@ -238,7 +238,7 @@ bool EngineT<kChecked>::ReplicaLanes(const MemoryOp& m, std::uint32_t lanes,
     }
   }
   value_ready_ += late_by;
-  if (m.what == MemoryOp::What::kLoad) {
+  if (m.kind == MemoryOpKind::kLoad) {
     ForLanes(lanes, [&](int l) {
       if (m.accumulate != 0) RoundWide(m, wide[l], sum[l]);
       LoadLane(m, registers_, l, sum[l]);
@@ -278,7 +278,7 @@ Time EngineT<kChecked>::ChargeReplicas(const MemoryOp& m, std::uint32_t here,
   const auto requested = static_cast<std::uint64_t>(std::popcount(here)) * m.bytes * m.count;
   KernelRecord& record = sim_.stats.kernels[launch_->record];
   record.remote_bytes += requested;
-  if (m.what == MemoryOp::What::kLoad) {
+  if (m.kind == MemoryOpKind::kLoad) {
     record.bytes_read += requested;
     value_ready_ = std::max(value_ready_,
                             sim_.timing.ChargeMulticastLoad(*cta_, replicas, reach, path_->clock));
@@ -330,18 +330,18 @@ bool EngineT<kChecked>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Objec
   KernelRecord& record = sim_.stats.kernels[launch_->record];
   if (object.device != device_->number) record.remote_bytes += requested;
   Time visible = path_->clock;
-  switch (m.what) {
-    case MemoryOp::What::kLoad:
+  switch (m.kind) {
+    case MemoryOpKind::kLoad:
       record.bytes_read += requested;
       value_ready_ = std::max(
           value_ready_,
           late_by_ + sim_.timing.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock));
       return true;
-    case MemoryOp::What::kStore:
+    case MemoryOpKind::kStore:
       record.bytes_written += requested;
       visible = sim_.timing.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock);
       break;
-    case MemoryOp::What::kReduce:
+    case MemoryOpKind::kReduce:
       record.bytes_written += requested;
       visible =
           AtomicTurns(sim_, object, here, offset,
@@ -362,7 +362,7 @@ bool EngineT<kChecked>::ObjectLanes(const MemoryOp& m, std::uint32_t here, Objec
     }
   }
   if constexpr (kChecked) {
-    if (m.Strong() && m.what != MemoryOp::What::kAtomic && sim_.delays.on()) {
+    if (m.Strong() && m.kind != MemoryOpKind::kAtomic && sim_.delays.on()) {
       visible += sim_.delays.At(PlaceHere(Delays::Kind::kFlight), path_->clock, 0);
     }
   }

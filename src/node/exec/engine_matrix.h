@@ -39,14 +39,14 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Matrix(const Op& op) {
     for (const auto* slots : {&x.a_slots, &x.b_slots, &x.c_slots}) {
       for (const Slot slot : *slots) WaitFor(slot);
     }
-    if (x.what == MatrixOp::What::kMultiplyGroup) {
+    if (x.kind == MatrixOpKind::kMultiplyGroup) {
       for (const Slot slot : x.d_slots) WaitFor(slot);
     }
     for (const Slot slot : {x.memory.address, x.stride, x.a_descriptor, x.b_descriptor}) {
       WaitFor(slot);
     }
   }
-  if (x.what == MatrixOp::What::kMultiply || x.what == MatrixOp::What::kMultiplyGroup) {
+  if (x.kind == MatrixOpKind::kMultiply || x.kind == MatrixOpKind::kMultiplyGroup) {
     // The warps of an SM share its tensor cores; a step is two cycles (decode_matrix.cpp).
     Sm& sm = device_->sms[static_cast<std::size_t>(cta_->sm)];
     const Time begin = path.clock - sim_.costs.step * op.cycles;
@@ -55,27 +55,27 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Matrix(const Op& op) {
   value_ready_ = path.clock;
   changed_ = false;
   bool ok = true;
-  switch (x.what) {
-    case MatrixOp::What::kMultiply:
+  switch (x.kind) {
+    case MatrixOpKind::kMultiply:
       matrix::Multiply(x, registers_, constants_, mask);
       break;
-    case MatrixOp::What::kTranspose:
+    case MatrixOpKind::kTranspose:
       matrix::Transpose(x, registers_, constants_, mask);
       break;
-    case MatrixOp::What::kLoadRows:
-    case MatrixOp::What::kStoreRows:
+    case MatrixOpKind::kLoadRows:
+    case MatrixOpKind::kStoreRows:
       ok = MatrixRows(x, mask);
       break;
-    case MatrixOp::What::kLoadFragment:
-    case MatrixOp::What::kStoreFragment:
+    case MatrixOpKind::kLoadFragment:
+    case MatrixOpKind::kStoreFragment:
       ok = MatrixFragment(x, mask);
       break;
-    case MatrixOp::What::kMultiplyGroup:
+    case MatrixOpKind::kMultiplyGroup:
       ok = MatrixGroup(x, mask);
       break;
   }
   if (!ok) return Next::kGone;
-  const bool loads = x.what == MatrixOp::What::kLoadRows || x.what == MatrixOp::What::kLoadFragment;
+  const bool loads = x.kind == MatrixOpKind::kLoadRows || x.kind == MatrixOpKind::kLoadFragment;
   if (loads) {
     for (const Slot slot : x.d_slots) {
       if (slot != kNoSlot) ready_[slot] = value_ready_;
@@ -92,7 +92,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Matrix(const Op& op) {
 // ldmatrix, stmatrix: the first 8, 16 or 32 lanes have the addresses of rows of 16 bytes.
 template <bool kChecked>
 bool EngineT<kChecked>::MatrixRows(const MatrixOp& x, std::uint32_t mask) {
-  const bool load = x.what == MatrixOp::What::kLoadRows;
+  const bool load = x.kind == MatrixOpKind::kLoadRows;
   const std::size_t matrices = load ? x.d_slots.size() : x.a_slots.size();
   const std::uint32_t rows = matrices == 4 ? kAllLanes : (1u << 8 * matrices) - 1;
   std::uint64_t address[kLanes];
@@ -110,7 +110,7 @@ bool EngineT<kChecked>::MatrixRows(const MatrixOp& x, std::uint32_t mask) {
 template <bool kChecked>
 bool EngineT<kChecked>::MatrixFragment(const MatrixOp& x, std::uint32_t mask) {
   using Fragment = MatrixOp::Fragment;
-  const bool load = x.what == MatrixOp::What::kLoadFragment;
+  const bool load = x.kind == MatrixOpKind::kLoadFragment;
   const std::vector<Slot>& slots = load ? x.d_slots : x.a_slots;
   const int bits = matrix::BitsOf(x.a), unit = x.a == MatrixType::kF64 ? 8 : 4;
   // Does the inner dimension (matrix::Place) lie contiguously in memory?

@@ -37,7 +37,7 @@ void EngineT<kChecked>::OutOfBounds(const MemoryOp& m, int lane, std::uint64_t a
   }
   const std::uint32_t thread = warp_->id * kLanes + static_cast<std::uint32_t>(lane);
   sim_.Fault(*path_, Status::kIllegalAddress, fmt::format("{}, thread {}", what, thread),
-             {FaultAt::What::kUnmapped, lane, address, nullptr, 0, 0});
+             {FaultAt::Cause::kUnmapped, lane, address, nullptr, 0, 0});
 }
 
 template <bool kChecked>
@@ -57,7 +57,7 @@ bool EngineT<kChecked>::Misaligned(const MemoryOp& m, std::uint32_t lanes, const
   sim_.Fault(*path_, Status::kMisalignedAddress,
              fmt::format("{} at an address that is not a multiple of {}", code_->forms[path_->pc],
                          low + 1),
-             {FaultAt::What::kOther, culprit, 0, object, offset[culprit], 0});
+             {FaultAt::Cause::kOther, culprit, 0, object, offset[culprit], 0});
   return true;
 }
 
@@ -83,7 +83,7 @@ Time EngineT<kChecked>::ChargeBanks(const MemoryOp& m, std::uint32_t lanes, cons
                                     const std::uint64_t* offset) {
   if (by_tensor_) return path_->clock;
   const std::uint32_t bytes = std::uint32_t{m.bytes} * m.count;
-  const bool serial = m.what != MemoryOp::What::kLoad && m.what != MemoryOp::What::kStore;
+  const bool serial = m.kind != MemoryOpKind::kLoad && m.kind != MemoryOpKind::kStore;
   const std::uint32_t passes = dense_ ? (bytes + 3) / 4 : BankPasses(lanes, offset, bytes, serial);
   Sm& sm = device_->sms[static_cast<std::size_t>(owner.sm)];
   const Time served = sm.banks.Take(path_->clock, passes);
@@ -177,7 +177,7 @@ bool EngineT<kChecked>::Spaces(const MemoryOp& m, std::uint32_t mask, std::uint6
         break;
       }
       case ptx::Space::kParam:
-        if (m.what != MemoryOp::What::kLoad) {
+        if (m.kind != MemoryOpKind::kLoad) {
           sim_.Fault(*path_, Status::kIllegalAddress, "store to kernel parameters");
           return false;
         }
@@ -223,10 +223,10 @@ Time EngineT<kChecked>::DelayHere(const MemoryOp& m, std::uint32_t mask) {
   using Kind = Delays::Kind;
   Delays& delays = sim_.delays;
   if (delays.Watches(path_)) return delays.Again(path_, SwapWouldSucceed(m, mask));
-  const Kind kind = m.compare != kNoSlot               ? Kind::kSwap
-                    : m.what == MemoryOp::What::kLoad  ? Kind::kLoad
-                    : m.what == MemoryOp::What::kStore ? Kind::kStore
-                                                       : Kind::kAtomic;
+  const Kind kind = m.compare != kNoSlot             ? Kind::kSwap
+                    : m.kind == MemoryOpKind::kLoad  ? Kind::kLoad
+                    : m.kind == MemoryOpKind::kStore ? Kind::kStore
+                                                     : Kind::kAtomic;
   const Time began = sim_.stats.kernels[launch_->record].start;
   Time late = delays.At(PlaceHere(kind), path_->clock, began);
   if (late != 0 && kind == Kind::kLoad) delays.SetStale(path_);
@@ -264,11 +264,11 @@ template <bool kChecked>
 typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::uint32_t mask) {
   const MemoryOp& m = code_->memory[op.aux];
   Path& path = *path_;
-  const bool is_load = m.what == MemoryOp::What::kLoad;
+  const bool is_load = m.kind == MemoryOpKind::kLoad;
   if (warp_->pending_until > path.clock) {
     if (m.address != kNoSlot) WaitFor(m.address);
     if (!is_load) {
-      if (m.what == MemoryOp::What::kStore) {
+      if (m.kind == MemoryOpKind::kStore) {
         for (int e = 0; e < m.count; ++e) WaitFor(m.data[e]);
       } else {
         for (int e = 0; e < m.count; ++e) WaitFor(m.operand[e]);
@@ -306,7 +306,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Memory(const Op& op, std::ui
     if (!Spaces(m, mask, address)) return Next::kGone;
   }
 
-  if (is_load || m.what == MemoryOp::What::kAtomic) {
+  if (is_load || m.kind == MemoryOpKind::kAtomic) {
     for (int e = 0; e < m.count; ++e) {
       const Slot d = m.data[e];
       if (d == kNoSlot) continue;
@@ -378,7 +378,7 @@ std::uint32_t EngineT<kChecked>::EarlyAtomics(const MemoryOp& m, std::uint32_t l
     if (latest <= sampled) return;
     std::byte after[kMaxKept];
     std::memcpy(seen[l], base + offset[l], bytes);
-    if (m.what == MemoryOp::What::kAtomic && !object.late.Crowded(offset[l])) {
+    if (m.kind == MemoryOpKind::kAtomic && !object.late.Crowded(offset[l])) {
       const Time own = object.late.Hide(offset[l], bytes, seen[l], sampled, cta_->number);
       std::memcpy(after, seen[l], bytes);
       AtomicLanes(trial, registers_, constants_, 1u << l, after, kAtStart, global);
@@ -423,7 +423,7 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
         fmt::format("{} accesses {} bytes at offset {} of {} ({} bytes), thread {}",
                     code_->forms[path_->pc], bytes, offset[culprit],
                     object != nullptr ? object->name : "local or parameter memory", size, thread),
-        {FaultAt::What::kBeyond, culprit, 0, object, offset[culprit], bytes});
+        {FaultAt::Cause::kBeyond, culprit, 0, object, offset[culprit], bytes});
     return false;
   }
   if (Misaligned(m, lanes, object, offset)) return false;
@@ -446,7 +446,7 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
   late_by_ = not_before_ = 0;
   const bool audited = sim_.livelock.auditing();
 
-  if (m.what == MemoryOp::What::kLoad) {
+  if (m.kind == MemoryOpKind::kLoad) {
     if (audited && object != nullptr) {
       const std::uint64_t at = offset[std::countr_zero(lanes)];
       sim_.livelock.OnRead(*path_, *object, at, base + at, bytes);
@@ -490,7 +490,7 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
     ForLanes(lanes, [&](int l) { std::memcpy(old[l], base + offset[l], bytes); });
   }
   std::uint32_t early = 0;  // lanes whose atomic is over
-  if (m.what == MemoryOp::What::kStore) {
+  if (m.kind == MemoryOpKind::kStore) {
     const bool watched = (object != nullptr && !object->watches.empty()) || !path_->spins.empty();
     changed_ |= StoreLanes(m, registers_, constants_, lanes, base, offset, dense_, watched);
     if (!changed_ && !path_->spins.empty() && object != nullptr) {
@@ -515,7 +515,7 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
   }
   if (audited) {
     ForLanes(lanes, [&](int l) { sim_.livelock.OnWrite(*path_, base + offset[l], old[l], bytes); });
-    if (object != nullptr && m.what == MemoryOp::What::kAtomic) {
+    if (object != nullptr && m.kind == MemoryOpKind::kAtomic) {
       const std::uint64_t at = offset[std::countr_zero(lanes)];
       sim_.livelock.OnRead(*path_, *object, at, base + at, bytes);
     }
@@ -538,7 +538,7 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
     });
   }
   if (keeps && timed) {
-    const bool atomic = m.what != MemoryOp::What::kStore;
+    const bool atomic = m.kind != MemoryOpKind::kStore;
     ForLanes(wrote, [&](int l) {
       // One that came behind others is kept even if it changed nothing: it has seen them.
       if (not_before_ == 0 && std::memcmp(old[l], base + offset[l], bytes) == 0) return;

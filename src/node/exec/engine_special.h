@@ -168,11 +168,11 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Async(const Op& op, std::uin
   if (a.ReleasesToCluster()) AwaitStores(0);  // the fence is part of the cluster's latency
   if (!Turn()) return Again(op);
   path.release_goal = 0;
-  const bool waits = a.what == AsyncOp::What::kTestWait || a.what == AsyncOp::What::kTryWait;
+  const bool waits = a.kind == AsyncOpKind::kTestWait || a.kind == AsyncOpKind::kTryWait;
   if (!waits && !path.spins.empty()) sim_.waiting.RecordChange(path);
   if (!waits && sim_.livelock.auditing()) {
-    if (a.what == AsyncOp::What::kInit || a.what == AsyncOp::What::kInval ||
-        a.what == AsyncOp::What::kArriveDrop) {
+    if (a.kind == AsyncOpKind::kInit || a.kind == AsyncOpKind::kInval ||
+        a.kind == AsyncOpKind::kArriveDrop) {
       sim_.livelock.End();
     } else {
       sim_.livelock.OnUnit(path);

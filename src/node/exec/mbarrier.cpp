@@ -14,7 +14,6 @@
 namespace allranks::node {
 namespace {
 
-using What = AsyncOp::What;
 using Next = Simulator::AsyncNext;
 
 // Writes the bytes and tells those who have parked on them.
@@ -44,7 +43,7 @@ Next Wait(Simulator& sim, Path& path, const Op& op, const AsyncOp& a, std::uint3
   const bool waiting = path.wait_until != 0;
   std::uint32_t done = 0;
   bool hidden = false;
-  Time limit = a.what == What::kTryWait ? kTryWaitLimit : 0;
+  Time limit = a.kind == AsyncOpKind::kTryWait ? kTryWaitLimit : 0;
   Time seen = 0;
   std::uint32_t places[kLanes], of[kLanes];
   int count = 0;
@@ -62,7 +61,7 @@ Next Wait(Simulator& sim, Path& path, const Op& op, const AsyncOp& a, std::uint3
     const std::uint64_t asked = a.parity ? value & 1 : value >> 63;
     if (phase != asked) {
       const Time completed = note->second.completed;
-      if (a.what == What::kTryWait || completed <= path.clock) {
+      if (a.kind == AsyncOpKind::kTryWait || completed <= path.clock) {
         done |= 1u << l;
         seen = std::max(seen, completed);
       } else {
@@ -84,9 +83,10 @@ Next Wait(Simulator& sim, Path& path, const Op& op, const AsyncOp& a, std::uint3
     }
   }
   // PTX ISA: how long a try_wait waits is up to the system, so under a schedule it may be no time.
-  if (sim.checker != nullptr && !waiting && a.what == What::kTryWait && sim.checker->Sometimes())
+  if (sim.checker != nullptr && !waiting && a.kind == AsyncOpKind::kTryWait &&
+      sim.checker->Sometimes())
     limit = 0;
-  if (a.what == What::kTryWait && done == 0) {
+  if (a.kind == AsyncOpKind::kTryWait && done == 0) {
     if (!waiting) path.wait_until = std::max<Time>(1, path.clock + limit);
     if (path.clock < path.wait_until) {
       for (int i = 0; i < count; ++i) {
@@ -112,7 +112,8 @@ Next Wait(Simulator& sim, Path& path, const Op& op, const AsyncOp& a, std::uint3
     for (int i = 0; i < count; ++i) {
       const std::uint32_t at = places[i] + Mbarrier::kPhaseByte;
       sim.waiting.RecordRead(path, cta.shared_object, at, 1, cta.shared.data() + at,
-                             std::min(begun, path.clock), 0, a.what == What::kTryWait ? limit : 0);
+                             std::min(begun, path.clock), 0,
+                             a.kind == AsyncOpKind::kTryWait ? limit : 0);
     }
   }
   path.clock += sim.costs.shared;
@@ -177,26 +178,27 @@ std::string ChangeMbarrier(Simulator& sim, Cta& cta, std::uint32_t offset,
 
 Next ExecuteMbarrier(Simulator& sim, Path& path, const Op& op, const AsyncOp& a,
                      std::uint32_t lanes) {
-  if (a.what == What::kTestWait || a.what == What::kTryWait) return Wait(sim, path, op, a, lanes);
+  if (a.kind == AsyncOpKind::kTestWait || a.kind == AsyncOpKind::kTryWait)
+    return Wait(sim, path, op, a, lanes);
   const Time at = path.clock;
   for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
     const int l = std::countr_zero(left);
     const auto operand = [&](Slot slot, std::uint32_t otherwise) {
       return slot == kNoSlot ? otherwise : static_cast<std::uint32_t>(LaneValue(path, slot, l, 4));
     };
-    if (a.what == What::kPendingCount) {
+    if (a.kind == AsyncOpKind::kPendingCount) {
       SetLaneValue(path, op.d, l, Mbarrier::Unpack(LaneValue(path, a.value, l, 8)).pending, 4);
       continue;
     }
-    const bool own = a.what == What::kInit || a.what == What::kInval;
+    const bool own = a.kind == AsyncOpKind::kInit || a.kind == AsyncOpKind::kInval;
     SharedPlace place;
     if (!Resolve(sim, path, a, l, own, &place)) return Next::kGone;
     Cta& cta = *place.cta;
     const Time visible = &cta == path.warp->cta ? at : at + sim.costs.cluster;
     MbarrierChange change;
     std::uint64_t before = 0;
-    switch (a.what) {
-      case What::kInit: {
+    switch (a.kind) {
+      case AsyncOpKind::kInit: {
         const std::uint32_t count = operand(a.count, 1);
         if (count == 0 || count > kMbarrierMaxCount) {
           FaultWith(sim, path, fmt::format("with a count of {} (1 to 2^20 - 1)", count), l);
@@ -215,7 +217,7 @@ Next ExecuteMbarrier(Simulator& sim, Path& path, const Op& op, const AsyncOp& a,
         Store(sim, cta, place.offset, m.Pack(), at, visible);
         continue;
       }
-      case What::kInval:
+      case AsyncOpKind::kInval:
         if (cta.mbarriers.erase(place.offset) == 0) {
           FaultWith(sim, path, "on an mbarrier that is not initialised", l);
           return Next::kGone;
@@ -223,20 +225,20 @@ Next ExecuteMbarrier(Simulator& sim, Path& path, const Op& op, const AsyncOp& a,
         if (sim.checker != nullptr) sim.checker->MbarrierInvalid(path, l, cta, place.offset);
         Store(sim, cta, place.offset, 0xCBCBCBCBCBCBCBCBu, at, visible);
         continue;
-      case What::kExpectTx:
+      case AsyncOpKind::kExpectTx:
         change.tx = operand(a.tx, 0);
         break;
-      case What::kCompleteTx:
+      case AsyncOpKind::kCompleteTx:
         change.tx = -std::int64_t{operand(a.tx, 0)};
         break;
-      case What::kArriveDrop:
-      case What::kArrive:
+      case AsyncOpKind::kArriveDrop:
+      case AsyncOpKind::kArrive:
         change.arrive = operand(a.count, 1);
         if (change.arrive == 0 || change.arrive > kMbarrierMaxCount) {
           FaultWith(sim, path, "with a count that is not in 1 to 2^20 - 1", l);
           return Next::kGone;
         }
-        if (a.what == What::kArriveDrop) change.drop = change.arrive;
+        if (a.kind == AsyncOpKind::kArriveDrop) change.drop = change.arrive;
         change.tx = operand(a.tx, 0);
         change.no_complete = a.no_complete;
         break;
@@ -256,7 +258,7 @@ Next ExecuteMbarrier(Simulator& sim, Path& path, const Op& op, const AsyncOp& a,
   }
   if (op.d != kNoSlot) {
     Warp& warp = *path.warp;
-    ReadyOf(path)[op.d] = at + (a.what == What::kPendingCount ? 0 : sim.costs.shared);
+    ReadyOf(path)[op.d] = at + (a.kind == AsyncOpKind::kPendingCount ? 0 : sim.costs.shared);
     warp.pending_until = std::max(warp.pending_until, ReadyOf(path)[op.d]);
   }
   return Next::kGo;

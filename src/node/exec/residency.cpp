@@ -69,7 +69,7 @@ void Occupy(const Launch& launch, int sm_index, int ctas) {
 // Special registers that are the same for all threads of a launch are constants of it.
 void FillLaunchConstants(Launch& launch) {
   for (const ConstantRef& ref : launch.code->refs) {
-    if (ref.what != ConstantRef::What::kSpecial) continue;
+    if (ref.source != ConstantRef::Source::kSpecial) continue;
     const auto value = LaunchWide(ref.special, launch.request.grid, launch.request.block);
     CHECK(value.has_value());
     Broadcast(launch.constants.at(ref.slot), *value, ref.bytes);

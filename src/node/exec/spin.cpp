@@ -82,7 +82,7 @@ std::uint64_t StableIterations(const CompareCode& compare, std::uint64_t a, std:
   const Wide difference = widen(a) - widen(b);
   const Wide slope = Wide{da} - db;
   if (slope != 0) {
-    using What = CompareCode::What;
+    using Comparison = CompareCode::Comparison;
     // Number of steps during which difference + k * slope stays on its side of `edge`: the outcome
     // is the same for all values below the edge, and for all at or above it.
     const auto until_edge = [&](Wide edge) {
@@ -93,17 +93,17 @@ std::uint64_t StableIterations(const CompareCode& compare, std::uint64_t a, std:
         stable = std::min(stable, (distance - slack) / -slope);
       }
     };
-    switch (compare.what) {
-      case What::kLt:
-      case What::kGe:
+    switch (compare.comparison) {
+      case Comparison::kLt:
+      case Comparison::kGe:
         until_edge(0);
         break;
-      case What::kLe:
-      case What::kGt:
+      case Comparison::kLe:
+      case Comparison::kGt:
         until_edge(1);
         break;
-      case What::kEq:
-      case What::kNe:
+      case Comparison::kEq:
+      case Comparison::kNe:
         until_edge(0);
         until_edge(1);
         break;

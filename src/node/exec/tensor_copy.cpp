@@ -17,7 +17,6 @@
 namespace allranks::node {
 namespace {
 
-using What = AsyncOp::What;
 using Next = Simulator::AsyncNext;
 
 constexpr std::uint64_t kTileAlign = 128;
@@ -167,7 +166,7 @@ Next Copy(Simulator& sim, Path& path, const AsyncOp& a, int lane) {
   Cta& cta = *path.warp->cta;
   Device& device = *cta.launch->device;
   KernelRecord& record = sim.stats.kernels[cta.launch->record];
-  const bool load = a.what == What::kTensorLoad;
+  const bool load = a.kind == AsyncOpKind::kTensorLoad;
   auto tile = std::make_shared<Tile>();
   if (!LoadMap(sim, path, load ? a.src : a.dst, lane, &tile->map)) return Next::kGone;
   const TensorMap& map = tile->map;

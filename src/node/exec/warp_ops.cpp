@@ -67,7 +67,7 @@ std::uint32_t ReduceFloats(const WarpOp& op, const std::uint64_t* in, std::uint3
     }
     // Ordered as unsigned numbers.
     const std::uint32_t key = (bits & kSign) != 0 ? ~bits : bits | kSign;
-    if (!any || (op.what == WarpOp::What::kReduxMin ? key < best : key > best)) best = key;
+    if (!any || (op.kind == WarpOpKind::kReduxMin ? key < best : key > best)) best = key;
     any = true;
   });
   if (!any || (nan && op.nan_wins)) return kNan;
@@ -121,7 +121,7 @@ bool Simulator::WarpOpAlone(Path& path) {
     ExecuteWarpOp(*path.warp, group);
   }
   path.mask = whole;
-  if (errors != nullptr && WarpOpOf(path).what != WarpOp::What::kActiveMask) errors->OnWarpOp(path);
+  if (errors != nullptr && WarpOpOf(path).kind != WarpOpKind::kActiveMask) errors->OnWarpOp(path);
   ++path.pc;
   return true;
 }
@@ -151,13 +151,13 @@ void Simulator::CheckWarpSync(Warp& warp) {
         break;
       }
       const std::uint32_t members = MembersOf(*first) & warp.live;
-      const WarpOp::What what = WarpOpOf(*first).what;
+      const WarpOpKind kind = WarpOpOf(*first).kind;
       std::vector<Path*> group;
       std::uint32_t here = 0;
       Time latest = 0;
       for (Path* path : warp.paths) {
         if (path->state != Path::State::kWarpSync || IsAligned(*path) ||
-            WarpOpOf(*path).what != what || (MembersOf(*path) & warp.live) != members) {
+            WarpOpOf(*path).kind != kind || (MembersOf(*path) & warp.live) != members) {
           continue;
         }
         group.push_back(path);
@@ -219,7 +219,6 @@ bool Simulator::MeetAligned(Path& path) {
 }
 
 void Simulator::ExecuteWarpOp(Warp& warp, std::span<Path* const> group) {
-  using What = WarpOp::What;
   const Code& code = *warp.cta->launch->code;
   std::uint64_t in[kLanes] = {};
   std::uint32_t lanes = 0;
@@ -227,8 +226,8 @@ void Simulator::ExecuteWarpOp(Warp& warp, std::span<Path* const> group) {
   for (const Path* path : group) {
     const WarpOp& op = WarpOpOf(*path);
     lanes |= path->mask;
-    const bool is_vote = op.what == What::kVoteAll || op.what == What::kVoteAny ||
-                         op.what == What::kVoteUni || op.what == What::kBallot;
+    const bool is_vote = op.kind == WarpOpKind::kVoteAll || op.kind == WarpOpKind::kVoteAny ||
+                         op.kind == WarpOpKind::kVoteUni || op.kind == WarpOpKind::kBallot;
     if (is_vote) {
       votes |= (PredicatesOf(*path)[op.source] ^ (op.source_negated ? kAllLanes : 0)) & path->mask;
     } else if (op.source != kNoSlot) {
@@ -237,7 +236,7 @@ void Simulator::ExecuteWarpOp(Warp& warp, std::span<Path* const> group) {
       });
     }
   }
-  if (checker != nullptr && WarpOpOf(*group.front()).what == What::kSync) {
+  if (checker != nullptr && WarpOpOf(*group.front()).kind == WarpOpKind::kSync) {
     checker->WarpMeets(warp, lanes);
   }
   for (const Path* path : group) {
@@ -249,14 +248,14 @@ void Simulator::ExecuteWarpOp(Warp& warp, std::span<Path* const> group) {
     const auto set_predicate = [&](Slot p, int l, bool value) {
       if (p != kNoSlot) SetPredicate(*path, p, l, value);
     };
-    switch (op.what) {
-      case What::kSync:
-      case What::kActiveMask:
+    switch (op.kind) {
+      case WarpOpKind::kSync:
+      case WarpOpKind::kActiveMask:
         break;
-      case What::kShflUp:
-      case What::kShflDown:
-      case What::kShflBfly:
-      case What::kShflIdx:
+      case WarpOpKind::kShflUp:
+      case WarpOpKind::kShflDown:
+      case WarpOpKind::kShflBfly:
+      case WarpOpKind::kShflIdx:
         // PTX ISA, shfl.sync: c holds the clamp (bits 0-4) and the segment mask (bits 8-12).
         ForLanes(path->mask, [&](int l) {
           const auto b = static_cast<int>(Lane32(*path, op.b, l) & 31);
@@ -267,16 +266,16 @@ void Simulator::ExecuteWarpOp(Warp& warp, std::span<Path* const> group) {
           const int min_lane = l & segment;
           int from = l;
           bool valid = false;
-          switch (op.what) {
-            case What::kShflUp:
+          switch (op.kind) {
+            case WarpOpKind::kShflUp:
               from = l - b;
               valid = from >= max_lane;
               break;
-            case What::kShflDown:
+            case WarpOpKind::kShflDown:
               from = l + b;
               valid = from <= max_lane;
               break;
-            case What::kShflBfly:
+            case WarpOpKind::kShflBfly:
               from = l ^ b;
               valid = from <= max_lane;
               break;
@@ -293,29 +292,29 @@ void Simulator::ExecuteWarpOp(Warp& warp, std::span<Path* const> group) {
           set_predicate(op.predicate, l, valid);
         });
         break;
-      case What::kVoteAll:
-      case What::kVoteAny:
-      case What::kVoteUni: {
-        const bool value = op.what == What::kVoteAll   ? votes == lanes
-                           : op.what == What::kVoteAny ? votes != 0
-                                                       : votes == 0 || votes == lanes;
+      case WarpOpKind::kVoteAll:
+      case WarpOpKind::kVoteAny:
+      case WarpOpKind::kVoteUni: {
+        const bool value = op.kind == WarpOpKind::kVoteAll   ? votes == lanes
+                           : op.kind == WarpOpKind::kVoteAny ? votes != 0
+                                                             : votes == 0 || votes == lanes;
         ForLanes(path->mask, [&](int l) { set_predicate(d, l, value); });
         break;
       }
-      case What::kBallot:
+      case WarpOpKind::kBallot:
         ForLanes(path->mask, [&](int l) { set(l, votes); });
         break;
-      case What::kMatchAny:
-      case What::kMatchAll:
+      case WarpOpKind::kMatchAny:
+      case WarpOpKind::kMatchAll:
         ForLanes(path->mask, [&](int l) {
           std::uint32_t equal = 0;
           ForLanes(lanes, [&](int k) { equal |= in[k] == in[l] ? 1u << k : 0; });
           const bool all = equal == lanes;
-          set(l, op.what == What::kMatchAny ? equal : all ? lanes : 0);
+          set(l, op.kind == WarpOpKind::kMatchAny ? equal : all ? lanes : 0);
           set_predicate(op.predicate, l, all);
         });
         break;
-      case What::kElect: {
+      case WarpOpKind::kElect: {
         const int leader = std::countr_zero(lanes);
         ForLanes(path->mask, [&](int l) {
           set(l, static_cast<std::uint32_t>(leader));
@@ -335,20 +334,20 @@ void Simulator::ExecuteWarpOp(Warp& warp, std::span<Path* const> group) {
           const bool less = op.is_signed
                                 ? static_cast<std::int32_t>(v) < static_cast<std::int32_t>(value)
                                 : v < value;
-          switch (op.what) {
-            case What::kReduxAdd:
+          switch (op.kind) {
+            case WarpOpKind::kReduxAdd:
               value += v;
               break;
-            case What::kReduxMin:
+            case WarpOpKind::kReduxMin:
               value = less ? v : value;
               break;
-            case What::kReduxMax:
+            case WarpOpKind::kReduxMax:
               value = less ? value : v;
               break;
-            case What::kReduxAnd:
+            case WarpOpKind::kReduxAnd:
               value &= v;
               break;
-            case What::kReduxOr:
+            case WarpOpKind::kReduxOr:
               value |= v;
               break;
             default:

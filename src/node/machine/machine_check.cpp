@@ -60,9 +60,9 @@ template <class F>
 void MachineImpl::ForHostBytes(ProcessId process, Address address, std::uint64_t size, bool write,
                                F f) {
   Place place;
-  const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
-  if (FindRange(sim_.ProcessOf(process).table, address, size, write, &place, anybody).what !=
-      RangeError::What::kNone)
+  const auto anybody = [](const Mapping&) { return RangeError::Reason::kNone; };
+  if (FindRange(sim_.ProcessOf(process).table, address, size, write, &place, anybody).reason !=
+      RangeError::Reason::kNone)
     return;
   place.ForParts(size, [&](Object& object, std::uint64_t offset, std::uint64_t,
                            std::uint64_t part) { f(object, offset, part); });

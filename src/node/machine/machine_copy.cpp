@@ -39,16 +39,16 @@ bool MachineImpl::Resolve(ProcessId process, int device, Address address, std::u
   // Copies between devices need no peer access: each end may be left to its own device. Constant
   // memory is read-only for kernels alone.
   const auto check = [&](const Mapping& mapping) {
-    if (mapping.rights == Mapping::Rights::kPeers) return RangeError::What::kNone;
+    if (mapping.rights == Mapping::Rights::kPeers) return RangeError::Reason::kNone;
     const DeviceSet& allowed = write ? mapping.writers : mapping.readers;
     const int home = mapping.object->device;
     return allowed[static_cast<std::size_t>(device)] ||
                    (home >= 0 && allowed[static_cast<std::size_t>(home)])
-               ? RangeError::What::kNone
-               : RangeError::What::kNoAccess;
+               ? RangeError::Reason::kNone
+               : RangeError::Reason::kNoAccess;
   };
   const AddressTable& table = sim_.ProcessOf(process).table;
-  return FindRange(table, address, size, write, place, check).what == RangeError::What::kNone;
+  return FindRange(table, address, size, write, place, check).reason == RangeError::Reason::kNone;
 }
 
 Status MachineImpl::Copy(ProcessId process, StreamId stream, std::shared_ptr<CopyRequest> copy,
@@ -86,7 +86,7 @@ Status MachineImpl::Copy(ProcessId process, StreamId stream, std::shared_ptr<Cop
     rows.dst_pitch = copy->size;
     rows.dst_slice = packed_slice;
   }
-  Operation& op = NewOperation(Operation::What::kCopy, process, s->device);
+  Operation& op = NewOperation(Operation::Kind::kCopy, process, s->device);
   op.copy = std::move(copy);
   op.size = total;
   op.row = op.copy->size;
@@ -118,7 +118,7 @@ Status MachineImpl::Memset(ProcessId process, StreamId stream, const MemsetReque
       !Resolve(process, s->device, request.dst, span, true, &place)) {
     return Status::kInvalidValue;
   }
-  Operation& op = NewOperation(Operation::What::kMemset, process, s->device);
+  Operation& op = NewOperation(Operation::Kind::kMemset, process, s->device);
   op.dst = std::move(place);
   op.size = total;
   op.row = row;
@@ -180,7 +180,7 @@ void CarryInitialised(const Operation& op, std::uint64_t from, Object& to, std::
 // its engine is free again, not when this one is there.
 void MachineImpl::StepCopy(OpId id) {
   Operation& op = operations_.at(id);
-  const bool memset = op.what == Operation::What::kMemset;
+  const bool memset = op.kind == Operation::Kind::kMemset;
   std::uint64_t piece = std::min(kCopyPiece, op.size - op.sent);
   const std::uint64_t at_src = OffsetOf(op, op.rows.src_pitch, op.rows.src_slice, op.sent);
   const std::uint64_t at_dst = OffsetOf(op, op.rows.dst_pitch, op.rows.dst_slice, op.sent);
@@ -220,7 +220,7 @@ void MachineImpl::ApplyCopy(Operation& op, std::uint64_t piece) {
     const std::uint64_t from = OffsetOf(op, op.rows.src_pitch, op.rows.src_slice, op.done);
     // Bytes at one place; what does not lie in one piece is taken over whole.
     const std::byte* src = nullptr;
-    if (op.what == Operation::What::kMemset) {
+    if (op.kind == Operation::Kind::kMemset) {
     } else if (op.src.object == nullptr) {
       src = op.copy->bytes.data() + from;
     } else if (op.src.parts == nullptr) {

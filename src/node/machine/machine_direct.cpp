@@ -20,7 +20,7 @@ Status MachineImpl::Act(ProcessId process, StreamId stream, Time delay,
   if (s == nullptr) return Status::kInvalidHandle;
   if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
   if (delay < 0) return Status::kInvalidValue;
-  Operation& op = NewOperation(Operation::What::kAct, process, s->device);
+  Operation& op = NewOperation(Operation::Kind::kAct, process, s->device);
   op.delay = delay;
   op.action = std::move(action);
   *id = op.id;
@@ -37,9 +37,9 @@ bool MachineImpl::Peek(ProcessId process, Address address, std::span<std::byte> 
   if (Find(process) == nullptr) return false;
   if (bytes.empty()) return true;
   Place place;
-  const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
+  const auto anybody = [](const Mapping&) { return RangeError::Reason::kNone; };
   if (FindRange(sim_.ProcessOf(process).table, address, bytes.size(), false, &place, anybody)
-          .what != RangeError::What::kNone) {
+          .reason != RangeError::Reason::kNone) {
     return false;
   }
   place.Read(bytes.data(), bytes.size());
@@ -70,9 +70,9 @@ bool MachineImpl::Poke(ProcessId process, Address address, std::span<const std::
   if (Find(process) == nullptr) return false;
   if (bytes.empty()) return true;
   Place place;
-  const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
-  if (FindRange(sim_.ProcessOf(process).table, address, bytes.size(), true, &place, anybody).what !=
-      RangeError::What::kNone) {
+  const auto anybody = [](const Mapping&) { return RangeError::Reason::kNone; };
+  if (FindRange(sim_.ProcessOf(process).table, address, bytes.size(), true, &place, anybody)
+          .reason != RangeError::Reason::kNone) {
     return false;
   }
   sim_.last_change = sim_.now;
@@ -95,10 +95,10 @@ bool MachineImpl::Poke(ProcessId process, Address address, std::span<const std::
 
 Time MachineImpl::VisibleAt(ProcessId process, Address address, std::uint64_t size) const {
   Place place;
-  const auto anybody = [](const Mapping&) { return RangeError::What::kNone; };
+  const auto anybody = [](const Mapping&) { return RangeError::Reason::kNone; };
   if (Find(process) == nullptr || size == 0 ||
-      FindRange(sim_.ProcessOf(process).table, address, size, false, &place, anybody).what !=
-          RangeError::What::kNone) {
+      FindRange(sim_.ProcessOf(process).table, address, size, false, &place, anybody).reason !=
+          RangeError::Reason::kNone) {
     return sim_.now;
   }
   Time settled = sim_.now;

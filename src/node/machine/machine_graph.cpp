@@ -87,7 +87,7 @@ Status MachineImpl::EnqueueNode(ProcessId process, StreamId lane, const GraphNod
   switch (node.kind) {
     case GraphNode::Kind::kEmpty:
       Enqueue(streams_.at(lane),
-              NewOperation(Operation::What::kJoin, process, streams_.at(lane).device), at);
+              NewOperation(Operation::Kind::kJoin, process, streams_.at(lane).device), at);
       return Status::kSuccess;
     case GraphNode::Kind::kKernel:
       return Launch(process, lane, node.launch, at, &op);
@@ -116,7 +116,7 @@ Status MachineImpl::LaunchGraph(ProcessId process, StreamId stream, GraphId grap
   ExecutableGraph& executable = it->second;
   if (queued_[process] + executable.nodes.size() + 2 > kMaxQueued) return Status::kOutOfMemory;
 
-  Operation& begin = NewOperation(Operation::What::kGraph, process, s->device);
+  Operation& begin = NewOperation(Operation::Kind::kGraph, process, s->device);
   const OpId begin_id = begin.id;
   Depend(begin, executable.last);
   Enqueue(*s, begin, at);
@@ -157,7 +157,7 @@ Status MachineImpl::LaunchGraph(ProcessId process, StreamId stream, GraphId grap
   }
   streams_.erase(lane);
 
-  Operation& last = NewOperation(Operation::What::kJoin, process, s->device);
+  Operation& last = NewOperation(Operation::Kind::kJoin, process, s->device);
   Depend(last, begin_id);
   for (std::size_t i = 0; i < ends.size(); ++i) {
     if (waited_for[i]) continue;

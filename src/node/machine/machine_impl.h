@@ -306,7 +306,7 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
   Status& Sticky(ProcessId process, int device);
 
   // Work.
-  Operation& NewOperation(Operation::What what, ProcessId process, int device);
+  Operation& NewOperation(Operation::Kind kind, ProcessId process, int device);
   void Enqueue(Stream& stream, Operation& op, Time at);
   void Depend(Operation& op, OpId on);
   // In stream order: a programmatic launch only waits for the trigger of the kernel before it.

@@ -173,7 +173,7 @@ Status MachineImpl::Prefetch(ProcessId id, StreamId stream, Address address, std
       place.object->kind != Object::Kind::kManaged) {
     return Status::kInvalidValue;
   }
-  Operation& op = NewOperation(Operation::What::kMove, id, s->device);
+  Operation& op = NewOperation(Operation::Kind::kMove, id, s->device);
   op.size = size;
   op.whole = size == place.object->size;
   op.dst = std::move(place);

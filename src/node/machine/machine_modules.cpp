@@ -346,8 +346,8 @@ Bank MachineImpl::BuildConstants(const Code& code, const LoadedModule& module,
   Bank bank = code.constants;
   for (const ConstantRef& ref : code.refs) {
     std::uint64_t value = 0;
-    if (ref.what == ConstantRef::What::kSpecial) continue;  // at the start (residency.cpp)
-    if (ref.what == ConstantRef::What::kParam) {
+    if (ref.source == ConstantRef::Source::kSpecial) continue;  // at the start (residency.cpp)
+    if (ref.source == ConstantRef::Source::kParam) {
       const auto size = static_cast<std::size_t>(ptx::SizeOf(ref.type));
       if (ref.offset + size > params.size()) continue;
       std::memcpy(&value, params.data() + ref.offset, size);

@@ -260,7 +260,7 @@ Status MachineImpl::FreeAsync(ProcessId process, StreamId stream, Address addres
   if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
   Process& owner = sim_.ProcessOf(process);
   if (FindDeviceMemory(owner, address) == nullptr) return Status::kInvalidValue;
-  Operation& op = NewOperation(Operation::What::kFree, process, s->device);
+  Operation& op = NewOperation(Operation::Kind::kFree, process, s->device);
   op.address = address;
   freeing_[{process, address}] = {stream, op.id};
   *id = op.id;

@@ -54,7 +54,7 @@ Status MachineImpl::CallHost(ProcessId process, StreamId stream, const HostFunct
   Stream* s = FindStream(process, stream);
   if (s == nullptr) return Status::kInvalidHandle;
   if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
-  Operation& op = NewOperation(Operation::What::kHost, process, s->device);
+  Operation& op = NewOperation(Operation::Kind::kHost, process, s->device);
   op.host = function;
   Enqueue(*s, op, at);
   *id = op.id;
@@ -73,7 +73,7 @@ void MachineImpl::StartHost(Operation& op) {
 Status MachineImpl::FinishHostCall(ProcessId process, OpId op, Time at) {
   const auto it = operations_.find(op);
   if (it == operations_.end() || it->second.process != process ||
-      it->second.what != Operation::What::kHost || !it->second.started) {
+      it->second.kind != Operation::Kind::kHost || !it->second.started) {
     return Status::kInvalidValue;
   }
   if (sim_.checker != nullptr) checker_->HostReturns(it->second.clocks);
@@ -99,7 +99,7 @@ Status MachineImpl::Values(ProcessId process, StreamId stream, std::vector<Value
       return Status::kInvalidValue;
     }
   }
-  Operation& op = NewOperation(Operation::What::kValues, process, s->device);
+  Operation& op = NewOperation(Operation::Kind::kValues, process, s->device);
   op.values = std::move(values);
   op.places = std::move(places);
   Enqueue(*s, op, at);

@@ -117,7 +117,7 @@ Status MachineImpl::RecordEvent(ProcessId process, StreamId stream, EventId even
   if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
   // An imported one belongs to no device here: whoever opened it may record it.
   if (e->device != s->device && !e->imported) return Status::kInvalidHandle;
-  Operation& op = NewOperation(Operation::What::kRecord, process, s->device);
+  Operation& op = NewOperation(Operation::Kind::kRecord, process, s->device);
   op.event = event;
   e->state->op = op.id;
   e->state->recorded = true;
@@ -132,7 +132,7 @@ Status MachineImpl::WaitEvent(ProcessId process, StreamId stream, EventId event,
   if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
   if (!e->state->recorded) return Status::kSuccess;
   // A wait is an operation of its own, so that the stream's later work depends on it.
-  Operation& op = NewOperation(Operation::What::kRecord, process, s->device);
+  Operation& op = NewOperation(Operation::Kind::kRecord, process, s->device);
   Depend(op, e->state->op);
   Enqueue(*s, op, at);
   return Status::kSuccess;

@@ -15,12 +15,12 @@ constexpr std::uint64_t kWorkspaceBytes = 64;
 
 }  // namespace
 
-Operation& MachineImpl::NewOperation(Operation::What what, ProcessId process, int device) {
+Operation& MachineImpl::NewOperation(Operation::Kind kind, ProcessId process, int device) {
   const OpId id = next_id_++;
   Operation& op = operations_[id];
   ++queued_[process];
   op.id = id;
-  op.what = what;
+  op.kind = kind;
   op.process = process;
   op.device = op.clocks.device = device;
   if (checker_ != nullptr) op.clocks.site = checker_->caller;
@@ -39,14 +39,14 @@ void MachineImpl::Depend(Operation& op, OpId on) {
 }
 
 void MachineImpl::Follow(Operation& op, OpId before) {
-  const bool may_overlap = op.what == Operation::What::kKernel && op.launch.programmatic;
+  const bool may_overlap = op.kind == Operation::Kind::kKernel && op.launch.programmatic;
   const auto it = operations_.find(before);
   if (it == operations_.end() && may_overlap && sim_.checker != nullptr) {
     return checker_->Beside(op.clocks, before, op.device);
   }
   if (it == operations_.end() || !may_overlap) return Depend(op, before);
   Operation& first = it->second;
-  if (first.what != Operation::What::kKernel || first.device != op.device) {
+  if (first.kind != Operation::Kind::kKernel || first.device != op.device) {
     return Depend(op, before);
   }
   first.overlapping.push_back(op.id);
@@ -101,36 +101,36 @@ void MachineImpl::Enqueue(Stream& stream, Operation& op, Time at) {
 
 void MachineImpl::Ready(Operation& op) {
   Time at = op.ready;
-  switch (op.what) {
-    case Operation::What::kKernel:
+  switch (op.kind) {
+    case Operation::Kind::kKernel:
       // What was launched early is ready to go when the trigger comes.
       at += op.early_start ? profile().launch.cta
             : op.chained   ? profile().launch.between
                            : profile().launch.kernel;
       break;
-    case Operation::What::kCopy:
-    case Operation::What::kMemset:
-    case Operation::What::kMove:
+    case Operation::Kind::kCopy:
+    case Operation::Kind::kMemset:
+    case Operation::Kind::kMove:
       at += profile().copy_engine.startup;
       break;
-    case Operation::What::kFree:
-    case Operation::What::kRecord:
-    case Operation::What::kHost:
-    case Operation::What::kValues:
+    case Operation::Kind::kFree:
+    case Operation::Kind::kRecord:
+    case Operation::Kind::kHost:
+    case Operation::Kind::kValues:
       at += profile().launch.event;
       break;
-    case Operation::What::kGraph:
+    case Operation::Kind::kGraph:
       at += profile().launch.graph;
       break;
-    case Operation::What::kJoin:
+    case Operation::Kind::kJoin:
       break;
-    case Operation::What::kAct:
+    case Operation::Kind::kAct:
       at += op.delay;
       break;
   }
   if (sim_.checker != nullptr && sim_.delays.on()) {
     at += sim_.delays.At(
-        {Delays::Kind::kOperation, op.code.get(), static_cast<std::uint32_t>(op.what), op.device},
+        {Delays::Kind::kOperation, op.code.get(), static_cast<std::uint32_t>(op.kind), op.device},
         at, at);
   }
   At(at, [this, id = op.id] { Start(id); });
@@ -141,17 +141,17 @@ void MachineImpl::Start(OpId id) {
   if (it == operations_.end()) return;
   Operation& op = it->second;
   const bool broken = op.voided || Sticky(op.process, op.device) != Status::kSuccess;
-  if (broken && !(op.what == Operation::What::kHost && op.host.after_error)) {
+  if (broken && !(op.kind == Operation::Kind::kHost && op.host.after_error)) {
     Complete(id, sim_.now);  // a broken context does nothing any more
     return;
   }
   op.started = true;
-  switch (op.what) {
-    case Operation::What::kKernel:
+  switch (op.kind) {
+    case Operation::Kind::kKernel:
       StartKernel(op);
       break;
-    case Operation::What::kCopy:
-    case Operation::What::kMemset: {
+    case Operation::Kind::kCopy:
+    case Operation::Kind::kMemset: {
       CopyRecord record{};
       record.src_device = op.src.object != nullptr ? op.src.object->device : -1;
       record.dst_device = op.dst.object != nullptr ? op.dst.object->device : -1;
@@ -161,27 +161,27 @@ void MachineImpl::Start(OpId id) {
       if (op.record == sim_.stats.copies.size()) sim_.stats.copies.push_back(record);
       op.engine = FreeEngine(sim_.devices[static_cast<std::size_t>(op.device)]);
       if (sim_.checker != nullptr) {
-        checker_->Begin(op.clocks, op.what == Operation::What::kCopy ? "copy" : "memset", op.device,
+        checker_->Begin(op.clocks, op.kind == Operation::Kind::kCopy ? "copy" : "memset", op.device,
                         op.stream, op.id);
       }
       TellBegin(op);
       StepCopy(id);
       break;
     }
-    case Operation::What::kMove:
+    case Operation::Kind::kMove:
       TellBegin(op);
       StartMove(op);
       break;
-    case Operation::What::kRecord:
+    case Operation::Kind::kRecord:
       TellBegin(op);
       Complete(id, sim_.now);
       break;
-    case Operation::What::kFree:
-    case Operation::What::kGraph:
-    case Operation::What::kJoin:
+    case Operation::Kind::kFree:
+    case Operation::Kind::kGraph:
+    case Operation::Kind::kJoin:
       Complete(id, sim_.now);
       break;
-    case Operation::What::kAct: {
+    case Operation::Kind::kAct: {
       // It may give its stream more to do, which is then behind it.
       const auto action = std::move(op.action);
       if (sim_.checker != nullptr) checker_->Begin(op.clocks, "judge", op.device);
@@ -191,11 +191,11 @@ void MachineImpl::Start(OpId id) {
       Complete(id, sim_.now);
       break;
     }
-    case Operation::What::kHost:
+    case Operation::Kind::kHost:
       TellBegin(op);
       StartHost(op);
       break;
-    case Operation::What::kValues:
+    case Operation::Kind::kValues:
       TellBegin(op);
       if (sim_.checker != nullptr)
         checker_->Begin(op.clocks, "stream", op.device, op.stream, op.id);
@@ -215,40 +215,40 @@ void MachineImpl::TellBegin(const Operation& op) {
   const auto legacy = default_streams_.find({op.process, op.device});
   event.legacy = legacy != default_streams_.end() && legacy->second == op.stream;
   event.time = sim_.now;
-  switch (op.what) {
-    case Operation::What::kKernel:
+  switch (op.kind) {
+    case Operation::Kind::kKernel:
       event.kind = Kind::kKernel;
       event.name = op.code->name;
       event.grid = op.launch.grid;
       event.block = op.launch.block;
       break;
-    case Operation::What::kCopy:
-    case Operation::What::kMemset:
-      event.kind = op.what == Operation::What::kCopy ? Kind::kCopy : Kind::kMemset;
+    case Operation::Kind::kCopy:
+    case Operation::Kind::kMemset:
+      event.kind = op.kind == Operation::Kind::kCopy ? Kind::kCopy : Kind::kMemset;
       event.from = op.src.object != nullptr ? op.src.object->device : -1;
       event.to = op.dst.object != nullptr ? op.dst.object->device : -1;
       event.bytes = op.size;
       event.engine = op.engine;
       break;
-    case Operation::What::kMove:
+    case Operation::Kind::kMove:
       event.kind = Kind::kMove;
       event.from = op.dst.object->device;
       event.to = op.target;
       event.bytes = op.size;
       break;
-    case Operation::What::kRecord:
+    case Operation::Kind::kRecord:
       event.kind = Kind::kRecord;
       break;
-    case Operation::What::kHost:
+    case Operation::Kind::kHost:
       event.kind = Kind::kHost;
       break;
-    case Operation::What::kValues:
+    case Operation::Kind::kValues:
       event.kind = Kind::kValues;
       break;
-    case Operation::What::kFree:
-    case Operation::What::kGraph:
-    case Operation::What::kJoin:
-    case Operation::What::kAct:
+    case Operation::Kind::kFree:
+    case Operation::Kind::kGraph:
+    case Operation::Kind::kJoin:
+    case Operation::Kind::kAct:
       return;
   }
   sim_.listener->OnBegin(event);
@@ -331,13 +331,13 @@ void MachineImpl::Complete(OpId id, Time at) {
   Operation& op = node.mapped();
   --queued_[op.process];
   if (sim_.listener != nullptr && op.started) {
-    const bool kernel = op.what == Operation::What::kKernel && op.record < kMaxRecords;
+    const bool kernel = op.kind == Operation::Kind::kKernel && op.record < kMaxRecords;
     sim_.listener->OnEnd(id, at, kernel ? &sim_.stats.kernels[op.record] : nullptr);
   }
   sim_.last_change = std::max(sim_.last_change, at);
   sim_.timer_wakes = 0;
-  if (op.what == Operation::What::kFree) FinishFree(op);
-  if (op.what == Operation::What::kRecord) {
+  if (op.kind == Operation::Kind::kFree) FinishFree(op);
+  if (op.kind == Operation::Kind::kRecord) {
     if (const auto event = events_.find(op.event);
         event != events_.end() && event->second.state->op == id) {
       event->second.state->time = at;
@@ -412,7 +412,7 @@ Status MachineImpl::Launch(ProcessId process, StreamId stream, const LaunchReque
         static_cast<std::uint64_t>(profile().device.sms);
     if (launch.grid.Count() > resident) return Status::kCooperativeLaunchTooLarge;
   }
-  Operation& op = NewOperation(Operation::What::kKernel, process, s->device);
+  Operation& op = NewOperation(Operation::Kind::kKernel, process, s->device);
   op.code = kernel.code;
   op.launch = launch;
   op.launch.cluster = cluster;
@@ -430,7 +430,7 @@ Status MachineImpl::Launch(ProcessId process, StreamId stream, const LaunchReque
 void MachineImpl::RecordTrigger(Operation& op, const LaunchRequest& launch) {
   Event* event = FindEvent(op.process, launch.trigger_event);
   if (event == nullptr || event->device != op.device) return;
-  Operation& record = NewOperation(Operation::What::kRecord, op.process, op.device);
+  Operation& record = NewOperation(Operation::Kind::kRecord, op.process, op.device);
   record.event = launch.trigger_event;
   record.missing = 1;
   (launch.trigger_at_start ? op.at_start : op.early).push_back(record.id);

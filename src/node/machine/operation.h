@@ -46,7 +46,7 @@ struct Event {
 };
 
 struct Operation {
-  enum class What : std::uint8_t {
+  enum class Kind : std::uint8_t {
     kKernel,
     kCopy,
     kMemset,
@@ -60,7 +60,7 @@ struct Operation {
     kAct,    // of the node itself
   };
   OpId id = 0;
-  What what = What::kRecord;
+  Kind kind = Kind::kRecord;
   ProcessId process = 0;
   int device = 0;
   StreamId stream = 0;   // as listeners know it

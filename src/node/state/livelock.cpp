@@ -184,7 +184,7 @@ void Livelock::OnRead(const Path& path, const Object& object, std::uint64_t offs
   const Code& code = *path.warp->cta->launch->code;
   const auto weight = [&](const Object& what, std::uint32_t pc) {
     const Op& op = code.ops[pc];
-    if (op.kind == OpKind::kMemory && code.memory[op.aux].what != MemoryOp::What::kLoad) return 0;
+    if (op.kind == OpKind::kMemory && code.memory[op.aux].kind != MemoryOpKind::kLoad) return 0;
     return what.kind == Object::Kind::kShared ? 1 : 2;
   };
   if (look.object != nullptr && weight(*look.object, look.pc) > weight(object, path.pc)) return;

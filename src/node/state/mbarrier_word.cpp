@@ -14,8 +14,8 @@ std::int64_t MbarrierWaitedFor(const Path& path) {
   const Code& code = *path.warp->cta->launch->code;
   const auto waits = [&](std::uint32_t pc) {
     if (code.ops[pc].kind != OpKind::kAsync) return false;
-    const AsyncOp::What what = code.async[code.ops[pc].aux].what;
-    return what == AsyncOp::What::kTryWait || what == AsyncOp::What::kTestWait;
+    const AsyncOpKind kind = code.async[code.ops[pc].aux].kind;
+    return kind == AsyncOpKind::kTryWait || kind == AsyncOpKind::kTestWait;
   };
   if (path.parked != nullptr) {
     const auto& reads = path.parked->reads;

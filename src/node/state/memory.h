@@ -173,7 +173,7 @@ struct Place {
 };
 
 struct RangeError {
-  enum class What : std::uint8_t {
+  enum class Reason : std::uint8_t {
     kNone,
     kUnmapped,
     kBeyond,  // it begins in a mapping and ends behind it
@@ -182,7 +182,7 @@ struct RangeError {
     kMulticastRead,
     kUnbound,  // a multicast mapping without memory
   };
-  What what = What::kNone;
+  Reason reason = Reason::kNone;
   const Mapping* mapping = nullptr;  // at fault, or before what is
 };
 
@@ -191,27 +191,27 @@ struct RangeError {
 template <class F>
 RangeError FindRange(const AddressTable& table, Address address, std::uint64_t size, bool write,
                      Place* place, F check) {
-  using What = RangeError::What;
+  using Reason = RangeError::Reason;
   std::vector<Place::Part> parts;
   const Mapping* before = nullptr;
   *place = {};
   std::uint64_t at = 0;
   do {
     const Mapping* mapping = table.Find(address + at);
-    if (mapping == nullptr) return {at == 0 ? What::kUnmapped : What::kBeyond, before};
+    if (mapping == nullptr) return {at == 0 ? Reason::kUnmapped : Reason::kBeyond, before};
     const std::uint64_t within = address + at - mapping->base;
-    if (within >= mapping->Room()) return {What::kBeyond, at == 0 ? mapping : before};
-    if (const What wrong = check(*mapping); wrong != What::kNone) return {wrong, mapping};
+    if (within >= mapping->Room()) return {Reason::kBeyond, at == 0 ? mapping : before};
+    if (const Reason wrong = check(*mapping); wrong != Reason::kNone) return {wrong, mapping};
     // All of a range is multicast, or nothing.
     if (at != 0 && place->multicast != (mapping->multicast != nullptr)) {
-      return {What::kBeyond, before};
+      return {Reason::kBeyond, before};
     }
     const std::uint64_t offset = within + mapping->offset;
     std::uint64_t part = std::min(size - at, mapping->Room() - within);
     if (mapping->multicast != nullptr) {
-      if (!write) return {What::kMulticastRead, mapping};
+      if (!write) return {Reason::kMulticastRead, mapping};
       const Multicast::Segment* segment = mapping->multicast->Find(offset);
-      if (segment == nullptr) return {What::kUnbound, mapping};
+      if (segment == nullptr) return {Reason::kUnbound, mapping};
       part = std::min(part, segment->end - offset);
       place->multicast = true;
       for (const Replica& replica : segment->replicas) {

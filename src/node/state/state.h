@@ -36,13 +36,13 @@ inline constexpr int kPoison = 0xCB;
 
 // What a fault is about, for the checker's report.
 struct FaultAt {
-  enum class What : std::uint8_t {
+  enum class Cause : std::uint8_t {
     kOther,
     kUnmapped,  // nothing is at `address`
     kNoAccess,  // `object` may not be used from here
     kBeyond,    // the access ends behind `object`
   };
-  What what = What::kOther;
+  Cause cause = Cause::kOther;
   int lane = -1;  // -1: not known
   Address address = 0;
   const Object* object = nullptr;
