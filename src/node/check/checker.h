@@ -351,7 +351,6 @@ class Checker {
   bool Hear(CtaClocks& cta, WarpClocks& warp, std::uint32_t lanes, const Message& message,
             bool acquires, Scope scope, std::uint32_t object, std::uint64_t offset);
   void HearAll(const Path& path, std::uint32_t lanes, const Message& message, const AsyncOp& op);
-  static void Merge(Message& message, const Part& part);
   std::uint8_t ElementsRead(const Group& group, const CtaClocks& cta, std::uint16_t warp, int lane,
                             const StrongWrite& write) const;
   // Writes of a line that a load does not read: from a number on, and single ones.
@@ -409,7 +408,7 @@ class Checker {
   friend class Explanation;
   friend class RemedySearch;
   Trail* TrailOf(const CtaClocks& cta);
-  Event EventOf(Event::What what, const CtaClocks& cta, const Path& path, std::uint32_t lanes);
+  Event EventOf(Event::Kind kind, const CtaClocks& cta, const Path& path, std::uint32_t lanes);
   void RecordRead(const CtaClocks& cta, const Path& path, std::uint32_t lanes, const MemoryOp& op,
                   const StrongWrite& write, std::uint32_t object, std::uint64_t offset);
   // Nothing that a kernel has written stands there yet.

@@ -5,6 +5,40 @@
 
 namespace allranks::node::check {
 
+void Absorb(Part& into, const Part& part) {
+  if (into.agent == part.agent) {
+    into.clock = Join(into.clock, part.clock);
+    into.own = Merged(into.own, part.own);
+  } else {
+    into.clock = Join(into.Whole(), part.Whole());
+    into.agent = 0;
+    into.own = nullptr;
+  }
+  into.seen = Join(into.seen, part.seen);
+  into.sc = Join(into.sc, part.sc);
+  into.proxied = Join(into.proxied, part.proxied);
+  if (into.from.cta != part.from.cta) into.from.cta = 0;
+  if (into.from.cluster != part.from.cluster) into.from.cluster = 0;
+}
+
+void Merge(Message& message, const Part& part) {
+  constexpr std::size_t kMaxParts = 24;
+  // At these scopes it does not matter which CTA of the device it was.
+  const bool wide = part.scope >= Scope::kGpu;
+  for (Part& known : message) {
+    if (known.scope != part.scope || known.from.device != part.from.device) continue;
+    if (wide || known.from.cta == part.from.cta) return Absorb(known, part);
+  }
+  if (wide || message.size() < kMaxParts) {
+    message.push_back(part);
+    return;
+  }
+  for (Part& known : message) {
+    if (known.scope == part.scope && known.from.device == part.from.device)
+      return Absorb(known, part);
+  }
+}
+
 std::uint8_t StrongWrite::Elements(std::uint32_t begin, std::uint32_t end) const {
   if (size <= element) return 1;
   std::uint8_t mask = 0;
@@ -47,7 +81,11 @@ StrongWrite& History::Add(std::size_t depth, Time now) {
         kept[write.first] = i;
       } else {
         // What it has said would be lost on a load that got its value.
-        writes_[kept[write.first]].base = true;
+        StrongWrite& next = writes_[kept[write.first]];
+        next.base = true;
+        // On its way, it may be what a load gets before the next one has arrived.
+        if (write.visible > now || next.visible > now)
+          for (const Part& part : write.message) Merge(next.message, part);
         drop[i] = any = true;
       }
     }

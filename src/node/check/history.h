@@ -66,6 +66,11 @@ struct Part {
 };
 using Message = std::vector<Part>;
 
+// `into` says what `part` says, too.
+void Absorb(Part& into, const Part& part);
+// Releases of one scope by one CTA become one, and those of one device if they get many.
+void Merge(Message& message, const Part& part);
+
 // A thread at a moment.
 struct Stamp {
   Agent agent = 0;

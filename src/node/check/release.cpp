@@ -13,24 +13,7 @@
 namespace allranks::node::check {
 namespace {
 
-constexpr std::size_t kMaxParts = 24, kMaxPending = 64;
-
-// `into` says what `part` says, too.
-void Absorb(Part& into, const Part& part) {
-  if (into.agent == part.agent) {
-    into.clock = Join(into.clock, part.clock);
-    into.own = Merged(into.own, part.own);
-  } else {
-    into.clock = Join(into.Whole(), part.Whole());
-    into.agent = 0;
-    into.own = nullptr;
-  }
-  into.seen = Join(into.seen, part.seen);
-  into.sc = Join(into.sc, part.sc);
-  into.proxied = Join(into.proxied, part.proxied);
-  if (into.from.cta != part.from.cta) into.from.cta = 0;
-  if (into.from.cluster != part.from.cluster) into.from.cluster = 0;
-}
+constexpr std::size_t kMaxPending = 64;
 
 // One more thing that a fence will acquire.
 void Keep(std::vector<Pending>& pending, const Pending& heard) {
@@ -51,24 +34,6 @@ void Keep(std::vector<Pending>& pending, const Pending& heard) {
 }
 
 }  // namespace
-
-// Releases of one scope by one CTA become one, and those of one device if they get many.
-void Checker::Merge(Message& message, const Part& part) {
-  // At these scopes it does not matter which CTA of the device it was.
-  const bool wide = part.scope >= Scope::kGpu;
-  for (Part& known : message) {
-    if (known.scope != part.scope || known.from.device != part.from.device) continue;
-    if (wide || known.from.cta == part.from.cta) return Absorb(known, part);
-  }
-  if (wide || message.size() < kMaxParts) {
-    message.push_back(part);
-    return;
-  }
-  for (Part& known : message) {
-    if (known.scope == part.scope && known.from.device == part.from.device)
-      return Absorb(known, part);
-  }
-}
 
 ClockRef Checker::Full(Agent agent, const Group& group, std::uint16_t warp, std::uint32_t lanes,
                        Tick tick) {

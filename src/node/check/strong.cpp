@@ -167,7 +167,7 @@ Checker::Unread Checker::Choose(CtaClocks& cta, WarpClocks& warp, const Access& 
     }
     Candidate& candidate = all[count - 1];
     candidate.must |= must;
-    candidate.arrived |= write.visible <= sampled || write.by.agent == cta.agent;
+    candidate.arrived |= write.visible <= sampled || write.by.agent == cta.agent || write.base;
     candidate.oldest = i;
     candidate.bytes |= found;
     if (candidate.must || candidate.arrived) open &= ~found;
@@ -291,7 +291,8 @@ bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
         StrongWrite& write = writes[i];
         if (!write.Overlaps(begin, end)) continue;
         const bool unread = choose ? hidden.Has(write.number)
-                                   : write.visible > sampled && write.by.agent != cta.agent;
+                                   : write.visible > sampled && write.by.agent != cta.agent &&
+                                         !write.base;  // it stands for those before it
         if (unread && !choose) continue;               // the engine has hidden it
         const std::uint32_t from = std::max<std::uint32_t>(begin, write.first);
         const std::uint32_t to =
