@@ -34,7 +34,7 @@ struct Symbol {
 
 // The dynamic symbols of a shared object, each with its bytes in the file.
 Result<std::map<std::string, Symbol>> Symbols(const std::string& path, const std::string& file) {
-  const auto broken = [&] { return Fail("{} is no shared object", path); };
+  const auto broken = [&] { return Fail("{} is not a shared object", path); };
   Elf64_Ehdr header;
   if (file.size() < sizeof header) return broken();
   std::memcpy(&header, file.data(), sizeof header);
@@ -75,12 +75,12 @@ Result<std::map<std::string, Symbol>> Symbols(const std::string& path, const std
 // `table`: the symbol whose text has a line "name error" for each function.
 Result<std::vector<Function>> Functions(const std::string& path, const std::string& table) {
   std::ifstream stream(path, std::ios::binary);
-  if (!stream) return Fail("{} cannot be read", path);
+  if (!stream) return Fail("cannot read {}", path);
   const std::string file((std::istreambuf_iterator<char>(stream)), {});
   const auto symbols = Symbols(path, file);
   if (!symbols) return Fail("{}", symbols.error().message);
   const auto found = symbols->find(table);
-  if (found == symbols->end()) return Fail("{} has no table of its functions", path);
+  if (found == symbols->end()) return Fail("{} has no function table", path);
   std::istringstream rows{std::string(found->second.bytes)};
   std::vector<Function> functions;
   Function function;

@@ -54,7 +54,7 @@ void TakeVerdict(CheckItem* item) {
   }
   const auto& known = problem::Verdicts();
   if (std::find(known.begin(), known.end(), item->expected) == known.end())
-    item->error = "its first line is not '// verdict: ' and a verdict";
+    item->error = "the first line is not '// verdict: ' and a verdict";
 }
 
 // Outputs are wrong as they should be, and the checker says why.
@@ -103,9 +103,9 @@ std::vector<CheckItem> ItemsOf(const problem::Problem& problem, std::vector<std:
   };
   demand(
       problem.mutants.size() >= kLeastMutants,
-      fmt::format("{} mutants; at least {} are asked for", problem.mutants.size(), kLeastMutants));
+      fmt::format("{} mutants; at least {} are required", problem.mutants.size(), kLeastMutants));
   demand(alternates >= kLeastAlternates,
-         fmt::format("{} alternates; at least {} are asked for", alternates, kLeastAlternates));
+         fmt::format("{} alternates; at least {} are required", alternates, kLeastAlternates));
   demand(controls > 0, "there are no controls/*.cu");
   for (const char* file : {"statement.md", "oracle.cpp"}) {
     const auto text = problem::ReadFile(folder / file);
@@ -142,7 +142,7 @@ void Decide(const problem::Problem&, CheckItem* item) {
 std::string Difference(const judge::Judgement& a, const judge::Judgement& b) {
   if (a.verdict != b.verdict || a.text != b.text) return "the verdicts differ";
   if (a.cases.size() != b.cases.size()) return "the cases differ";
-  if (a.findings.size() != b.findings.size()) return "what was found differs";
+  if (a.findings.size() != b.findings.size()) return "the findings differ";
   for (std::size_t i = 0; i < a.cases.size(); ++i) {
     const judge::CaseResult &x = a.cases[i], &y = b.cases[i];
     if (x.what.name != y.what.name || x.what.world != y.what.world ||

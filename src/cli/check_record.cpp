@@ -28,7 +28,7 @@ Result<CheckRecord> CheckRecord::Load(const std::filesystem::path& file) {
   const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || json.value("version", 0) != kVersion || !json.contains("passed") ||
       !json["passed"].is_object())
-    return Fail("{} is not a record of checks; remove it to begin anew", file.string());
+    return Fail("{} is not a record of checks; remove it to start a new one", file.string());
   for (const auto& [name, key] : json["passed"].items())
     if (key.is_string()) record.keys_[name] = key.get<std::string>();
   return record;

@@ -15,11 +15,11 @@ namespace allranks::cli {
 namespace {
 
 constexpr char kHelp[] =
-    R"(Models of the same name are compared, or the only one of each run, or the two that are named;
-RUN_A and RUN_B may be the same folder. Problems are paired; intervals of the differences (B - A)
-are 95 % and take problems of one family for dependent. docs/scores.md has the formulas.
+    R"(Compares models of the same name, or the only model of each run, or the two models of --models.
+RUN_A and RUN_B may be the same folder. Problems are paired. Intervals of the differences (B - A) are
+95 % intervals and treat problems of one family as dependent. docs/scores.md has the formulas.
 
-Exit codes: 0 compared, whatever the outcome; 2 wrong usage, or a folder without a run.)";
+Exit codes: 0 compared, whatever the result; 2 wrong usage, or a folder that is not a run folder.)";
 
 class CompareCommand : public Command {
  public:
@@ -37,9 +37,9 @@ CompareCommand::CompareCommand(CLI::App* app) {
   command_->footer(kHelp);
   command_->formatter(
       std::make_shared<UsageFormatter>("compare RUN_A RUN_B [--models A B] [--json]"));
-  command_->add_option("RUN_A", a_, "The folder of a run")->required();
-  command_->add_option("RUN_B", b_, "The folder of another, or of the same")->required();
-  command_->add_option("--models", models_, "The model of RUN_A and that of RUN_B")
+  command_->add_option("RUN_A", a_, "A run folder")->required();
+  command_->add_option("RUN_B", b_, "Another run folder, or the same one")->required();
+  command_->add_option("--models", models_, "The model of RUN_A and the model of RUN_B")
       ->option_text("A B")
       ->expected(2);
   command_->add_flag("--json", json_, "Print JSON");

@@ -59,10 +59,10 @@ class Ways {
   }
 
   std::string Legend() const {
-    std::size_t width = 3;
+    std::size_t width = 5;
     for (const Row& row : rows_) width = std::max(width, row.what.size());
     std::string out =
-        fmt::format("   {:<{}} {:>6} {:>9} {:>9}\n", "way", width, "links", "latency", "GB/s");
+        fmt::format("   {:<{}} {:>6} {:>9} {:>9}\n", "route", width, "links", "latency", "GB/s");
     for (std::size_t r = 0; r < rows_.size() && r < 26; ++r) {
       const Row& row = rows_[r];
       out += fmt::format("{}  {:<{}} {:>6} {:>9} {:>9.1f}\n", static_cast<char>('A' + r), row.what,

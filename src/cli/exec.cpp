@@ -133,7 +133,7 @@ std::optional<int> Supervisor::Start() {
     return kExitUsage;
   }
   if (options_.devices > parsed->machine.devices_per_host) {
-    Say("--devices {}: a host of {} has {}", options_.devices, parsed->name,
+    Say("--devices {}: a host of {} has {} devices", options_.devices, parsed->name,
         parsed->machine.devices_per_host);
     return kExitUsage;
   }
@@ -153,7 +153,7 @@ std::optional<int> Supervisor::Start() {
   }
   folder_ = std::make_unique<PrivateFolder>();
   if (folder_->path().empty()) {
-    Say("cannot make a temporary folder: {}", std::strerror(errno));
+    Say("cannot create a temporary folder: {}", std::strerror(errno));
     return kExitInternal;
   }
   const std::string socket = folder_->path() + "/node";
@@ -366,7 +366,7 @@ void Supervisor::NodeLost() {
     how = fmt::format("was killed by signal {}", WTERMSIG(*node_status_));
   else
     how = fmt::format("ended with code {}", WEXITSTATUS(*node_status_));
-  Say("internal error: the node {}; the program's CUDA calls fail from here on", how);
+  Say("internal error: the node {}; all further CUDA calls of the program fail", how);
   // It had its errors; if it makes nothing of them it would wait for ever.
   if (!program_status_) kill_at_ = Clock::now() + std::chrono::seconds(10);
 }
@@ -506,7 +506,7 @@ int Exec(const ExecOptions& options) {
     return kExitInternal;
   if (list->counted() == 0) return code;
   // Neither hides the other.
-  if (code != 0 && !run.deadlock) Say("the program ended with {}, too", code);
+  if (code != 0 && !run.deadlock) Say("the program also exited with code {}", code);
   return code == 0 ? kExitFindings : code;
 }
 

@@ -67,7 +67,7 @@ Result<FindingList> FindingList::Make(const FindingOptions& options) {
   for (const auto* names : {&options.only, &options.also})
     for (const std::string& name : *names)
       if (!node::KindNamed(name))
-        return Fail("no finding is of the kind '{}'; docs/checker.md lists them", name);
+        return Fail("unknown kind of finding '{}'; docs/checker.md lists the kinds", name);
   if (options.suppress.empty()) return list;
   std::ifstream file(options.suppress);
   if (!file) return Fail("cannot read {}", options.suppress);
@@ -78,10 +78,10 @@ Result<FindingList> FindingList::Make(const FindingOptions& options) {
     std::string what, more;
     if (!(words >> pattern.kind)) continue;
     if (!(words >> what) || (words >> more))
-      return Fail("{}:{}: a suppression is a kind and an id, kernel:GLOB or file:GLOB",
-                  options.suppress, number);
+      return Fail("{}:{}: expected a kind and an id, kernel:GLOB or file:GLOB", options.suppress,
+                  number);
     if (pattern.kind != "*" && !node::KindNamed(pattern.kind))
-      return Fail("{}:{}: no finding is of the kind '{}'", options.suppress, number, pattern.kind);
+      return Fail("{}:{}: unknown kind of finding '{}'", options.suppress, number, pattern.kind);
     if (what.starts_with("kernel:")) {
       pattern.kernel = what.substr(7);
     } else if (what.starts_with("file:")) {
@@ -191,7 +191,7 @@ std::string FindingList::Text(std::string_view checked) const {
     text += "allranks: some host code has no source lines: compile it with -g\n";
   std::string summary = node::Summary(shown);
   if (suppressed != 0) summary += fmt::format(", {} suppressed", suppressed);
-  if (left_out != 0) summary += fmt::format(", {} of others left out", left_out);
+  if (left_out != 0) summary += fmt::format(", {} filtered out", left_out);
   text += fmt::format("allranks: {}", summary);
   if (!checked.empty()) text += fmt::format(" ({})", checked);
   return text + "\n";

@@ -23,22 +23,22 @@ int ExitCodeOf(const judge::Judgement& judgement) {
 }
 
 constexpr char kHelp[] =
-    R"(The candidate is compiled by nvcc and run on a virtual node, all of it in sandboxes, on inputs
-that are drawn after its host code has ended. Every element of every call of every rank is compared.
-Times are modelled. docs/judge.md says what is measured and what the JSON contains.
+    R"(Compiles the candidate with nvcc and runs it on a virtual node. Compiler and candidate run in
+sandboxes. Inputs are drawn after the candidate's host code has ended. Every element of every call of
+every rank is compared. Times are modelled. docs/judge.md describes the measurements and the JSON.
 
-Exit codes: 0 pass; 1 any other verdict; 2 wrong usage; 70 our own failure.
+Exit codes: 0 pass; 1 any other verdict; 2 wrong usage; 70 internal error.
 
 Environment:
-  ALLRANKS_PROBLEMS  a folder to look for problems in first
-  ALLRANKS_CACHE     where what was built is kept, else XDG_CACHE_HOME/allranks)";
+  ALLRANKS_PROBLEMS  a folder that is searched for problems first
+  ALLRANKS_CACHE     the cache of builds; default XDG_CACHE_HOME/allranks)";
 
 // A seed is a line, however it was written: with or without an end.
 Result<std::string> SeedFrom(const std::string& file) {
   Result<std::string> text = problem::ReadFile(file, 4096);
   if (!text) return text;
   while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
-  if (text->empty()) return Fail("{} holds no seed: write a line of text into it", file);
+  if (text->empty()) return Fail("{} contains no seed: write a line of text to it", file);
   return text;
 }
 
@@ -63,45 +63,43 @@ JudgeCommand::JudgeCommand(CLI::App* app) {
       ->required();
   option("--solution", options_.solution, "FILE",
          "The candidate: a whole file, or only the edit region");
-  option("--compare", options_.compare, "A B", "Two candidates, case by case")->expected(2);
+  option("--compare", options_.compare, "A B", "Compare two candidates case by case")->expected(2);
   option("--profile", options_.profile, "PROFILE [h100x8]",
          "The simulated hardware: the name of a profile, or a path");
   option("--case", options_.only_case, "NAME", "Only this case");
-  command_->add_flag("--visible", options_.visible, "Only visible cases, as a model is shown");
+  command_->add_flag("--visible", options_.visible, "Only visible cases");
   option("--seed", options_.seed, "TEXT [random]",
-         "What inputs are drawn from; the same text gives the same judgement");
+         "Seed of the drawn inputs; the same text gives the same judgement");
   option("--seed-file", options_.seed_file, "FILE",
-         "The seed is in FILE: lists of processes show what is on a command line")
+         "Read the seed from FILE; process lists show the arguments of a command")
       ->excludes("--seed");
   option("--problems-dir", options_.problems_dir, "DIR",
-         "Where problems are looked for, instead of our own");
+         "Folder to search for problems, instead of the installed ones");
   command_->add_flag("--json", options_.json, "Print JSON, one line per candidate");
   option("--trace", options_.trace, "FILE",
-         "Write what happened when in the largest world to FILE, for ui.perfetto.dev");
-  command_->add_flag("--no-cache", options_.no_cache,
-                     "Compile anew and keep nothing of what was built");
+         "Write a timeline of the largest world to FILE, for ui.perfetto.dev");
+  command_->add_flag("--no-cache", options_.no_cache, "Neither read nor write the cache of builds");
   command_->add_flag("--keep-going", options_.keep_going,
-                     "Go on after wrong results: every case runs, wrong calls are counted");
-  command_->add_flag("--drawn-last", options_.drawn_last,
-                     "Drawn cases of all worlds come after everything else");
+                     "Continue after wrong results: run every case and count the wrong calls");
+  command_->add_flag("--drawn-last", options_.drawn_last, "Run the drawn cases of all worlds last");
   option("--band", options_.band, "N [0]",
-         "Time a candidate that passes, and the reference, on N perturbed profiles, too")
+         "Also time a passing candidate and the reference on N perturbed profiles")
       ->check(CLI::Range(0, 64));
   command_->add_flag("--no-check", options_.no_check,
-                     "Only compare outputs: look for no races or memory errors");
+                     "Compare outputs only; do not check for races and memory errors");
   option("--schedule", options_.schedule, "SEED",
-         "Run each chosen case under this schedule, too, as a verdict names it")
+         "Also run each selected case under this schedule, as named in a verdict")
       ->excludes("--no-check");
   option("--schedules", options_.schedules, "N",
-         "Run each chosen case under N schedules, not only a few of the small ones")
+         "Run each selected case under N schedules, not only some small cases")
       ->check(CLI::Range(1, 1'000'000));
   command_->add_flag("--drain", options_.drain,
-                     "A test mode: each call begins when all ranks are at rest");
+                     "Test mode: start each call when all ranks are idle");
   option("--cpu-seconds", options_.cpu_s, "SECONDS [60]",
-         "CPU time that a judgement may take altogether, compiler included")
+         "Limit of the CPU time of a judgement, including the compiler")
       ->check(CLI::Range(1.0, 3600.0));
   option("--rank-seconds", options_.idle_s, "SECONDS [60]",
-         "How long ranks may do nothing while everybody waits for them")
+         "Limit of the time for which ranks may be idle while the judge waits for them")
       ->check(CLI::Range(1.0, 3600.0));
 }
 
@@ -110,7 +108,7 @@ int JudgeCommand::Run() const {
   if (options.solution.empty() == options.compare.empty())
     return Usage("give the candidate with --solution FILE, or two with --compare A B");
   if (options.no_check && options.schedules != 0)
-    return Usage("--schedules is of no use with --no-check");
+    return Usage("--schedules has no effect with --no-check");
   const Result<problem::Problem> problem = FindProblem(options.problem, options.problems_dir);
   if (!problem) return Usage(problem.error().message);
   Result<std::string> profile = FindProfile(options.profile);

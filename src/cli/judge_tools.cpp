@@ -64,7 +64,8 @@ Result<judge::Tools> FindTools(bool cache) {
   tools.cuda = CudaFolder();
   if (tools.cuda.empty())
     return Fail(
-        "no nvcc: install the CUDA toolkit and put its bin folder on PATH, or set CUDA_HOME");
+        "nvcc not found: install the CUDA toolkit and add its bin folder to PATH, or set "
+        "CUDA_HOME");
   if (cache) tools.cache = CacheFolder();
   return tools;
 }

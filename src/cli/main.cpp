@@ -26,99 +26,101 @@ using allranks::cli::UsageFormatter;
 constexpr const char* kExecHelp =
     R"(Runs PROGRAM on a virtual node: its CUDA calls go to simulated devices instead of real ones.
 
-The program must be built with `nvcc -cudart shared` and carry PTX (nvcc's default). Threads and
-child processes become ranks of the same node; what they read as time is virtual. If they wait in
-ways that the node cannot see for longer than the patience, the run goes on but is no longer
-deterministic. When PROGRAM has ended, whatever it left running is ended too.
+Build PROGRAM with `nvcc -cudart shared`, and with PTX (nvcc's default). Its threads and child
+processes become ranks of the same node and read virtual time. If a thread waits in a way that the
+node cannot observe for longer than --patience, the run continues but is no longer deterministic.
+When PROGRAM exits, allranks ends all processes that it left running.
 
-Ranks. With --ranks each copy finds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK,
-MASTER_ADDR and MASTER_PORT (as torchrun sets them) and OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK
-and _LOCAL_SIZE in its environment. When one fails the others are ended, and the exit code is that
-of the first to fail. A launcher does as well: `allranks exec -- mpirun -n 4 PROGRAM`; unless the
-environment says otherwise Open MPI is told (OMPI_MCA_...) to stay on this machine, to yield when it
-waits, and not to count cores.
+Ranks. With --ranks the environment of each copy contains RANK, WORLD_SIZE, LOCAL_RANK,
+LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR and MASTER_PORT (as torchrun sets them) and
+OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK and _LOCAL_SIZE. When a rank fails, allranks ends the others
+and exits with the code of the first rank that failed. A launcher works as well:
+`allranks exec -- mpirun -n 4 PROGRAM`. Defaults in the environment (OMPI_MCA_...) keep Open MPI on
+this machine, make it yield while it waits, and allow more ranks than cores.
 
-Hosts. On a profile with several hosts a process sees the devices of its own host only, and a name
-(`node0`, `node1`, ...) and boot id that are its host's. A rank is on the host rank / ranks-per-host,
-other processes are where their parents are, and ALLRANKS_HOST in a process's environment overrides
-both. `mpirun --host node0:4,node1:4` places ranks as on a cluster.
+Hosts. On a profile with several hosts a process sees only the devices of its own host, and the name
+(`node0`, `node1`, ...) and boot id of that host. A rank runs on host rank / ranks-per-host. Any other
+process runs on the host of its parent. ALLRANKS_HOST in the environment of a process overrides both.
+`mpirun --host node0:4,node1:4` places ranks as on a cluster.
 
-Faults. `link:A-B=RATE` leaves a link RATE (0 to 1) of its rate in both directions, `link:A-B=dead`
-kills it: kernels and copies that use it end with CUDA_ERROR_NVLINK_UNCORRECTABLE. `nic:NAME=...` and
-`gpu:NAME=...` mean all links of one vertex, `rank:N=dead` kills a rank's process. `@TIME` (ns, us,
-ms, s of virtual time) says when. `allranks profile show` lists the names.
+Faults. `link:A-B=RATE` reduces a link to the fraction RATE (0 to 1) of its rate in both directions.
+`link:A-B=dead` disables it: kernels and copies that use it fail with CUDA_ERROR_NVLINK_UNCORRECTABLE.
+`nic:NAME=...` and `gpu:NAME=...` apply to all links of one vertex. `rank:N=dead` kills the process of
+a rank. `@TIME` (ns, us, ms, s of virtual time) sets the time of the fault. `allranks profile show`
+lists the names.
 
-Checking. With --check every access of a kernel, a copy or a memset is held against PTX's memory
-model: accesses to the same bytes that nothing orders, too narrow scopes, missing fences between
-proxies, reads of memory that nobody has written, accesses out of bounds, misused barriers, memory
-that is left at the end. Each finding is printed once with the source lines of both accesses, what
-order is missing and what would create it (compile with `-lineinfo`, and with `-g` for the lines of
-host calls). `portability` (relying on more than PTX promises) and `leak` are printed, too, but do not
-count. Schedule 0 shows the newest values;
-under another SEED a load may return any value that the model permits, and warps start and wake a
-little late. The same seed gives the same run. From 1000000 on schedules are directed: level * 1000000
-+ n delays somebody at the n-th place of the run where threads meet, and nothing else is changed.
---schedules N runs PROGRAM N more times, under directed and drawn schedules in turn, several runs at
-a time; their output is shown only if they fail, and findings are merged. Calls of several processes
-count as ordered in the order in which they happen: what orders processes outside of CUDA is not
-checked.
+Checking. --check compares every access of a kernel, a copy or a memset with PTX's memory model. It
+reports accesses to the same bytes without an order, scopes that are too narrow, missing proxy fences,
+reads of memory that was never written, accesses out of bounds, misused barriers, and memory that is
+not freed at the end. Each finding is printed once, with the source lines of both accesses, the
+missing order and a remedy. Compile with `-lineinfo`, and with `-g` for the lines of host calls.
+Findings of the classes `portability` (the program relies on more than PTX guarantees) and `leak` are
+printed but do not count.
 
-Suppressions. Each finding has an id that stays the same while its source lines do. A line of the file
-of --suppress is `KIND ID` (printed under each finding), `KIND kernel:GLOB` or `KIND file:GLOB`; KIND
-may be `*`, and `#` begins a comment. What is suppressed or left out by --only, --kernel or --file does
-not count.
+Schedules. In schedule 0 loads return the newest values. Under another SEED a load may return any
+value that the memory model permits, and warps start and wake late. The same seed gives the same run.
+Schedules from 1000000 on are directed: level * 1000000 + n perturbs only the n-th place of the run
+at which threads interact. --schedules N runs PROGRAM N more times, alternately under directed and
+drawn schedules and several runs at a time, and merges the findings. The output of these runs is
+shown only if they fail. Calls of different processes count as ordered in the order in which they
+occur: synchronisation between processes outside of CUDA is not checked.
+
+Suppressions. The id of a finding does not change while its source lines do not change. A line of the
+file of --suppress is `KIND ID` (printed under each finding), `KIND kernel:GLOB` or `KIND file:GLOB`.
+KIND may be `*`, and `#` starts a comment. Findings that are suppressed, or excluded by --only,
+--kernel or --file, do not count.
 
 Exit codes: the program's own (128 + N if signal N killed it), or
   2    wrong usage
   70   the node itself failed
-  86   deadlock or livelock; who waits where is printed to stderr
-  87   the program ended with 0, but --check has findings that count against it
+  86   deadlock or livelock; stderr lists the waiting threads and where they wait
+  87   the program exited with 0, but --check has findings that count
   126  PROGRAM could not be started
   127  PROGRAM was not found
 
 Environment:
-  ALLRANKS_PROFILES  a folder to look for profiles in first
+  ALLRANKS_PROFILES  a folder that is searched for profiles first
 
-The file of --trace is in Chrome's trace event format: open ui.perfetto.dev in a browser and drop the
-file there (nothing is uploaded), or load it in chrome://tracing. Times are virtual. It has a process
-per rank (host threads and their calls), one per device (streams with kernels, host functions and
-event records; where kernels wait, by loop; copy engines), and the links: how much each direction
-carries, and when faults came.
-Tracks with a number in parentheses hold what overlaps. At most a million slices are kept.
+The file of --trace is in Chrome's trace event format. Open ui.perfetto.dev in a browser and drop the
+file there (nothing is uploaded), or load it in chrome://tracing. Times are virtual. The trace has a
+process per rank (host threads and their calls), a process per device (streams with kernels, host
+functions and event records; the waits of kernels, by loop; copy engines), and the links (the load of
+each direction, and faults). Tracks with a number in parentheses contain slices that overlap. The
+trace has at most a million slices.
 
 The JSON of --stats-json has the members
   version, profile, deterministic, nondeterministic_because[], virtual_ns, processes,
   thread_instructions, warp_instructions, copies{count, bytes}, checked{accesses, bytes},
   kernels[]: name, device, rank, grid[3], block[3], start_ns, end_ns (null: did not end),
              warp_instructions, thread_instructions, bytes_read, bytes_written, remote_bytes
-  links[]:   that carried something: name, kind, gbs (what one direction can carry),
-             directions[2]: from, to, bytes{sm, tma, copy_engine, multicast, nic} (payload by who
-             moved it), wire_bytes (with packet headers), packets, poll_bytes (of parked polls),
-             efficiency (payload of wire bytes), use (of gbs, over virtual_ns), busy_use (of gbs,
-             from first_ns to last_ns); null where nothing went
-  movers{sm, tma, copy_engine, multicast, nic}: bytes (each once), link_bytes (once per link that
-             they passed), wire_bytes, efficiency
+  links[]:   links with traffic: name, kind, gbs (the rate of one direction),
+             directions[2]: from, to, bytes{sm, tma, copy_engine, multicast, nic} (payload by
+             mover), wire_bytes (with packet headers), packets, poll_bytes (of parked polls),
+             efficiency (payload / wire_bytes), use (fraction of gbs over virtual_ns), busy_use
+             (fraction of gbs from first_ns to last_ns); null without traffic
+  movers{sm, tma, copy_engine, multicast, nic}: bytes (each counted once), link_bytes (counted once
+             per link), wire_bytes, efficiency
   faults[]:  rank, device, status (a CUresult), message
   deadlock:  virtual_ns, livelock, waiters[] (rank, device, kernel, block[3], warp, lanes, file, line,
              what, object, offset, seen, writer, resident, others),
              hosts[] (rank, thread, call, state, since_ns))";
 
 constexpr const char* kPtxHelp =
-    R"(Says what the node makes of PTX, without running it. FILE is PTX text, a fat binary, or a host
-program or object made by nvcc.
+    R"(Reports how the node decodes PTX, without executing it. FILE is PTX text, a fat binary, or a host
+program or object compiled by nvcc.
 
-Without --coverage: per kernel and device function the registers (from the machine code beside the
-PTX; `about` if there is none), static shared and local memory, the number of instructions, and the
-instructions that the node has no semantics for, with their source lines. Such an instruction is a
-fault only if a thread gets there.
+Without --coverage: for each kernel and device function the registers (from the machine code next to
+the PTX; `about` without machine code), static shared and local memory, the number of instructions,
+and the instructions that the node does not support, with their source lines. Such an instruction is
+a fault only if a thread executes it.
 
-With --coverage: over all files together, how many distinct instruction forms there are (the dotted
-name, and the special registers read), how many of them could be parsed and how many are executable,
-and a list of the others with their counts and the place of the first. Objects of -rdc=true are read
-one by one: a call into another object counts as not executable.
+With --coverage: for all files together the number of distinct instruction forms (the dotted name,
+and the special registers read), how many are parsed and how many are executable, and a list of the
+others with their counts and first locations. Objects compiled with -rdc=true are read separately: a
+call into another object counts as not executable.
 
-Exit codes: 0; 1 if a FILE has no PTX or cannot be parsed, or if less is executable than
---min-executable asks for; 2 wrong usage.
+Exit codes: 0; 1 if a FILE has no PTX or cannot be parsed, or if the executable share is below
+--min-executable; 2 wrong usage.
 
 The JSON has the members version, errors[],
   kernels[]: image, name, entry, registers, registers_known, shared_bytes, local_bytes,
@@ -127,28 +129,28 @@ The JSON has the members version, errors[],
              not_executable[] (form, count, unsupported, first, because))";
 
 constexpr const char* kApiHelp =
-    R"(Lists every function of CUDA's runtime and driver libraries and whether it works on the virtual
-node or which error it returns, by looking into the libraries that programs are given. Names with
-_ptsz and _ptds are what `nvcc --default-stream per-thread` makes of others; _v2 and the like are
+    R"(Lists every function of CUDA's runtime and driver libraries, and whether it works on the virtual
+node or which error it returns. The list is read from the libraries that programs load. The suffixes
+_ptsz and _ptds mark the variants for `nvcc --default-stream per-thread`; _v2 and the like mark
 versions.
 
 The JSON has the members version, runtime and driver (library, functions, work),
   functions[]: api, name, works, error)";
 
 constexpr const char* kProfileHelp =
-    R"(Says which hardware can be simulated. A profile is a TOML file, given by its name or by a path.
+    R"(Describes the hardware that can be simulated. A profile is a TOML file, named or given as a path.
 
-list   name, devices, hosts, how far it was compared with published measurements (fitted: yes;
-       rough: its constants are of the right size; untested: no), and what it is
-show   the device's figures; the links, with the payload that loads, stores, bulk copies and copy
-       engines get through one direction; the topology as a tree; and which way leads from each
-       device to each other device, CPU and NIC: its links, its latency and what its narrowest link
-       carries, packet headers included.
-       With --constants every constant with the source that the file names for it
-diff   the keys in which two profiles differ, with both values; of lists of wires the wires that the
-       other has not
+list   name, devices, hosts, validation against published measurements (fitted; rough: constants
+       have the right magnitude; untested), and a description
+show   the device's figures; the links, with the payload rate of loads, stores, bulk copies and copy
+       engines in one direction; the topology as a tree; and the route from each device to each
+       other device, CPU and NIC: its links, its latency, and the rate of its narrowest link with
+       packet headers.
+       With --constants: every constant with its source
+diff   the keys in which two profiles differ, with both values; for lists of wires, the wires that
+       only one profile has
 
-Exit codes: 0; 2 wrong usage, or a profile that is missing or wrong.)";
+Exit codes: 0; 2 wrong usage, or a profile that is missing or invalid.)";
 
 struct Commands {
   CLI::App app{"AllRanks: a virtual multi-GPU node for CUDA programs.", "allranks"};
@@ -188,34 +190,36 @@ struct Commands {
         ->option_text("N")
         ->check(CLI::Range(1, 1024));
     exec->add_option("--ranks", exec_options.ranks,
-                     "Start N copies of PROGRAM as ranks, each told who it is (see below)")
+                     "Start N copies of PROGRAM as ranks (see below)")
         ->option_text("N")
         ->check(CLI::Range(1, 1024));
     exec->add_option("--ranks-per-host", exec_options.ranks_per_host,
-                     "Ranks on each simulated host, the first ones on the first")
+                     "Ranks on each simulated host; the first ranks are on the first host")
         ->option_text("N [devices of a host]")
         ->check(CLI::Range(1, 1024));
-    exec->add_flag("--stats", exec_options.stats, "Print a table of what ran to stderr at the end");
-    exec->add_option("--stats-json", exec_options.stats_json, "Write it to FILE as JSON")
+    exec->add_flag("--stats", exec_options.stats,
+                   "Print a table of kernels, copies and links to stderr at the end");
+    exec->add_option("--stats-json", exec_options.stats_json,
+                     "Write the statistics to FILE as JSON")
         ->option_text("FILE");
     CLI::Option* check =
         exec->add_flag("--check", exec_options.check,
-                       "Look for races, memory errors and misused barriers (see below)");
+                       "Report races, memory errors and misused barriers (see below)");
     exec->add_option("--schedule", exec_options.schedule,
-                     "With --check: another of the orders and values that PTX permits")
+                     "With --check: use this schedule, one of the executions that PTX permits")
         ->option_text("SEED [0]")
         ->needs(check);
     exec->add_option(
             "--schedules", exec_options.schedules,
-            "With --check: run N further schedules, drawn and directed, and merge findings")
+            "With --check: run N more schedules, drawn and directed, and merge the findings")
         ->option_text("N [0]")
         ->check(CLI::Range(0, 10'000))
         ->needs(check);
-    exec->add_option("-j,--jobs", exec_options.jobs, "Runs of --schedules at a time")
+    exec->add_option("-j,--jobs", exec_options.jobs, "Number of concurrent runs of --schedules")
         ->option_text("N [cores]")
         ->check(CLI::Range(1, 1024));
     exec->add_option("--suppress", exec_options.listing.suppress,
-                     "With --check: leave out the findings that FILE lists (see below)")
+                     "With --check: suppress the findings that FILE lists (see below)")
         ->option_text("FILE")
         ->needs(check);
     exec->add_option("--max-findings", exec_options.listing.most, "Print at most N findings")
@@ -226,15 +230,15 @@ struct Commands {
         ->delimiter(',')
         ->needs(check);
     exec->add_option("--kernel", exec_options.listing.kernels,
-                     "Only findings with an access in a kernel like GLOB")
+                     "Only findings with an access in a kernel that matches GLOB")
         ->option_text("GLOB")
         ->needs(check);
     exec->add_option("--file", exec_options.listing.files,
-                     "Only findings with an access in a source file like GLOB")
+                     "Only findings with an access in a source file that matches GLOB")
         ->option_text("GLOB")
         ->needs(check);
     exec->add_option("--count", exec_options.listing.also,
-                     "Kinds that count, too: portability, leak")
+                     "Also count findings of these kinds: portability, leak")
         ->option_text("KIND,...")
         ->delimiter(',')
         ->needs(check);
@@ -242,18 +246,16 @@ struct Commands {
                      "With --check: write findings to FILE as JSON")
         ->option_text("FILE")
         ->needs(check);
-    exec->add_option("--fault", exec_options.faults,
-                     "Let something go wrong (see below); may be given several times")
+    exec->add_option("--fault", exec_options.faults, "Inject a fault (see below); repeatable")
         ->option_text("KIND:NAME=STATE[@TIME]");
-    exec->add_option("--trace", exec_options.trace,
-                     "Write what happened when to FILE, for ui.perfetto.dev")
+    exec->add_option("--trace", exec_options.trace, "Write a timeline to FILE, for ui.perfetto.dev")
         ->option_text("FILE");
     exec->add_option("--patience", exec_options.patience_s,
-                     "Wall time for which a silent thread may hold up others")
+                     "Wall time for which the node waits for a silent thread")
         ->option_text("SECONDS [3]")
         ->check(CLI::Range(0.01, 1e6));
 
-    ptx = app.add_subcommand("ptx", "Show what the node makes of PTX");
+    ptx = app.add_subcommand("ptx", "Report how the node decodes PTX");
     ptx->footer(kPtxHelp);
     ptx->formatter(std::make_shared<UsageFormatter>("ptx [OPTIONS] FILE..."));
     ptx->add_option("FILE", ptx_options.files, "PTX text, fat binaries, programs, objects")
@@ -265,7 +267,7 @@ struct Commands {
                     "Fail if a smaller share of the forms is executable")
         ->option_text("PERCENT")
         ->check(CLI::Range(0.0, 100.0));
-    ptx->add_flag("--json", ptx_options.json, "Print both as JSON");
+    ptx->add_flag("--json", ptx_options.json, "Print kernels and coverage as JSON");
 
     api = app.add_subcommand("api", "List which CUDA functions work");
     api->footer(kApiHelp);
@@ -279,11 +281,13 @@ struct Commands {
     profile->formatter(std::make_shared<UsageFormatter>(
         "profile list | show [--constants] NAME | diff NAME NAME"));
     profile->require_subcommand(1);
-    profile_list = profile->add_subcommand("list", "Which profiles there are");
-    profile_show = profile->add_subcommand("show", "One profile: figures, links, topology, ways");
+    profile_list = profile->add_subcommand("list", "List the profiles");
+    profile_show =
+        profile->add_subcommand("show", "Print one profile: figures, links, topology, routes");
     profile_show->add_option("NAME", profile_a, "Name or path")->required();
-    profile_show->add_flag("--constants", constants, "Every constant with its source instead");
-    profile_diff = profile->add_subcommand("diff", "What is different in two profiles");
+    profile_show->add_flag("--constants", constants,
+                           "Print every constant with its source instead");
+    profile_diff = profile->add_subcommand("diff", "Print the differences between two profiles");
     profile_diff->add_option("A", profile_a, "Name or path")->required();
     profile_diff->add_option("B", profile_b, "Name or path")->required();
 
@@ -319,7 +323,7 @@ void PrintDocs() {
   Commands commands;  // one that has parsed nothing: help depends on that
   fmt::print(
       "# The command line\n\n"
-      "This page is printed by `allranks docs` from the program's own help.\n\n"
+      "`allranks docs` prints this page from the help texts of the program.\n\n"
       "## allranks --help\n\n```text\n{}```\n\n"
       "## allranks exec --help\n\n```text\n{}```\n\n"
       "## allranks ptx --help\n\n```text\n{}```\n\n"

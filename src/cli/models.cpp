@@ -18,12 +18,12 @@ namespace allranks::cli {
 namespace {
 
 constexpr char kHelp[] =
-    R"(A key is named by an environment variable and never shown. Beside the models of the file there
-are oracle, nop, material:KIND, replay:FOLDER and command:LINE, which need no file and no key.
-docs/models.md describes the file, and what a command is given.
+    R"(Lists the models of models.toml. Keys come from environment variables and are never printed. The
+models oracle, nop, material:KIND, replay:FOLDER and command:LINE need no file and no key.
+docs/models.md describes the file and the interface of a command.
 
 Environment:
-  ALLRANKS_MODELS  the file to read instead of ./models.toml and our own)";
+  ALLRANKS_MODELS  the file to read instead of ./models.toml and the installed one)";
 
 // "-": none is needed; "set"; "missing".
 std::string KeyOf(const model::Entry& entry) {
@@ -75,13 +75,13 @@ void PrintTable(const std::vector<model::Entry>& entries) {
     line.erase(line.find_last_not_of(' ') + 1);
     fmt::print("{}\n", line);
   }
-  fmt::print("\nPrices are dollars per million tokens; ? is not known.\n");
+  fmt::print("\nPrices are in dollars per million tokens; ? means unknown.\n");
 }
 
 class ModelsCommand : public Command {
  public:
   explicit ModelsCommand(CLI::App* app) {
-    command_ = app->add_subcommand("models", "List the models that can be asked");
+    command_ = app->add_subcommand("models", "List the available models");
     command_->footer(kHelp);
     command_->formatter(std::make_shared<UsageFormatter>("models [OPTIONS]"));
     command_->add_option("--models-file", file_, "The file to read")->option_text("FILE");

@@ -93,13 +93,13 @@ Result<std::string> FindModelsFile(const std::string& own) {
   if (const char* variable = std::getenv("ALLRANKS_MODELS"); named.empty() && variable != nullptr)
     named = variable;
   if (!named.empty()) {
-    if (!fs::is_regular_file(named, error)) return Fail("no file of models at '{}'", named);
+    if (!fs::is_regular_file(named, error)) return Fail("no models file at '{}'", named);
     return named;
   }
   if (fs::is_regular_file("models.toml", error)) return std::string("models.toml");
   const std::string shared = (fs::path(ShareFolder()) / "models.toml").string();
   if (!fs::is_regular_file(shared, error))
-    return Fail("no file of models: there is no ./models.toml and no {}", shared);
+    return Fail("no models file: neither ./models.toml nor {} exists", shared);
   return shared;
 }
 

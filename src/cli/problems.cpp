@@ -22,36 +22,34 @@ using problem::Problem;
 using problem::Tensor;
 
 constexpr const char* kHelp =
-    R"(A problem is a folder CATEGORY/SLUG with a problem.toml; docs/problems.md leads through one.
+    R"(A problem is a folder CATEGORY/SLUG with a problem.toml; docs/problems.md is a tutorial.
 
 list   slug, category, level, window, timed cases, mutants, title
-show   rules, what a solution gets, tensors and floors by case, mutants.
-       With --header the problem.h that a solution includes, with --template the file to complete
-new    writes a folder CATEGORY/SLUG: a complete small problem to change into another one
+show   rules, entry points, tensors and floors by case, mutants.
+       With --header: the problem.h that a solution includes. With --template: the file to complete
+new    creates a folder CATEGORY/SLUG with a complete small problem as a starting point
 check  judges everything in a problem's folder: reference, baseline and alternates must pass at every
        case, the untouched template must fail, controls and mutants must get their verdicts, a second
-       run of the reference must be the same, and reference.lock must hold. A line per item: ok, FAIL,
-       or wait (a race that outputs do not show, to be found by a checker); then the reference's
-       times beside the roofline; then a table
-       With --record a problem that passes as a whole is noted in checked.json, in the folder of all
-       problems, with a hash of its files, of the profile and of the sources of node and judge. With
-       --changed a problem whose hash is the one noted is not judged again; each is all the same on
-       one day of --sample
-export writes an ordinary CUDA program into a folder: SLUG with a solution, its oracle and all timed
-       and visible cases, to be built by its build.sh and run on a machine with GPUs. The solution
-       is not isolated there
+       run of the reference must be identical, and reference.lock must match. Prints one line per
+       item (ok or FAIL), then the times of the reference with the roofline, then a table.
+       --record writes each problem that passes all checks to checked.json in the problems folder,
+       with a hash of its files, of the profile and of the sources of node and judge. --changed
+       skips problems with the recorded hash, except on one of N days (--sample N)
+export writes a CUDA program for a machine with GPUs into a folder: SLUG with a solution, its oracle
+       and all timed and visible cases. Its build.sh compiles the program. The solution runs there
+       without isolation
 
 SLUG may also be the path of a folder, with a / in it.
 
-Exit codes: 0; 1 if a problem does not keep its word (check); 2 wrong usage, or a problem that is
-missing or wrong.
+Exit codes: 0; 1 if a problem fails its checks (check); 2 wrong usage, or a problem that is missing or
+invalid.
 
 Environment:
-  ALLRANKS_PROBLEMS  a folder to look for problems in first
+  ALLRANKS_PROBLEMS  a folder that is searched for problems first
 
 The JSON of list has the members version, problems[] (slug, category, level, library, family, title,
   split, window, folder, timed, visible, drawn, mutants) and errors[].
-That of check has version, problems[]: slug, ok, faults[], lock, mutants{written, caught, by_outputs},
+The JSON of check has version, problems[]: slug, ok, faults[], lock, mutants{written, caught, by_outputs},
   items[] (name, expected, needs_checker, verdict, lenient, findings, ok, text, score, cpu_s),
   timed[] (case, isolated_ns, call_ns, roofline_ns))";
 
@@ -100,7 +98,7 @@ void PrintCases(const Problem& problem) {
   std::string ranges = fmt::format(" world {}..{}", drawn.world_low, drawn.world_high);
   for (std::size_t i = 0; i < problem.params.size(); ++i)
     ranges += fmt::format(" {} {}..{}", problem.params[i], drawn.low[i], drawn.high[i]);
-  fmt::print("  {} drawn in secret:{}{}\n", drawn.count, ranges, drawn.skew ? ", skewed" : "");
+  fmt::print("  {} drawn by the judge:{}{}\n", drawn.count, ranges, drawn.skew ? ", skewed" : "");
 }
 
 class ProblemsCommand : public Command {
@@ -124,7 +122,7 @@ std::unique_ptr<Command> MakeProblemsCommand(CLI::App* app) {
 }
 
 ProblemsCommand::ProblemsCommand(CLI::App* app) {
-  command_ = app->add_subcommand("problems", "List, show, make and check problems");
+  command_ = app->add_subcommand("problems", "List, show, create and check problems");
   command_->footer(kHelp);
   command_->formatter(std::make_shared<UsageFormatter>(
       "problems list [--category C] [--json] | show "
@@ -134,51 +132,51 @@ ProblemsCommand::ProblemsCommand(CLI::App* app) {
   command_->require_subcommand(1);
   const auto add_folder = [this](CLI::App* part) {
     part->add_option("--problems-dir", options_.folder,
-                     "Where problems are, instead of AllRanks' own")
+                     "Folder to search for problems, instead of the installed ones")
         ->option_text("FOLDER");
   };
-  list_ = command_->add_subcommand("list", "Which problems there are");
-  list_->add_option("--category", options_.category, "Only those of a category")
+  list_ = command_->add_subcommand("list", "List the problems");
+  list_->add_option("--category", options_.category, "Only problems of this category")
       ->check(CLI::IsMember(problem::Categories()));
   list_->add_flag("--json", options_.json, "Print them as JSON");
   add_folder(list_);
-  show_ = command_->add_subcommand("show", "One problem");
+  show_ = command_->add_subcommand("show", "Print one problem");
   show_->add_option("SLUG", options_.name, "Name or folder")->required();
   show_->add_flag("--header", options_.header, "Print its problem.h instead");
   show_->add_flag("--template", options_.template_text, "Print its template instead");
   add_folder(show_);
-  new_ = command_->add_subcommand("new", "Make a folder for a new problem");
-  new_->add_option("CATEGORY/SLUG", options_.name, "Which one")->required();
+  new_ = command_->add_subcommand("new", "Create a folder for a new problem");
+  new_->add_option("CATEGORY/SLUG", options_.name, "Category and name of the problem")->required();
   add_folder(new_);
-  check_ = command_->add_subcommand("check", "Whether problems keep their word");
+  check_ = command_->add_subcommand("check", "Check problems");
   check_->add_option("SLUG", options_.names, "Names or folders")->option_text("...");
   check_->add_flag("--all", options_.all, "All problems");
   check_->add_flag("--update", options_.update,
                    "Write reference.lock instead of comparing with it");
   check_->add_flag("--changed", options_.changed,
-                   "Leave out problems that have passed as they are (see below)");
+                   "Skip problems that have not changed since they passed (see below)");
   check_
       ->add_option("--sample", options_.sample,
                    "With --changed: judge an unchanged problem on one of N days; 0: never")
       ->check(CLI::NonNegativeNumber);
-  check_->add_flag("--record", options_.record, "Write which problems have passed to checked.json");
-  check_->add_option("--every", options_.every, "Of the mutants only every Nth")
+  check_->add_flag("--record", options_.record, "Record the problems that pass in checked.json");
+  check_->add_option("--every", options_.every, "Only every Nth mutant")
       ->option_text("N [1]")
       ->check(CLI::Range(1, 1000));
   check_
       ->add_option("--only", options_.only,
-                   "Only items with TEXT in their names; several with commas between them")
+                   "Only items with TEXT in their names; separate several with commas")
       ->option_text("TEXT");
   check_->add_option("--profile", options_.profile, "The simulated hardware")
       ->option_text("PROFILE [h100x8]");
-  check_->add_option("-j", options_.workers, "Items judged side by side")
+  check_->add_option("-j", options_.workers, "Number of items judged concurrently")
       ->option_text("N [cores]")
       ->check(CLI::Range(1, 256));
   check_->add_flag("--json", options_.json, "Print the result as JSON");
   add_folder(check_);
   export_ = command_->add_subcommand("export", "Write a program for a machine with GPUs");
   export_->add_option("SLUG", options_.name, "Name or folder")->required();
-  export_->add_option("--target", options_.target, "What for")
+  export_->add_option("--target", options_.target, "Target of the export")
       ->option_text("hardware")
       ->check(CLI::IsMember({"hardware"}))
       ->required();
@@ -270,7 +268,7 @@ int ProblemsShow(const ProblemsOptions& options) {
   fmt::print("{}, {}, {}, family {}, {}\n", problem->category, problem->level, problem->library,
              problem->family, problem::NameOf(problem->split));
   if (!problem->origin.empty()) fmt::print("{}\n", problem->origin);
-  fmt::print("window {}, {} calls back to back; may use {}; payload only over {}{}{}\n",
+  fmt::print("window {}, bursts of {} calls; allowed: {}; payload only over {}{}{}\n",
              problem::NameOf(problem->window), problem->burst, Joined(problem->allow),
              Joined(problem->links),
              problem->max_ctas > 0 ? fmt::format("; at most {} CTAs", problem->max_ctas) : "",

@@ -130,13 +130,13 @@ void CompareItems(CheckedProblem* checked) {
   if (repeat != nullptr && repeat->good) {
     const std::string difference = Difference(reference->judgement, repeat->judgement);
     if (!difference.empty())
-      checked->faults.push_back("a second run of the reference is another one: " + difference);
+      checked->faults.push_back("a second run of the reference differs: " + difference);
   }
   for (const CaseResult& one : reference->judgement.cases) {
     if (one.what.kind != problem::Case::Kind::kTimed) continue;
     if (!(one.roofline_ns > 0))
       checked->faults.push_back(
-          fmt::format("[floor] says nothing of {}: it has no roofline", one.what.name));
+          fmt::format("[floor] has no value for {}: the case has no roofline", one.what.name));
   }
   if (baseline == nullptr || !baseline->good) return;
   if (baseline->judgement.score > reference->judgement.score)
@@ -205,17 +205,17 @@ void CheckLock(bool update, CheckedProblem* checked) {
   if (const std::string why = problem::StaleBecause(*lock, problem.folder); !why.empty())
     return fault("is stale: " + why + ": run `allranks problems check --update`");
   const auto& times = fresh.profiles[profile];
-  if (!lock->profiles.contains(profile)) return fault("has nothing of profile " + profile);
+  if (!lock->profiles.contains(profile)) return fault("has no entry for profile " + profile);
   for (const auto& [name, entry] : times) {
     const problem::LockEntry* locked = lock->Find(profile, name);
     if (locked == nullptr) return fault("lacks case " + name);
     if (!(*locked == entry))
-      return fault(
-          fmt::format("{}: the reference takes {:.3f} ns per call, the lock says {:.3f}; the "
-                      "baseline {:.3f} and {:.3f}; if that is meant, run `allranks problems "
-                      "check --update`",
-                      name, entry.reference.call_ns, locked->reference.call_ns,
-                      entry.baseline.call_ns, locked->baseline.call_ns));
+      return fault(fmt::format(
+          "{}: the reference takes {:.3f} ns per call, {:.3f} in the lock; the "
+          "baseline {:.3f}, {:.3f} in the lock; if this is intended, run `allranks problems "
+          "check --update`",
+          name, entry.reference.call_ns, locked->reference.call_ns, entry.baseline.call_ns,
+          locked->baseline.call_ns));
   }
   checked->lock = "holds";
 }
@@ -302,7 +302,7 @@ Result<std::vector<CheckedProblem>> Gather(const ProblemsOptions& options) {
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
   }
-  if (names.empty()) return Fail("name problems to check, or give --all");
+  if (names.empty()) return Fail("no problem to check: give names or --all");
   for (const std::string& name : names) {
     auto problem = FindProblem(name, options.folder);
     if (!problem) return Fail(problem.error());
@@ -381,7 +381,7 @@ int ProblemsCheck(const ProblemsOptions& options) {
     return kExitUsage;
   };
   if (options.record && (options.every > 1 || !options.only.empty()))
-    return fail("--record needs all items: leave out --every and --only");
+    return fail("--record needs all items: remove --every and --only");
   auto all = Gather(options);
   if (!all) return fail(all.error().message);
   if (options.changed) {

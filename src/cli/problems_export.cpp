@@ -26,18 +26,18 @@ int ProblemsExport(const ProblemsOptions& options) {
   if (!files) return fail(files.error().message);
   const fs::path out = options.out;
   std::error_code error;
-  if (fs::exists(out, error)) return fail(fmt::format("{} exists already", out.string()));
+  if (fs::exists(out, error)) return fail(fmt::format("{} already exists", out.string()));
   fs::create_directories(out / "include", error);
   for (const auto& [name, text] : *files) {
     std::ofstream stream(out / name, std::ios::binary);
     stream << text;
-    if (!stream.flush()) return fail(fmt::format("{} cannot be written", (out / name).string()));
+    if (!stream.flush()) return fail(fmt::format("cannot write {}", (out / name).string()));
   }
   fs::permissions(out / "build.sh", fs::perms::owner_exec, fs::perm_options::add, error);
   fs::copy(fs::path(IncludeFolder()) / "allranks", out / "include/allranks",
            fs::copy_options::recursive, error);
-  if (error) return fail(fmt::format("the headers cannot be copied: {}", error.message()));
-  fmt::print("{}/build.sh makes {}/run\n", out.string(), out.string());
+  if (error) return fail(fmt::format("cannot copy the headers: {}", error.message()));
+  fmt::print("{}/build.sh builds {}/run\n", out.string(), out.string());
   return 0;
 }
 

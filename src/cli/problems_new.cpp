@@ -55,15 +55,15 @@ int ProblemsNew(const ProblemsOptions& options) {
   }
   const fs::path folder = fs::path(ProblemFolders(options.folder).back()) / category / slug;
   std::error_code error;
-  if (fs::exists(folder, error)) return fail(fmt::format("{} exists already", folder.string()));
+  if (fs::exists(folder, error)) return fail(fmt::format("{} already exists", folder.string()));
   for (const StarterFile& file : kStarter) {
     const fs::path path = folder / file.path;
     fs::create_directories(path.parent_path(), error);
     std::ofstream stream(path, std::ios::binary);
     stream << Filled(file.text, category, slug);
-    if (!stream.flush()) return fail(fmt::format("{} cannot be written", path.string()));
+    if (!stream.flush()) return fail(fmt::format("cannot write {}", path.string()));
   }
-  fmt::print("{} is a complete problem, a peer copy, to change into yours.\n", folder.string());
+  fmt::print("{} is a complete problem (a peer copy). Change it into your own.\n", folder.string());
   return 0;
 }
 

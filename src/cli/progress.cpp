@@ -160,7 +160,7 @@ void Progress::Say(const std::string& line) {
 void Progress::OnRetry(const std::string& model, const std::string& why, double seconds) {
   const std::lock_guard lock(mutex_);
   ++retries_;
-  retry_ = fmt::format("{}: {}; again in {:.0f} s", model, why, seconds);
+  retry_ = fmt::format("{}: {}; retry in {:.0f} s", model, why, seconds);
   // The first ones of many say enough.
   if (style_ == Style::kLines && retries_ <= 3) SayLocked(Clean(retry_, 300));
 }
@@ -171,7 +171,7 @@ void Progress::OnBegin(int samples, int already_done, double dollars) {
   done_ = before_ = already_done;
   dollars_ = dollars;
   if (style_ != Style::kQuiet && already_done > 0)
-    SayLocked(fmt::format("{} of {} samples are there already", already_done, samples));
+    SayLocked(fmt::format("{} of {} samples already exist", already_done, samples));
 }
 
 void Progress::OnAsk(bool begins) {

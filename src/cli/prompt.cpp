@@ -20,14 +20,14 @@ namespace allranks::cli {
 namespace {
 
 constexpr char kHelp[] =
-    R"(Prints the prompt that `allranks run` would send, made from the problem's statement and template,
-from facts of the problem and the profile, and from a prompt template. docs/prompts.md says how to
-write one.
+    R"(Prints the prompt that `allranks run` sends. It consists of the problem's statement and template,
+of facts of the problem and the profile, and of a prompt template. docs/prompts.md describes how to
+write a prompt template.
 
-Parts: system, task, repair, improve; system and task unless asked for. Those of later rounds are
-shown for an attempt that was made up.
+Parts: system, task, repair, improve; by default system and task. The parts of later rounds (repair,
+improve) are shown for an example of an attempt.
 
-Exit codes: 0; 2 wrong usage, or a problem or a prompt that is missing or wrong.
+Exit codes: 0; 2 wrong usage, or a problem or a prompt that is missing or invalid.
 
 The JSON has the members version, problem, profile, prompt and parts{}.)";
 
@@ -46,7 +46,7 @@ class PromptCommand : public Command {
 };
 
 PromptCommand::PromptCommand(CLI::App* app) {
-  command_ = app->add_subcommand("prompt", "Print what a model would be told about a problem");
+  command_ = app->add_subcommand("prompt", "Print the prompt for a problem");
   command_->footer(kHelp);
   command_->formatter(std::make_shared<UsageFormatter>("prompt PROBLEM [OPTIONS]"));
   const auto option = [&](const char* name, auto& value, const char* text, const char* what) {
@@ -58,11 +58,11 @@ PromptCommand::PromptCommand(CLI::App* app) {
          "terse, or a file of your own");
   option("--profile", profile_, "PROFILE [h100x8]",
          "The simulated hardware: the name of a profile, or a path");
-  option("--part", parts_, "PART", "Only this part; may be repeated")
+  option("--part", parts_, "PART", "Only this part; repeatable")
       ->check(CLI::IsMember({"system", "task", "repair", "improve"}))
       ->allow_extra_args(false);
   option("--problems-dir", problems_dir_, "DIR",
-         "Where problems are looked for, instead of our own");
+         "Folder to search for problems, instead of the installed ones");
   command_->add_flag("--json", json_, "Print JSON");
 }
 

@@ -115,7 +115,8 @@ int Ptx(const PtxOptions& options) {
   failed = !report.errors.empty();
   const double executable = Percent(report.Executable(), report.forms.size());
   if (executable < options.min_executable) {
-    fmt::print(stderr, "allranks: {:.2f} % of the forms are executable, wanted {:g} %\n",
+    fmt::print(stderr,
+               "allranks: {:.2f} % of the forms are executable; --min-executable requires {:g} %\n",
                executable, options.min_executable);
     failed = true;
   }

@@ -66,7 +66,7 @@ Result<std::vector<PtxImage>> ReadPtxImages(const std::string& path) {
     at += (static_cast<std::size_t>(*size) + 7) / 8 * 8;
   }
   if (images.empty()) {
-    return Fail("{}: no PTX in it ({}); compile with `nvcc -ptx`, or with code=compute_XX", path,
+    return Fail("{} contains no PTX ({}); compile with `nvcc -ptx`, or with code=compute_XX", path,
                 containers == 0 ? "neither PTX text nor a fat binary" : "only machine code");
   }
   for (std::size_t i = 0; i < images.size(); ++i) {

@@ -133,7 +133,8 @@ int RunOnHost(int argc, char** argv) {
   const std::string host = argc > 0 ? argv[0] : "";
   const std::string number = host.starts_with("node") ? host.substr(4) : "";
   if (argc < 2 || number.empty() || number.find_first_not_of("0123456789") != std::string::npos) {
-    std::fprintf(stderr, "allranks: no simulated host is called %s (they are node0, node1, ...)\n",
+    std::fprintf(stderr,
+                 "allranks: no simulated host is named %s (the names are node0, node1, ...)\n",
                  host.c_str());
     return kExitUsage;
   }

@@ -20,13 +20,13 @@ namespace allranks::cli {
 namespace {
 
 constexpr char kHelp[] =
-    R"(Reads what `allranks run` left, finished or not, and writes into DIR:
-  index.html                            the leaderboard and all behind it: one file, for any browser
+    R"(Reads the folders of runs, finished or not, and writes to DIR:
+  index.html                            the leaderboard and all details, in one file
   summary.json, models.csv, problems.csv, cases.csv
-  plots/                                as SVG and PNG, with the script that draws them (gnuplot)
-Several runs make one leaderboard. docs/report.md describes the files, docs/scores.md the figures.
+  plots/                                SVG and PNG files, with the gnuplot script that draws them
+Several runs share one leaderboard. docs/report.md describes the files, docs/scores.md the figures.
 
-Exit codes: 0 written; 2 wrong usage; 70 our own failure.)";
+Exit codes: 0 written; 2 wrong usage; 70 internal error.)";
 
 class ReportCommand : public Command {
  public:
@@ -40,18 +40,19 @@ class ReportCommand : public Command {
 };
 
 ReportCommand::ReportCommand(CLI::App* app) {
-  command_ = app->add_subcommand("report", "Scores, plots and a page from runs");
+  command_ = app->add_subcommand("report", "Compute scores, plots and a page from runs");
   command_->footer(kHelp);
   command_->formatter(std::make_shared<UsageFormatter>("report RUN... [OPTIONS]"));
   command_->add_option("RUN", runs_, "Folders that `allranks run` wrote")->required();
   command_->add_option("--out", out_, "Where to write")->option_text("DIR [RUN/report]");
   command_->add_option("--title", title_, "The page's title")->option_text("TEXT [AllRanks]");
-  command_->add_option("--panel", panel_, "Models whose pass rates say how difficult a problem is")
+  command_
+      ->add_option("--panel", panel_, "Models whose pass rates define the difficulty of a problem")
       ->option_text("MODEL,... [all]")
       ->delimiter(',');
   command_->add_flag("--private", private_,
-                     "Put texts of sealed and private problems into the page, too");
-  command_->add_flag("--no-plots", no_plots_, "Do without gnuplot");
+                     "Include the texts of sealed and private problems in the page");
+  command_->add_flag("--no-plots", no_plots_, "Do not draw plots");
   command_->add_flag("--json", json_, "Print summary.json instead of the leaderboard");
 }
 
@@ -79,10 +80,9 @@ int ReportCommand::Run() const {
         known.push_back(fmt::format("{} ({})", model.name, run.settings.name));
       }
     if (std::find(known.begin(), known.end(), name) == known.end())
-      return Usage(fmt::format("--panel {}: no run has such a model", name));
+      return Usage(fmt::format("--panel {}: no run has this model", name));
   }
-  if (out_.empty() && runs_.size() > 1)
-    return Usage("several runs: say with --out DIR where their report goes");
+  if (out_.empty() && runs_.size() > 1) return Usage("several runs need --out DIR");
   const std::filesystem::path out =
       out_.empty() ? std::filesystem::path(runs_[0]) / "report" : std::filesystem::path(out_);
   const Result<report::Written> written = report::WriteReport(runs, options, out, !no_plots_);

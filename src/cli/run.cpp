@@ -41,34 +41,34 @@ bool IsHttp(model::Protocol protocol) {
 }
 
 constexpr char kHelp[] =
-    R"(Every model is asked to solve every problem K times; each sample has up to R rounds, in which the
-model is told what the compiler or the judge said about visible cases, or how slow it is. Replies are
-judged while others are asked for. docs/campaigns.md describes the folder that is left;
-`allranks report OUT` makes scores and pages of it.
+    R"(Asks every model to solve every problem K times. Each sample has up to R rounds; later rounds give
+the model the output of the compiler or the judge for open cases, or the times of its solution.
+Replies are judged while other requests are in progress. docs/campaigns.md describes the folder that
+a run writes. `allranks report OUT` computes scores and writes a page.
 
-The same command goes on where a run has ended, for whatever reason: neither a reply nor a judgement
-that is there is made again. It may ask for more models, problems, samples or rounds than before.
+The same command continues a run that has ended for any reason. It repeats neither existing replies
+nor existing judgements. It may name more models, problems, samples or rounds than before.
 
-Models are names of models.toml (docs/models.md), or oracle, nop, material:KIND, replay:FOLDER,
-command:LINE; each may be given another name as NAME=MODEL. After command: a comma is part of the
-line: give --models again for another one.
+Models are names from models.toml (docs/models.md), or oracle, nop, material:KIND, replay:FOLDER,
+command:LINE. NAME=MODEL gives a model another name. After command: a comma is part of the line; use
+a second --models for another model.
 
-Exit codes: 0 all samples are finished; 1 some are not; 2 wrong usage; 70 our own failure; 130 stopped
-by Ctrl-C or SIGTERM (a second one ends it at once).
+Exit codes: 0 all samples are finished; 1 some are not; 2 wrong usage; 70 internal error; 130 stopped
+by Ctrl-C or SIGTERM (a second one stops immediately).
 
 Environment:
   the variables that models.toml names for keys
-  ALLRANKS_MODELS    a models.toml, instead of our own
-  NO_COLOR           no colours
-  ALLRANKS_PROBLEMS  a folder to look for problems in first
-  ALLRANKS_CACHE     where what was built is kept, else XDG_CACHE_HOME/allranks
+  ALLRANKS_MODELS    a models.toml, instead of the installed one
+  NO_COLOR           disables colours
+  ALLRANKS_PROBLEMS  a folder that is searched for problems first
+  ALLRANKS_CACHE     the cache of builds; default XDG_CACHE_HOME/allranks
 
 The JSON of a run has the members version, out, finished, unfinished, stopped, out_of_money, broken,
-  dollars, perhaps_dollars (of requests that were cut off, at most), why[] (model, problem, sample, why)
-  and models[] (model, finished, unfinished, pass_at_1, pass_within, dollars); what is not known is
-  null. Rates are the report's: means over problems, without samples that are excluded there. That of
-  --dry-run has version, done and models[] (model, generations, input_tokens, output_tokens, dollars,
-  price_known).)";
+  dollars, perhaps_dollars (upper bound for interrupted requests), why[] (model, problem, sample, why)
+  and models[] (model, finished, unfinished, pass_at_1, pass_within, dollars); unknown values are
+  null. Rates are those of the report: means over problems, without the samples that it excludes. The
+  JSON of --dry-run has version, done and models[] (model, generations, input_tokens, output_tokens,
+  dollars, price_known).)";
 
 struct RunOptions {
   std::vector<std::string> models, problems;
@@ -92,44 +92,48 @@ class RunCommand : public Command {
 };
 
 RunCommand::RunCommand(CLI::App* app) {
-  command_ = app->add_subcommand("run", "Ask models to solve problems, judge what they write");
+  command_ = app->add_subcommand("run", "Ask models to solve problems, and judge their solutions");
   command_->footer(kHelp);
   command_->formatter(std::make_shared<UsageFormatter>(
       "run --models A,B --problems X,Y|all --out FOLDER [OPTIONS]"));
   const auto option = [&](const char* name, auto& value, const char* text, const char* what) {
     return command_->add_option(name, value, what)->option_text(text);
   };
-  option("--models", options_.models, "A,B", "Whom to ask")->required();
-  option("--problems", options_.problems, "X,Y|all|category:C|level:L", "What to ask")->required();
-  option("--out", options_.out, "FOLDER", "Where the run is kept, or goes on")->required();
-  option("--samples", options_.samples, "K [1]", "Times that a model is asked for a problem")
+  option("--models", options_.models, "A,B", "The models to ask")->required();
+  option("--problems", options_.problems, "X,Y|all|category:C|level:L", "The problems to solve")
+      ->required();
+  option("--out", options_.out, "FOLDER", "The folder of the run; an existing run continues")
+      ->required();
+  option("--samples", options_.samples, "K [1]", "Samples of each model for each problem")
       ->check(CLI::Range(1, campaign::kMostSamples));
-  option("--rounds", options_.rounds, "R [1]", "Most rounds of a sample")
+  option("--rounds", options_.rounds, "R [1]", "Maximum number of rounds of a sample")
       ->check(CLI::Range(1, campaign::kMostRounds));
   option("--prompt", options_.prompt, "NAME|FILE [default]",
-         "The prompt template; `allranks prompt` shows what is sent");
+         "The prompt template; `allranks prompt` prints the prompt");
   option("--profile", options_.profile, "PROFILE [h100x8]",
          "The simulated hardware: the name of a profile, or a path");
   option("--budget", options_.budget, "DOLLARS",
-         "The run asks for nothing more when this is spent, by all its processes together")
+         "Send no more requests when all processes of the run together have spent this")
       ->check(CLI::NonNegativeNumber);
-  option("-j", options_.jobs, "N [cores]", "Judgements at once")->check(CLI::Range(1, 1024));
-  option("--band", options_.band, "N [0]", "Perturbed profiles on which a pass is timed again")
+  option("-j", options_.jobs, "N [cores]", "Number of concurrent judgements")
+      ->check(CLI::Range(1, 1024));
+  option("--band", options_.band, "N [0]",
+         "Number of perturbed profiles on which a passing solution is timed again")
       ->check(CLI::Range(0, 64));
   option("--target", options_.target, "F [0.9]",
-         "Fraction of the roofline at which no improvement is asked for")
+         "Fraction of the roofline from which on no improvement is requested")
       ->check(CLI::Range(0.0, 1.0));
   command_->add_flag("--trace", options_.trace,
                      "Keep a trace of each judgement, for ui.perfetto.dev");
-  option("--seed", options_.seed, "TEXT [random]",
-         "What secrets of the judge are drawn from; kept in run.json");
-  option("--models-file", options_.models_file, "FILE", "A models.toml, instead of our own");
+  option("--seed", options_.seed, "TEXT [random]", "Seed of the drawn inputs; stored in run.json");
+  option("--models-file", options_.models_file, "FILE",
+         "A models.toml, instead of the installed one");
   option("--problems-dir", options_.problems_dir, "DIR",
-         "Where problems are looked for, instead of our own");
+         "Folder to search for problems, instead of the installed ones");
   command_->add_flag("--dry-run", options_.dry_run,
-                     "Say what would be asked and about what it may cost, and ask nothing");
-  command_->add_flag("--json", options_.json, "Print the end as JSON");
-  command_->add_flag("--quiet", options_.quiet, "No progress, only what is wrong");
+                     "Print the number of requests and an estimate of the cost; send nothing");
+  command_->add_flag("--json", options_.json, "Print the result as JSON");
+  command_->add_flag("--quiet", options_.quiet, "Print errors only, no progress");
 }
 
 Result<campaign::Plan> RunCommand::MakePlan() const {
@@ -140,12 +144,12 @@ Result<campaign::Plan> RunCommand::MakePlan() const {
   if (!models) return Fail(models.error());
   plan.models = std::move(*models);
   if (!(options_.budget >= 0) || !(options_.target >= 0))
-    return Fail("--budget and --target are numbers of at least 0");
+    return Fail("--budget and --target must be at least 0");
   for (const model::Entry& entry : plan.models)
     if (std::isfinite(options_.budget) && IsHttp(entry.protocol) && !entry.price.known)
       return Fail(
-          "{} has no price, so a budget cannot hold: give it one in models.toml "
-          "(docs/models.md; all 0 for a server of your own), or leave --budget away",
+          "{} has no price, so --budget has no effect: set a price in models.toml "
+          "(docs/models.md; 0 for your own server), or remove --budget",
           entry.name);
   Result<std::vector<problem::Problem>> problems =
       SelectProblems(options_.problems, options_.problems_dir);
@@ -210,17 +214,17 @@ int RunCommand::DryRun(const campaign::Plan& plan) const {
   for (const auto& row : estimate->rows) {
     table.rows.push_back({report::Shown(row.model, 60), std::to_string(row.generations),
                           Thousands(row.input_tokens), Thousands(row.output_tokens),
-                          row.price_known ? Dollars(row.dollars) : "price not known"});
+                          row.price_known ? Dollars(row.dollars) : "price unknown"});
     dollars += row.dollars;
     known = known && row.price_known;
   }
   fmt::print("{}", report::Render(table));
   fmt::print(
-      "{} of {} samples are there. About {}{} if every sample used all its rounds and every "
-      "reply its whole cap; nothing was sent.\n",
+      "{} of {} samples exist. Cost: about {}{} if every sample uses all rounds and every reply "
+      "reaches its token limit. Nothing was sent.\n",
       estimate->done,
       plan.models.size() * plan.problems.size() * static_cast<std::size_t>(plan.samples),
-      Dollars(dollars), known ? "" : ", and what models without a price cost,");
+      Dollars(dollars), known ? "" : ", plus the cost of models without a price,");
   return 0;
 }
 
@@ -311,15 +315,13 @@ void RunCommand::PrintEnding(const campaign::Ending& ending, const campaign::Run
                           row.dollars ? Dollars(*row.dollars) : "-"});
   }
   fmt::print("{}", report::Render(table));
-  fmt::print(
-      "{} in all{}. `allranks report {}` makes scores, plots and a page of it.\n",
-      Dollars(ending.dollars),
-      ending.perhaps_dollars > 0
-          ? fmt::format(", and up to {} that may have been charged for requests that were cut "
-                        "off",
-                        Dollars(ending.perhaps_dollars))
-          : "",
-      Quoted(options_.out));
+  fmt::print("{} in total{}. `allranks report {}` computes scores and plots and writes a page.\n",
+             Dollars(ending.dollars),
+             ending.perhaps_dollars > 0
+                 ? fmt::format(", and up to {} that may have been charged for interrupted requests",
+                               Dollars(ending.perhaps_dollars))
+                 : "",
+             Quoted(options_.out));
 }
 
 Stop* stop_of_signals = nullptr;
@@ -390,8 +392,9 @@ int RunCommand::Run() const {
   std::fflush(stdout);
   if (ending->unfinished == 0) return 0;
   if (!ending->broken.empty()) fmt::print(stderr, "allranks: {}\n", report::Clean(ending->broken));
-  if (ending->out_of_money) fmt::print(stderr, "The budget is spent: a larger --budget goes on.\n");
-  fmt::print(stderr, "{} of {} samples are not finished. To go on:\n  {}\n", ending->unfinished,
+  if (ending->out_of_money)
+    fmt::print(stderr, "The budget is spent: continue with a larger --budget.\n");
+  fmt::print(stderr, "{} of {} samples are not finished. To continue:\n  {}\n", ending->unfinished,
              ending->finished + ending->unfinished, OwnCommand());
   if (ending->stopped) return kExitStopped;
   return ending->broken.empty() ? kExitUnfinished : kExitInternal;

@@ -90,7 +90,7 @@ void Take(std::uint64_t schedule, const fs::path& folder, FindingList* list, Sch
     all->failures.push_back({schedule, code, fmt::format("under schedule {}: {}", schedule, what)});
   };
   if (!result.is_object()) {
-    fail(kExitInternal, "the run left no report");
+    fail(kExitInternal, "the run wrote no report");
     return;
   }
   std::vector<node::Finding> findings = node::FindingsFromJson(result["findings"].dump());
@@ -99,7 +99,7 @@ void Take(std::uint64_t schedule, const fs::path& folder, FindingList* list, Sch
   if (result["deadlock"].is_string()) {
     fail(kExitDeadlock, result["deadlock"].get<std::string>());
   } else if (const int code = result["code"].get<int>(); code != 0) {
-    fail(code, fmt::format("the program ended with {}\n{}", code,
+    fail(code, fmt::format("the program exited with code {}\n{}", code,
                            Tail(folder / fmt::format("{}.txt", schedule))));
   }
 }
@@ -113,7 +113,7 @@ SchedulesRun RunSchedules(const ExecOptions& options, const RunOutcome& plain, F
   const PrivateFolder made;
   const fs::path folder = made.path();
   if (folder.empty()) {
-    all.failures.push_back({0, kExitInternal, "cannot make a temporary folder"});
+    all.failures.push_back({0, kExitInternal, "cannot create a temporary folder"});
     return all;
   }
   const std::size_t jobs = options.jobs > 0 ? static_cast<std::size_t>(options.jobs)

@@ -103,8 +103,8 @@ Result<std::vector<problem::Problem>> SelectProblems(const std::vector<std::stri
       if (any) continue;
       std::string names;
       for (const std::string& one : there) names += (names.empty() ? "" : ", ") + one;
-      return Fail("no problem is meant by '{}'; there are: {}", word,
-                  names.empty() ? "none at all" : names);
+      return Fail("no problem matches '{}'; the problems are: {}", word,
+                  names.empty() ? "none" : names);
     }
   }
   return chosen;

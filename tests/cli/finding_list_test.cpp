@@ -119,7 +119,7 @@ TEST_F(Findings, FiltersLeaveOutAndSaySo) {
   options.only = {"scope"};
   const FindingList list = List(options, {At(2), At(3, node::Finding::Kind::kScope)});
   EXPECT_EQ(list.counted(), 1u);
-  EXPECT_NE(list.Text("").find("1 of others left out"), std::string::npos) << list.Text("");
+  EXPECT_NE(list.Text("").find("1 filtered out"), std::string::npos) << list.Text("");
   options = {};
   options.kernels = {"Reduce*"};
   EXPECT_EQ(List(options, {At(2)}).counted(), 0u);
