@@ -32,7 +32,8 @@ for load in alone loaded; do
   fi
   for ((run = 1; run <= runs; run++)); do
     rm -f "$work/stats"
-    "$allranks" exec --stats-json "$work/stats" -- "$program" "$@" >"$work/output" 2>&1 ||
+    # Patience: a core may be away for seconds where others use it.
+    "$allranks" exec --patience 60 --stats-json "$work/stats" -- "$program" "$@" >"$work/output" 2>&1 ||
       fail "$load, run $run: exit code $?"
     grep -qE '"deterministic": *true' "$work/stats" || fail "$load, run $run: not deterministic"
     now=$(grep -oE '"virtual_ns": *[0-9.eE+]+' "$work/stats" | tr -d ' \n')
