@@ -1,6 +1,8 @@
-// Bulk copies, their groups and mbarriers, multicast, reductions, st.async and red.async.
+// Bulk copies, their groups and mbarriers, multicast, reductions, st.async, red.async and st.bulk.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "ptx_machine.h"
@@ -256,6 +258,112 @@ TEST_F(BulkTest, SizesAndAlignmentsAreChecked) {
     Run<U32>(std::string(kInit) + "@!%p0 ret;\n" + text, 4, Count(16, 0), Options{});
     EXPECT_NE(fault_.find(message), std::string::npos) << text << "\n" << fault_;
   }
+}
+
+// 1024 bytes of ones, `store`, then word %t of each 128 bytes to the output.
+std::string Filled(const std::string& store) {
+  std::string text = R"(
+      .shared .align 16 .b8 tile[1024];
+      mov.u32 %r0, tile;
+      mad.lo.u32 %r1, %t, 4, %r0;
+      mul.wide.u32 %rd1, %t, 4;
+      add.u64 %rd2, %out, %rd1;
+      cvt.u64.u32 %rd3, %r0;
+      cvta.shared.u64 %rd4, %rd3;
+)";
+  for (int i = 0; i < 1024; i += 128) text += fmt::format("st.shared.u32 [%r1+{}], -1;\n", i);
+  text += "bar.sync 0;\n" + store + "\nbar.sync 0;\n";
+  for (int i = 0; i < 1024; i += 128) {
+    text += fmt::format("ld.shared.u32 %r2, [%r1+{}];\nst.global.u32 [%rd2+{}], %r2;\n", i, i);
+  }
+  return text;
+}
+
+TEST_F(BulkTest, StoresZeros) {
+  struct Case {
+    std::string store;
+    std::vector<std::pair<U32, U32>> zeros;  // words: begin, end
+  };
+  const std::string lanes =
+      "mul.wide.u32 %rd5, %t, 8;\nand.b64 %rd5, %rd5, 24;\nmad.lo.u32 %r3, %t, 32, %r0;\n";
+  std::vector<std::pair<U32, U32>> of_lanes, of_odd;
+  for (U32 l = 0; l < 32; ++l) {
+    of_lanes.push_back({l * 8, l * 8 + l % 4 * 2});
+    if (l % 2 == 1) of_odd.push_back(of_lanes.back());
+  }
+  const std::string odd = "and.b32 %r4, %t, 1;\nsetp.eq.u32 %p1, %r4, 1;\n";
+  const std::vector<Case> cases = {
+      {"st.bulk.weak.shared::cta [%r0], 1024, 0;", {{0, 256}}},
+      {"st.bulk [%rd4+8], 24, 0;", {{2, 8}}},
+      {"mov.u64 %rd5, 128;\nst.bulk.weak [%rd4+120], %rd5, 0;", {{30, 62}}},
+      {"st.bulk.shared::cta.weak [%r0+1016], 8, 0;", {{254, 256}}},
+      {"st.bulk.shared::cta [tile+4], 8, 0;", {{1, 3}}},
+      {"st.bulk.shared::cta [%r0], 0, 0;", {}},
+      {lanes + "st.bulk.shared::cta [%r3], %rd5, 0;", of_lanes},
+      {lanes + odd + "@%p1 st.bulk.shared::cta [%r3], %rd5, 0;", of_odd},
+      {lanes + odd + "@!%p1 bra OVER;\nst.bulk.shared::cta [%r3], %rd5, 0;\nOVER:", of_odd},
+  };
+  for (const Case& c : cases) {
+    SetUp();
+    const auto out = Run<U32>(Filled(c.store), 256);
+    ASSERT_EQ(fault_, "") << c.store;
+    std::vector<U32> expected(256, ~0u);
+    for (const auto& [begin, end] : c.zeros) std::fill_n(expected.begin() + begin, end - begin, 0u);
+    EXPECT_EQ(out, expected) << c.store;
+  }
+}
+
+TEST_F(BulkTest, StoresOfZerosAreChecked) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"mov.u64 %rd5, 12;\nst.bulk.shared::cta [%r0], %rd5, 0;",
+       "of 12 bytes, which is not a multiple of 8, thread 0"},
+      {"mov.u64 %rd5, 16777224;\nst.bulk.shared::cta [%r0], %rd5, 0;", "more than 16777216"},
+      {"mov.u64 %rd5, -8;\nst.bulk.shared::cta [%r0], %rd5, 0;", "more than 16777216"},
+      {"st.bulk.shared::cta [%r0+8], 1024, 0;",
+       "accesses 1024 bytes at offset 8 of shared memory (1024 bytes), thread 0"},
+      {"st.bulk.shared::cta [%r0], 16777216, 0;", "accesses 16777216 bytes at offset 0"},
+      {"st.bulk [%out], 8, 0;", "which is not in shared memory"},
+      {"st.bulk [%rd3], 8, 0;", "which is not in shared memory"},
+      // Only the last lane's end is beyond.
+      {"mad.lo.u32 %r3, %t, 32, %r0;\nst.bulk.shared::cta [%r3], 40, 0;", "thread 31"},
+  };
+  for (const auto& [store, message] : cases) {
+    SetUp();
+    Run<U32>(Filled(store), 256);
+    EXPECT_NE(fault_.find(message), std::string::npos) << store << "\n" << fault_;
+  }
+  SetUp();
+  Options options;
+  options.grid = options.cluster = {2, 1, 1};
+  Run<U32>(Filled("xor.b32 %r3, %rank, 1;\nmapa.shared::cluster.u32 %r4, %r0, %r3;\n"
+                  "st.bulk.shared::cta [%r4], 8, 0;"),
+           256, std::vector<U32>{}, options);
+  EXPECT_NE(fault_.find("in the shared memory of another block"), std::string::npos) << fault_;
+}
+
+// A pass over the banks per 128 bytes, and the warp waits for them.
+TEST_F(BulkTest, StoresOfZerosTakeTime) {
+  const auto cycles = [&](std::uint64_t bytes) {
+    const auto out = Run<std::uint64_t>(fmt::format(R"(
+      .shared .align 16 .b8 tile[32768];
+      mov.u32 %r0, tile;
+      setp.ne.u32 %p1, %t, 0;
+      @%p1 ret;
+      mov.u64 %rd1, %clock64;
+      st.bulk.weak.shared::cta [%r0], {}, 0;
+      mov.u64 %rd2, %clock64;
+      sub.u64 %rd3, %rd2, %rd1;
+      st.global.u64 [%out], %rd3;
+    )",
+                                                    bytes),
+                                        1);
+    return out.empty() ? 0 : out[0];
+  };
+  const std::uint64_t little = cycles(128), much = cycles(32768);
+  EXPECT_EQ(fault_, "");
+  EXPECT_LT(little, 32u);
+  EXPECT_GE(much, little + 255);
+  EXPECT_LT(much, little + 600);
 }
 
 }  // namespace

@@ -93,6 +93,33 @@ class AccessWalk {
     }
   }
 
+  // The bytes of one line in ranges of lanes, as an instruction stores them.
+  void Ranges(const Group& group, std::uint32_t lanes, std::uint64_t number,
+              const std::uint64_t* offset, const std::uint64_t* size) {
+    Entry entry;
+    bool open = false;
+    const std::uint64_t from = number * kLineBytes, to = from + kLineBytes;
+    ForLanes(lanes, [&](int l) {
+      const std::uint64_t begin = std::max(offset[l], from);
+      const std::uint64_t end = std::min(offset[l] + size[l], to);
+      if (begin >= end) return;
+      const auto first = static_cast<std::uint8_t>(begin - from);
+      const auto width = static_cast<std::uint8_t>(end - begin);
+      if (open && l == entry.lane + entry.count && first == entry.first && width == entry.width) {
+        entry.stride = 0;
+        ++entry.count;
+        return;
+      }
+      if (open) Take(group, number, entry);
+      entry = made_;
+      entry.first = first;
+      entry.width = entry.stride = width;
+      entry.lane = static_cast<std::uint8_t>(l);
+      open = true;
+    });
+    if (open) Take(group, number, entry);
+  }
+
   void Remember() {
     for (std::size_t i = 0; i < count_; ++i) {
       const auto& [line, entry, group] = taken_[i];
@@ -290,6 +317,30 @@ void Checker::Weak(const Access& access) {
     }
   }
   walk.Remember();
+}
+
+// A line at a time: its entries, at most one per lane, are remembered when all are checked.
+void Checker::Fill(const Path& path, std::uint32_t lanes, Object& object,
+                   const std::uint64_t* offset, const std::uint64_t* size) {
+  MemoryOp op;
+  op.kind = MemoryOpKind::kStore;
+  op.space = ptx::Space::kShared;
+  std::uint64_t first = ~std::uint64_t{0}, end = 0;
+  ++accesses;
+  ForLanes(lanes, [&](int l) {
+    if (size[l] == 0) return;
+    bytes += size[l];
+    first = std::min(first, offset[l] / kLineBytes);
+    end = std::max(end, (offset[l] + size[l] - 1) / kLineBytes + 1);
+  });
+  CtaClocks& cta = *path.warp->cta->clocks;
+  AccessWalk walk(*this, cta, path, op, object);
+  for (std::uint64_t line = first; line < end; ++line) {
+    for (const Group& group : Of(path).groups) {
+      walk.Ranges(group, group.lanes & lanes, line, offset, size);
+    }
+    walk.Remember();
+  }
 }
 
 // The threads of an operation are one, and it knows what its stream does.

@@ -222,6 +222,9 @@ class Checker {
 
   // --- accesses of a warp (access.cpp, strong.cpp) ---
   void Weak(const Access& access);
+  // Weak stores of size[lane] bytes at offset[lane]: st.bulk.
+  void Fill(const Path& path, std::uint32_t lanes, Object& object, const std::uint64_t* offset,
+            const std::uint64_t* size);
   // `values`: what the lanes would get, kMaxKept bytes each; replaced where something older is
   // chosen. True: it was. An atomic that changes nothing and reads what a load would may be one.
   bool Load(const Access& access, std::byte* values, Time sampled);

@@ -331,6 +331,7 @@ bool Explanation::WeakFlag() {
     return false;
   const Entry& weak = earlier_.strong() ? later_ : earlier_;
   const Code& code = *checker_.agents_[weak.agent].info->code;
+  if (code.ops[weak.pc].kind != OpKind::kMemory) return false;  // st.bulk, stmatrix: always weak
   finding_.missing = fmt::format("the {} at {} is weak, the other access is not",
                                  weak.write() ? "store" : "load", PlaceOf(code, weak.pc));
   // A flag tells of something: what is around it needs its order as well.

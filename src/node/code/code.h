@@ -253,6 +253,9 @@ struct SharedArray {
   std::uint32_t begin = 0, end = 0;  // dynamic: `end` is that of all shared memory
 };
 
+// Of st.bulk: bytes come in units, and there is a most.
+inline constexpr std::uint64_t kFillUnit = 8, kMaxFill = 16777216;
+
 enum class AsyncOpKind : std::uint8_t {
   kInit,          // mbarrier.init bar, count
   kInval,         //         .inval
@@ -271,6 +274,7 @@ enum class AsyncOpKind : std::uint8_t {
   kBulkCommit,    // cp.async.bulk.commit_group
   kBulkWait,      //         .wait_group pending
   kStore,         // st.async, red.async dst, data, bar
+  kFill,          // st.bulk dst, count (bytes): zeros, stored by the thread itself
   kTensorLoad,    // cp.async.bulk.tensor to shared memory: dst, src (map), coordinates, bar
   kTensorStore,   //         and from it: dst (map), coordinates, src
   kMapa,          // d = address `value` in the CTA of rank `count`

@@ -50,7 +50,7 @@ enum class OpKind : std::uint8_t {
   kBarrier,        // bar/barrier: barriers[aux]
   kWarpSync,       // shfl, vote, match, redux, bar.warp.sync, activemask, elect: warp_ops[aux]
   kMatrix,         // ldmatrix, stmatrix, mma, wmma, wgmma: matrices[aux]
-  kAsync,          // mbarrier, cp.async, bulk and tensor copies, st.async, red.async: async[aux]
+  kAsync,          // mbarrier, cp.async, bulk and tensor copies, st.async, st.bulk: async[aux]
   kCall,           // calls[aux]
   kReturn,         // ret of a device function
   kBranchIndexed,  // brx.idx: tables[aux]

@@ -16,6 +16,7 @@ constexpr std::uint64_t kMaxPending = 0x7fffffff;  // of wait_group
 bool IsAsync(const Instruction& in) {
   const std::string_view name = in.opcode;
   if (FindOpcode(name).group == OpcodeGroup::kAsync) return true;
+  if (name == "st" && in.Has("bulk")) return true;
   if (name == "st" || name == "red") return in.Has("async");
   return name == "barrier" && in.Has("cluster");
 }
@@ -193,7 +194,7 @@ bool Decoder::Async(const Instruction& in) {
             : in.Has("bulk") ? CopyBulk(in, &op)
                              : CopyAsync(in, &op);
   } else if (in.opcode == "st" || in.opcode == "red") {
-    known = StoreAsync(in, &op);
+    known = in.Has("bulk") ? StoreBulk(in, &op) : StoreAsync(in, &op);
   } else {
     known = Cluster(in, &op, &out);
   }

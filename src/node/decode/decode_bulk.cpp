@@ -1,6 +1,7 @@
-// Bulk and tensor copies, st.async and red.async: instruction → AsyncOp. See decode.h.
+// Bulk and tensor copies, st.async, red.async and st.bulk: instruction → AsyncOp. See decode.h.
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "node/code/memory_words.h"
 #include "node/decode/decode_internal.h"
@@ -176,6 +177,30 @@ bool Decoder::StoreAsync(const Instruction& in, AsyncOp* op) {
     if (op->data[i] == kNoSlot) return false;
   }
   return true;
+}
+
+// PTX ISA 9.0 also has a size of 32 bits, which ptxas 13.0 does not take yet.
+bool Decoder::StoreBulk(const Instruction& in, AsyncOp* op) {
+  const auto& operands = in.operands;
+  if (in.opcode != "st" || in.modifiers[0] != "bulk" || operands.size() != 3) return false;
+  bool shared = false, weak = false;
+  for (std::size_t i = 1; i < in.modifiers.size(); ++i) {
+    bool* const seen = in.modifiers[i] == "shared::cta" ? &shared
+                       : in.modifiers[i] == "weak"      ? &weak
+                                                        : nullptr;
+    if (seen == nullptr || std::exchange(*seen, true)) return false;
+  }
+  const Operand& size = operands[1];
+  const Operand& value = operands[2];
+  if (value.kind != Operand::Kind::kInt || value.imm != 0) return false;
+  if (size.kind != Operand::Kind::kReg &&
+      (size.kind != Operand::Kind::kInt || size.imm > kMaxFill || size.imm % kFillUnit != 0)) {
+    return false;
+  }
+  op->kind = AsyncOpKind::kFill;
+  op->count = Place(size, 8, false);
+  return op->count != kNoSlot &&
+         AsyncOperand(operands[0], shared ? Space::kShared : Space::kNone, &op->dst);
 }
 
 }  // namespace allranks::node

@@ -167,6 +167,7 @@ class Decoder {
   bool CopyBulk(const Instruction& in, AsyncOp* op);
   bool CopyTensor(const Instruction& in, AsyncOp* op);
   bool StoreAsync(const Instruction& in, AsyncOp* op);
+  bool StoreBulk(const Instruction& in, AsyncOp* op);
   bool Cluster(const Instruction& in, AsyncOp* op, Op* out);
   bool AsyncOperand(const Operand& operand, Space space, AsyncAddress* address);
   bool Mov(const Instruction& in);

@@ -370,6 +370,7 @@ Simulator::AsyncNext Simulator::Async(Path& path, const Op& op, std::uint32_t la
     case AsyncOpKind::kBulkCopy:
     case AsyncOpKind::kBulkCommit:
     case AsyncOpKind::kStore:
+    case AsyncOpKind::kFill:
       return ExecuteBulk(*this, path, a, lanes);
     case AsyncOpKind::kTensorLoad:
     case AsyncOpKind::kTensorStore:

@@ -18,6 +18,7 @@ namespace {
 using Next = Simulator::AsyncNext;
 
 constexpr std::uint64_t kBulkAlign = 16;
+constexpr std::uint64_t kBankPass = 128;  // bytes: a word of each bank
 
 void Deliver(Transfer& transfer) {
   Simulator& sim = *transfer.sim;
@@ -72,6 +73,43 @@ Next Store(Simulator& sim, Path& path, const AsyncOp& a, std::uint32_t lanes) {
     CheckTargets(sim, path, l, *transfer, bytes);
     StartTransfer(sim, std::move(transfer), path.clock, path.clock + sim.costs.cluster);
   }
+  return Next::kGo;
+}
+
+// st.bulk: no copy but a store of each lane, zeros in the shared memory of its own CTA. PTX says
+// nothing of alignment. The warp goes on when the banks have taken all bytes.
+Next Fill(Simulator& sim, Path& path, const AsyncOp& a, std::uint32_t lanes) {
+  Cta& cta = *path.warp->cta;
+  std::uint64_t offset[kLanes] = {}, size[kLanes] = {}, passes = 0;
+  for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
+    const int l = std::countr_zero(left);
+    size[l] = LaneValue(path, a.count, l, 8);
+    if (size[l] % kFillUnit != 0 || size[l] > kMaxFill) {
+      FaultWith(sim, path,
+                fmt::format("of {} bytes, which is {}", size[l],
+                            size[l] > kMaxFill ? fmt::format("more than {}", kMaxFill)
+                                               : fmt::format("not a multiple of {}", kFillUnit)),
+                l);
+      return Next::kGone;
+    }
+    SharedPlace to;
+    if (!ResolveShared(sim, path, a.dst, l, size[l], 1, true, &to)) return Next::kGone;
+    offset[l] = to.offset;
+    passes += (size[l] + kBankPass - 1) / kBankPass;
+  }
+  if (sim.checker != nullptr) sim.checker->Fill(path, lanes, cta.shared_object, offset, size);
+  ForLanes(lanes, [&](int l) {
+    std::memset(cta.shared.data() + offset[l], 0, size[l]);
+    if (sim.livelock.auditing()) sim.livelock.OnUnitWrite(cta.shared.data() + offset[l], size[l]);
+    if (sim.errors != nullptr) check::Errors::OnWrite(cta.shared_object, offset[l], size[l]);
+    if (size[l] != 0 && !cta.shared_object.watches.empty())
+      sim.waiting.NotifyWrite(cta.shared_object, offset[l], size[l], path.clock, path.clock);
+  });
+  sim.last_change = std::max(sim.last_change, path.clock);
+  sim.timer_wakes = 0;
+  Sm& sm = cta.launch->device->sms[static_cast<std::size_t>(cta.sm)];
+  path.clock = std::max(sm.banks.Take(path.clock, static_cast<std::uint32_t>(passes)),
+                        path.clock + static_cast<Time>(passes) * sim.costs.cycle);
   return Next::kGo;
 }
 
@@ -375,6 +413,7 @@ void TellWritten(Simulator& sim, Object& object, std::uint64_t offset, std::uint
 
 Next ExecuteBulk(Simulator& sim, Path& path, const AsyncOp& a, std::uint32_t lanes) {
   if (a.kind == AsyncOpKind::kStore) return Store(sim, path, a, lanes);
+  if (a.kind == AsyncOpKind::kFill) return Fill(sim, path, a, lanes);
   if (a.kind == AsyncOpKind::kBulkCommit) {
     if (sim.checker != nullptr) sim.checker->GroupCommits(path, lanes, true);
     Commit(path, lanes);

@@ -1,5 +1,5 @@
 // Bulk copies: cp.async.bulk and cp.reduce.async.bulk between global and shared memory and between
-// CTAs of a cluster, st.async and red.async; tensor_copy.h does the same for tensors.
+// CTAs of a cluster, st.async, red.async and st.bulk; tensor_copy.h does the same for tensors.
 //
 // A transfer reads its source at one time and has its effect at a later one. Both are known at
 // issue, see async.cpp.
