@@ -106,6 +106,18 @@ TEST_F(TrafficTest, ACopyPassesBothLinksOfItsWay) {
   EXPECT_EQ(stats.movers[static_cast<std::size_t>(Mover::kSm)].wire_bytes, 0u);
 }
 
+// Lanes 0, 2, 4, ... load from one line, the others from another: whichever order lanes name them
+// in, four sectors of 32 bytes are reached.
+TEST_F(TrafficTest, SectorsThatLanesAlternateBetweenAreCountedOnce) {
+  RunOnDevice0(
+      "and.b32 %r1, %r0, 1;\nmul.wide.u32 %rd2, %r1, 128;\nshr.u32 %r2, %r0, 1;\n"
+      "mul.wide.u32 %rd3, %r2, 4;\nadd.u64 %rd2, %rd2, %rd3;\nadd.u64 %rd2, %rd2, %rd0;\n"
+      "ld.global.u32 %r3, [%rd2];");
+  const DirectionRecord* in = Find(machine_->stats(), "nvswitch", "gpu0");
+  ASSERT_NE(in, nullptr);
+  EXPECT_EQ(BytesOf(*in, Mover::kSm), 128u);
+}
+
 TEST_F(TrafficTest, AStoreGoesOutAndALoadComesIn) {
   RunOnDevice0("st.global.u32 [%rd1], %r0;");
   {

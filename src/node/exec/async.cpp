@@ -15,6 +15,7 @@
 #include "node/exec/bulk.h"
 #include "node/exec/cluster.h"
 #include "node/exec/mbarrier.h"
+#include "node/exec/sectors.h"
 #include "node/exec/tensor_copy.h"
 #include "node/exec/wait.h"
 
@@ -65,12 +66,11 @@ Next Copy(Simulator& sim, Path& path, const AsyncOp& a, std::uint32_t lanes) {
   landing->size = a.bytes;
   Time done = path.clock + sim.costs.shared;
   Object* last = nullptr;
-  Reach reach;
-  std::uint64_t last_sector = ~std::uint64_t{0}, last_line = ~std::uint64_t{0};
+  SectorCounter sectors(sim.timing);
   const auto charge = [&] {
-    if (last == nullptr || reach.bytes == 0) return;
-    done = std::max(done, sim.timing.ChargeLoad(cta, Mover::kSm, *last, reach, path.clock));
-    reach = {};
+    if (sectors.empty()) return;
+    done =
+        std::max(done, sim.timing.ChargeLoad(cta, Mover::kSm, *last, sectors.Take(), path.clock));
   };
   for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
     const int l = std::countr_zero(left);
@@ -94,17 +94,8 @@ Next Copy(Simulator& sim, Path& path, const AsyncOp& a, std::uint32_t lanes) {
       if (from.object.get() != last) {
         charge();
         last = from.object.get();
-        last_sector = last_line = ~std::uint64_t{0};
       }
-      if (from.offset / 32 != last_sector) {
-        last_sector = from.offset / 32;
-        reach.bytes += 32;
-        if (last_sector / 4 != last_line) {
-          last_line = last_sector / 4;
-          ++reach.lines;
-          if (!sim.timing.InL2(*last, last_line)) ++reach.missed;
-        }
-      }
+      sectors.Add(*last, from.offset, size);
       if (sim.checker != nullptr)
         sim.checker->CopyReads(path, l, {}, *from.object, from.offset, size);
       std::memcpy(piece.bytes, from.data(), size);

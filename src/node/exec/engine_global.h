@@ -13,6 +13,7 @@
 #include "node/code/lanes.h"
 #include "node/exec/engine.h"
 #include "node/exec/engine_memory.h"
+#include "node/exec/sectors.h"
 #include "node/exec/simulator.h"
 #include "node/state/access.h"
 
@@ -23,9 +24,9 @@ inline Time AtomicTurns(Simulator& sim, const Object& object, std::uint32_t lane
                         const std::uint64_t* offset, Time arrival) {
   Time last = arrival;
   while (lanes != 0) {
-    const std::uint64_t sector = offset[std::countr_zero(lanes)] / 32;
+    const std::uint64_t sector = offset[std::countr_zero(lanes)] / kSectorBytes;
     std::uint32_t here = 0;
-    ForLanes(lanes, [&](int l) { here |= offset[l] / 32 == sector ? 1u << l : 0; });
+    ForLanes(lanes, [&](int l) { here |= offset[l] / kSectorBytes == sector ? 1u << l : 0; });
     lanes &= ~here;
     std::uint32_t most = 0;
     while (here != 0) {
@@ -35,7 +36,7 @@ inline Time AtomicTurns(Simulator& sim, const Object& object, std::uint32_t lane
       here &= ~same;
       most = std::max(most, static_cast<std::uint32_t>(std::popcount(same)));
     }
-    last = std::max(last, sim.timing.AtomicTurn(object, sector * 32, most, arrival));
+    last = std::max(last, sim.timing.AtomicTurn(object, sector * kSectorBytes, most, arrival));
   }
   return last;
 }
@@ -253,20 +254,9 @@ Reach EngineT<kChecked>::ReachOf(const MemoryOp& m, std::uint32_t here, const Ob
                                  const std::uint64_t* offset) {
   const std::uint64_t bytes = std::uint64_t{m.bytes} * m.count;
   if (dense_) return sim_.timing.Touch(object, offset[0], kLanes * bytes);
-  Reach reach;
-  std::uint64_t last_sector = ~std::uint64_t{0}, last_line = ~std::uint64_t{0};
-  ForLanes(here, [&](int l) {
-    for (std::uint64_t s = offset[l] / 32; s <= (offset[l] + bytes - 1) / 32; ++s) {
-      if (s == last_sector) continue;
-      last_sector = s;
-      reach.bytes += 32;
-      if (s / 4 == last_line) continue;
-      last_line = s / 4;
-      ++reach.lines;
-      if (!sim_.timing.InL2(object, last_line)) ++reach.missed;
-    }
-  });
-  return reach;
+  SectorCounter sectors(sim_.timing);
+  ForLanes(here, [&](int l) { sectors.Add(object, offset[l], bytes); });
+  return sectors.Take();
 }
 
 // Of stores: when the last replica has them.

@@ -13,6 +13,7 @@
 #include "node/alu/atomic_ops.h"
 #include "node/exec/async_internal.h"
 #include "node/exec/bulk.h"
+#include "node/exec/sectors.h"
 
 namespace allranks::node {
 namespace {
@@ -192,8 +193,8 @@ Next Copy(Simulator& sim, Path& path, const AsyncOp& a, int lane) {
   }
   if (!MakeTile(sim, path, a, lane, shared.offset, !load, tile.get())) return Next::kGone;
   transfer->buffer.resize(span);
-  std::uint64_t moved = 0, last_line = ~std::uint64_t{0};
-  Reach reach;
+  std::uint64_t moved = 0;
+  SectorCounter sectors(sim.timing);
   std::shared_ptr<Object> object;
   for (const Run& run : tile->runs) {
     if (run.global.object == nullptr) continue;
@@ -201,17 +202,9 @@ Next Copy(Simulator& sim, Path& path, const AsyncOp& a, int lane) {
     moved += run.size;
     if (run.global.multicast) continue;
     run.global.ForParts(run.size, [&](const Object& part, std::uint64_t offset, std::uint64_t,
-                                      std::uint64_t bytes) {
-      reach.bytes += (offset % 32 + bytes + 31) / 32 * 32;
-      for (std::uint64_t line = offset / 128; line <= (offset + bytes - 1) / 128; ++line) {
-        if (line == last_line) continue;  // chunks of swizzled rows are neighbours
-        last_line = line;
-        ++reach.lines;
-        if (!sim.timing.InL2(part, line)) ++reach.missed;
-      }
-    });
+                                      std::uint64_t bytes) { sectors.Add(part, offset, bytes); });
   }
-  if (map.swizzle != 0) reach.bytes = moved;  // neighbouring chunks share sectors
+  const Reach reach = sectors.Take();
   const Time now = path.clock;
   if (load) {
     record.bytes_read += moved;

@@ -7,7 +7,6 @@
 namespace allranks::node {
 namespace {
 
-constexpr std::uint64_t kLine = 128, kSector = 32;
 constexpr std::uint64_t kStampUnit = 32;  // lines filled per step of a stamp
 
 std::vector<int> HomesOf(std::span<const Replica> replicas) {
@@ -21,9 +20,9 @@ std::int64_t Units(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes
 }  // namespace
 
 std::uint32_t Timing::MissedLines(const Object& object, std::uint64_t first, std::uint64_t last) {
-  if (object.device < 0 || last * kLine >= object.size) return 0;
+  if (object.device < 0 || last * kLineBytesOfL2 >= object.size) return 0;
   if (object.stamps == nullptr) {
-    const std::uint64_t lines = (object.size + kLine - 1) / kLine;
+    const std::uint64_t lines = (object.size + kLineBytesOfL2 - 1) / kLineBytesOfL2;
     object.stamps.reset(static_cast<std::uint32_t*>(std::calloc(lines, sizeof(std::uint32_t))));
     if (object.stamps == nullptr) return static_cast<std::uint32_t>(last - first + 1);
   }
@@ -47,8 +46,8 @@ void Timing::CoolCaches() {
 Reach Timing::Touch(const Object& object, std::uint64_t offset, std::uint64_t size) {
   Reach reach;
   if (size == 0) return reach;
-  reach.bytes = ((offset + size - 1) / kSector - offset / kSector + 1) * kSector;
-  const std::uint64_t first = offset / kLine, last = (offset + size - 1) / kLine;
+  reach.bytes = ((offset + size - 1) / kSectorBytes - offset / kSectorBytes + 1) * kSectorBytes;
+  const std::uint64_t first = offset / kLineBytesOfL2, last = (offset + size - 1) / kLineBytesOfL2;
   reach.lines = static_cast<std::uint32_t>(last - first + 1);
   reach.missed = MissedLines(object, first, last);
   return reach;
@@ -142,7 +141,7 @@ Time Timing::AtomicTurn(const Object& object, std::uint64_t offset, std::uint32_
   if (object.device < 0) return arrival;
   Device& home = state_.devices[static_cast<std::size_t>(object.device)];
   if (home.atomics.empty()) home.atomics.resize(kAtomicLines);
-  const std::uint64_t line = offset / kSector * 0x9e3779b97f4a7c15 + object.id;
+  const std::uint64_t line = offset / kSectorBytes * 0x9e3779b97f4a7c15 + object.id;
   Time& free = home.atomics[(line >> 40) % kAtomicLines];
   const Time start = std::max(arrival, free);
   free = start + static_cast<Time>(operations) * state_.costs.atomic;

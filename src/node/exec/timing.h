@@ -17,6 +17,9 @@
 
 namespace allranks::node {
 
+// An access moves whole sectors; the L2 holds lines of four.
+inline constexpr std::uint64_t kSectorBytes = 32, kLineBytesOfL2 = 128;
+
 // What an access reaches: bytes in whole sectors, lines, and how many of the lines were not in the
 // home's L2.
 struct Reach {
