@@ -6,7 +6,7 @@
 # BEFORE and AFTER are build folders (build/release and a copy of an older one). Runs the command of
 # every `allranks exec` test of AFTER with both binaries under --check, and judges every problem's
 # reference and alternates with both under one seed. Statistics, findings, exit codes and verdicts
-# must be equal; only what a judgement cost may differ. EVERY: only every so-manieth program.
+# must be equal; only the cost of a judgement may differ. EVERY N runs only every N-th program.
 set -euo pipefail
 if (($# < 2)); then
   sed -n '2,9s/^# \{0,1\}//p' "$0" >&2

@@ -44,7 +44,7 @@ Status MakeFolder(const std::filesystem::path& folder) {
   if (folder.empty()) return Ok();
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) return Fail("cannot make the folder {}: {}", folder.string(), error.message());
+  if (error) return Fail("cannot create the folder {}: {}", folder.string(), error.message());
   return Ok();
 }
 
@@ -65,7 +65,7 @@ Result<std::string> ReadWhole(const std::filesystem::path& path, std::size_t lim
     return Fail("cannot read {}: {}", path.string(), std::strerror(errno));
   if (!S_ISREG(status.st_mode))
     return Fail("cannot read {}: it is {}", path.string(),
-                S_ISDIR(status.st_mode) ? "a folder" : "no plain file");
+                S_ISDIR(status.st_mode) ? "a folder" : "not a regular file");
   std::string bytes;
   char piece[1 << 16];
   for (;;) {

@@ -365,7 +365,7 @@ Result<Ending> Execute(const Plan& plan, Executor* executor, const Stop& stop, O
   if (const Status good = campaign.MakeModels(); !good) return Fail(good.error());
   SweepUnfinished(plan.out);
   if (const Status good = LayOut(setup, store); !good) return Fail(good.error());
-  store.Log(setup.fresh ? "begun" : "goes on");
+  store.Log(setup.fresh ? "started" : "continued");
   Result<Ending> ending = campaign.Run(stop);
   store.Log(fmt::format("ended: {} finished, {} not{}", ending->finished, ending->unfinished,
                         ending->stopped ? ", stopped" : ""));

@@ -177,7 +177,7 @@ ChainEnd Chain::ReadRound(const Reply& reply, Step* step) const {
   if (!text) return {Kind::kBroken, text.error().message};
   Result<Round> stored = RoundFrom(*text);
   if (!stored)
-    return {Kind::kBroken, fmt::format("{}: {}; remove this file to have it made again",
+    return {Kind::kBroken, fmt::format("{}: {}; remove this file to create it again",
                                        inside_.string(), stored.error().message)};
   if (stored->key != step->round.key)
     return {Kind::kBroken,
@@ -228,7 +228,7 @@ ChainEnd Chain::Conclude(const Reply& reply, const Step& step, std::string* stop
   const int rounds = shared_.setup.settings.rounds;
   // Not the candidate's: it is judged again when the run goes on.
   if (assessment.next == Next::kInternal)
-    return {Kind::kFailed, "internal_error of the judge, ours: " + step.round.text};
+    return {Kind::kFailed, "internal_error of the judge: " + step.round.text};
   if (assessment.next == Next::kFast) {
     *stopped = "fast";
   } else if (step.round.round >= rounds) {
@@ -336,8 +336,8 @@ ChainEnd Chain::Request(const std::vector<model::Message>& messages, const std::
         if (spent >= limit) shared_.no_money = true;
         shared_.poor[model_] = true;
         return {Kind::kNoMoney,
-                fmt::format("no room in the budget for a reply that may cost ${:.2f} (${:.2f} of "
-                            "${:.2f} spent): a larger --budget goes on",
+                fmt::format("the budget is too small for a reply that may cost ${:.2f} (${:.2f} of "
+                            "${:.2f} spent): continue with a larger --budget",
                             asks_->MostDollars(messages), spent, limit)};
       }
       case model::Failure::Kind::kModel:
@@ -385,14 +385,15 @@ ChainEnd Chain::Load(const std::vector<model::Message>& messages, const std::str
   if (!json) return {Kind::kBroken, json.error().message};
   Result<ReplyRecord> record = ReplyFrom(*json);
   if (!record)
-    return {Kind::kBroken, fmt::format("{}: {}; remove this file to have the model asked again",
+    return {Kind::kBroken, fmt::format("{}: {}; remove this file to repeat the request",
                                        inside_.string(), record.error().message)};
   if (record->key != key) {
     const Result<std::string> asked = shared_.store.Read(inside_ / "prompt.json");
     const bool prompt = asked && *asked != ToJson(messages);
-    return {Kind::kBroken,
-            fmt::format("{} holds the reply to another request ({} differs): choose another --out",
-                        inside_.string(), prompt ? "the prompt" : "the model or the problem")};
+    return {
+        Kind::kBroken,
+        fmt::format("{} contains the reply to another request ({} differs): choose another --out",
+                    inside_.string(), prompt ? "the prompt" : "the model or the problem")};
   }
   reply->answer = AnswerOf(*record, record->text, asked_.region);
   reply->record = std::move(*record);
@@ -409,7 +410,7 @@ ChainEnd Chain::Judge(const std::string& source, std::string* verdict) {
   task.seed = asked_.seed;
   task.band = shared_.plan.band;
   task.on_repeat = [this](const std::string& why) {
-    shared_.store.Log("judged once more: " + why);
+    shared_.store.Log("judged again: " + why);
     shared_.observer.OnRepeat(why);
   };
   shared_.observer.OnJudge(true);

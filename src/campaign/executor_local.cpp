@@ -133,7 +133,7 @@ Result<Ended> RunToEnd(const std::vector<std::string>& arguments,
                        const std::vector<std::string>& secrets, const Stop& stop) {
   Pipe out, errors;
   if (!out.made() || !errors.made())
-    return Fail("cannot make a pipe: {}; raise `ulimit -n`", std::strerror(errno));
+    return Fail("cannot create a pipe: {}; raise `ulimit -n`", std::strerror(errno));
   const Result<pid_t> pid = Start(arguments, secrets, out, errors);
   if (!pid) return Fail(pid.error());
   out.Close(1);
@@ -175,7 +175,7 @@ Result<Ended> RunToEnd(const std::vector<std::string>& arguments,
 std::string HowItEnded(const Ended& ended) {
   if (!ended.because.empty()) return ended.because;
   if (WIFSIGNALED(ended.status))
-    return fmt::format("it was ended by signal {} ({})", WTERMSIG(ended.status),
+    return fmt::format("it was killed by signal {} ({})", WTERMSIG(ended.status),
                        strsignal(WTERMSIG(ended.status)));
   return fmt::format("exit code {}", WEXITSTATUS(ended.status));
 }
@@ -210,7 +210,7 @@ class LocalExecutor : public Executor {
       const std::string said = LastLines(ended->errors);
       const std::string why =
           fmt::format("the judge of {} gave no verdict: {}{}{}", task.problem.filename().string(),
-                      HowItEnded(*ended), said.empty() ? "" : "; it said: ", said);
+                      HowItEnded(*ended), said.empty() ? "" : "; its output: ", said);
       if (last) return Fail("{}", why);
       if (task.on_repeat) task.on_repeat(why);
     }

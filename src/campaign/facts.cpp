@@ -97,7 +97,7 @@ ProblemFacts FactsOf(const problem::Problem& problem) {
 
 Status TakeVerdict(const std::string& judge_json, Round* round) {
   const Json json = Json::parse(judge_json, nullptr, false);
-  if (!json.is_object()) return Fail("the judge's words are no JSON object");
+  if (!json.is_object()) return Fail("the judge's output is not a JSON object");
   try {
     const int schema = json.at("schema").get<int>();
     if (schema != judge::kReportSchema)

@@ -18,7 +18,7 @@ std::string WhyUnfinished(const std::filesystem::path& folder) {
   for (int round = 1;; ++round) {
     const std::filesystem::path inside = folder / fmt::format("round-{}", round);
     if (!std::filesystem::exists(inside, error))
-      return round == 1 ? "not begun" : fmt::format("ended after round {}", round - 1);
+      return round == 1 ? "not started" : fmt::format("ended after round {}", round - 1);
     if (!std::filesystem::exists(inside / "round.json", error))
       return fmt::format("ended in round {}", round);
   }
@@ -29,7 +29,7 @@ std::string WhyUnfinished(const std::filesystem::path& folder) {
 Result<Run> LoadRun(const std::filesystem::path& folder) {
   const Result<std::string> text = ReadWhole(folder / "run.json");
   if (!text)
-    return Fail("{} is no folder of a run: {}; `allranks run --out {}` makes one", folder.string(),
+    return Fail("{} is not a run folder: {}; `allranks run --out {}` creates one", folder.string(),
                 text.error().message, folder.string());
   Result<Settings> settings = SettingsFrom(*text);
   if (!settings) return Fail("{}: {}", folder.string(), settings.error().message);
@@ -55,7 +55,7 @@ Result<Run> LoadRun(const std::filesystem::path& folder) {
           unfinished(fmt::format("{}: {}", inside.string(), sample.error().message));
         } else if (sample->model != model.name || sample->problem != problem.slug ||
                    sample->sample != number || sample->rounds.empty()) {
-          unfinished(fmt::format("{}: sample.json belongs elsewhere", inside.string()));
+          unfinished(fmt::format("{}: sample.json belongs to another sample", inside.string()));
         } else if (sample->stopped == "rounds" &&
                    sample->rounds.size() < static_cast<std::size_t>(run.settings.rounds)) {
           unfinished(

@@ -161,8 +161,8 @@ Result<T> Read(const char* what, const std::string& text, Make make) {
   try {
     const int schema = json.at("schema").get<int>();
     if (schema != kRunSchema)
-      return Fail("{}: schema {} is not known here, only {}: use the version that wrote it", what,
-                  schema, kRunSchema);
+      return Fail("{}: unknown schema {}; this version reads {}: use the version that wrote it",
+                  what, schema, kRunSchema);
     return make(json);
   } catch (const Json::exception& fault) {
     return Fail("{}: {}", what, fault.what());
@@ -222,8 +222,7 @@ Result<Settings> SettingsFrom(const std::string& json) {
        read->rounds > kMostRounds ||
        read->models.size() * read->problems.size() * static_cast<std::size_t>(read->samples) >
            kMostChains))
-    return Fail("run.json: {} samples of {} rounds are none that a run can have", read->samples,
-                read->rounds);
+    return Fail("run.json: {} samples of {} rounds are not valid", read->samples, read->rounds);
   return read;
 }
 

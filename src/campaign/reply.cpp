@@ -84,7 +84,7 @@ Result<ReplyRecord> ReplyFrom(const std::string& text) {
   if (!json.is_object()) return Fail("reply.json: not a JSON object");
   try {
     if (json.at("schema").get<int>() != kRunSchema)
-      return Fail("reply.json: a schema that is not known here: use the version that wrote it");
+      return Fail("reply.json: unknown schema: use the version that wrote it");
     ReplyRecord record;
     json.at("key").get_to(record.key);
     const std::string finish = json.at("finish").get<std::string>();

@@ -63,22 +63,22 @@ ModelFacts FactsOf(const model::Entry& entry) {
 }
 
 Status CheckPlan(const Plan& plan) {
-  if (plan.models.empty()) return Fail("no model is named: --models A,B");
-  if (plan.problems.empty()) return Fail("no problem is named: --problems A,B, or all");
+  if (plan.models.empty()) return Fail("no models: use --models A,B");
+  if (plan.problems.empty()) return Fail("no problems: use --problems A,B or --problems all");
   if (plan.samples < 1 || plan.samples > kMostSamples || plan.rounds < 1 ||
       plan.rounds > kMostRounds)
     return Fail("a run has 1 to {} samples and 1 to {} rounds", kMostSamples, kMostRounds);
   if (plan.models.size() * plan.problems.size() * static_cast<std::size_t>(plan.samples) >
       kMostChains)
-    return Fail("a run has at most {} samples in all: make several", kMostChains);
+    return Fail("a run has at most {} samples in total: split it into several runs", kMostChains);
   std::set<std::string> names, slugs;
   for (const model::Entry& entry : plan.models)
     if (!names.insert(entry.name).second)
-      return Fail("two models are called '{}': name one of them with OTHER={}", entry.name,
+      return Fail("two models have the name '{}': rename one of them with OTHER={}", entry.name,
                   entry.name);
   for (const problem::Problem& problem : plan.problems)
     if (!slugs.insert(problem.slug).second)
-      return Fail("two problems are called '{}'", problem.slug);
+      return Fail("two problems have the name '{}'", problem.slug);
   return Ok();
 }
 
@@ -87,7 +87,7 @@ template <class T>
 Status Same(const char* what, const T& before, const T& now) {
   if (before == now) return Ok();
   return Fail(
-      "the run in this folder has another {} ({}, now {}): give it as before, or another --out",
+      "the run in this folder has another {} ({}, now {}): use the previous one, or another --out",
       what, before, now);
 }
 
@@ -104,9 +104,9 @@ Result<Settings> Merge(const Settings& before, const Settings& wanted) {
       Same("text of the prompt template", before.prompt_hash, wanted.prompt_hash),
       Same("number of perturbed profiles (--band)", before.band, wanted.band),
       Same("target (--target)", before.target, wanted.target),
-      Same("wish for traces (--trace)", before.trace, wanted.trace),
+      Same("setting of --trace", before.trace, wanted.trace),
       Same("version of allranks", before.version, wanted.version),
-      Same("judge (program, libraries or headers; `replay:` can play its replies to a new run)",
+      Same("judge (program, libraries or headers; `replay:` repeats its replies in a new run)",
            before.judge, wanted.judge)};
   for (const Status& check : checks)
     if (!check) return Fail(check.error());
@@ -117,9 +117,9 @@ Result<Settings> Merge(const Settings& before, const Settings& wanted) {
       merged.models.push_back(facts);
       continue;
     }
-    const std::string what = fmt::format("model called '{}'", facts.name);
+    const std::string what = fmt::format("model named '{}'", facts.name);
     if (const Status same = Same(what.c_str(), found->identity, facts.identity); !same)
-      return Fail("{}, or call it otherwise: NAME={}", same.error().message, facts.name);
+      return Fail("{}, or another name: NAME={}", same.error().message, facts.name);
     *found = facts;  // prices may change
   }
   for (const ProblemFacts& facts : wanted.problems) {
@@ -171,7 +171,7 @@ Status Prepare(const Plan& plan, Setup* setup) {
   setup->fresh = !fs::exists(plan.out / "run.json", error) && !error;
   if (setup->fresh) {
     if (fs::exists(plan.out / "samples", error))
-      return Fail("{} has samples of a run, and no run.json: choose another --out",
+      return Fail("{} contains samples of a run but no run.json: choose another --out",
                   plan.out.string());
     if (wanted.seed.empty()) wanted.seed = DrawSeed();
     setup->settings = wanted;

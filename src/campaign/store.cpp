@@ -50,7 +50,7 @@ void Store::Log(const std::string& line) const {
 Result<RunLock> RunLock::Take(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) return Fail("cannot make the folder {}: {}", folder.string(), error.message());
+  if (error) return Fail("cannot create the folder {}: {}", folder.string(), error.message());
   const fs::path path = folder / "lock";
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) return Fail("cannot write {}: {}", path.string(), std::strerror(errno));

@@ -116,7 +116,7 @@ std::string ToJson(const std::vector<Message>& messages) {
 Result<Assessment> Assess(const std::string& judge_json, double target) {
   const Json json = Json::parse(judge_json, nullptr, false);
   if (!json.is_object() || !json.contains("cases") || !json["cases"].is_array())
-    return Fail("the judge's words are no judgement");
+    return Fail("the judge's output is not a judgement");
   const Json& cases = json["cases"];
   Assessment assessment;
   problem::Feedback& feedback = assessment.feedback;

@@ -127,7 +127,7 @@ std::optional<int> Supervisor::Start() {
         fault && fault->rank < 0 && node::LinksNamed(parsed->topology, fault->name).empty();
     if (fault && !unknown) continue;
     Say("{}", fault ? fmt::format("--fault {}: {} has no link or vertex of that name; `allranks "
-                                  "profile show {}` draws them",
+                                  "profile show {}` lists them",
                                   text, parsed->name, options_.profile)
                     : fault.error().message);
     return kExitUsage;

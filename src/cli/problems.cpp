@@ -49,7 +49,8 @@ Environment:
 
 The JSON of list has the members version, problems[] (slug, category, level, library, family, title,
   split, window, folder, timed, visible, drawn, mutants) and errors[].
-The JSON of check has version, problems[]: slug, ok, faults[], lock, mutants{written, caught, by_outputs},
+The JSON of check has version, problems[]: slug, ok, faults[], lock,
+  mutants{written, caught, by_outputs},
   items[] (name, expected, needs_checker, verdict, lenient, findings, ok, text, score, cpu_s),
   timed[] (case, isolated_ns, call_ns, roofline_ns))";
 

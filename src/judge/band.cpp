@@ -108,7 +108,7 @@ class Band {
     fs::create_directory(folder, error);
     // Sandboxes run as another user.
     if (error || chmod(folder.c_str(), 0755) != 0)
-      return Fail("cannot make {}: {}", folder.string(), std::strerror(errno));
+      return Fail("cannot create {}: {}", folder.string(), std::strerror(errno));
     for (const auto& [name, from] : files) {
       Result<std::string> text = PerturbedProfile(from.string(), number);
       if (!text) return text;

@@ -100,8 +100,8 @@ Result<BubblewrapPlan> PlanBubblewrap(const SandboxSpec& spec, bool as_root, int
     made.stage = PickStage(spec.binds);
     if (made.stage.empty()) {
       return Fail(
-          "no folder to prepare mounts in: /mnt, /media, /srv, /opt and /home are missing or "
-          "hold what the sandbox needs");
+          "no folder for mounts: /mnt, /media, /srv, /opt and /home are missing or "
+          "contain files that the sandbox needs");
     }
   }
   for (const Bind& bind : spec.binds) {

@@ -56,7 +56,7 @@ std::string FirstError(const std::string& log) {
       return line;
     at = end + 1;
   }
-  return first.empty() ? "the compiler failed and said nothing" : first;
+  return first.empty() ? "the compiler failed without a message" : first;
 }
 
 std::string Joined(const std::vector<std::string>& words) {
@@ -68,19 +68,19 @@ std::string Joined(const std::vector<std::string>& words) {
 const char* ReasonOf(const SandboxEnd& end) {
   switch (end.why) {
     case SandboxEnd::Why::kMemory:
-      return "the compiler used more memory than it may";
+      return "the compiler exceeded its memory limit";
     case SandboxEnd::Why::kProcesses:
-      return "the compiler started more processes than it may";
+      return "the compiler exceeded its limit of processes";
     case SandboxEnd::Why::kCpu:
-      return "the compiler used more CPU time than it may";
+      return "the compiler exceeded its CPU time limit";
     case SandboxEnd::Why::kIdle:
-      return "the compiler did nothing any more";
+      return "the compiler stopped making progress";
     case SandboxEnd::Why::kOutput:
-      return "the compiler printed more than it may";
+      return "the compiler exceeded its output limit";
     case SandboxEnd::Why::kFiles:
-      return "the compiler wrote more files than it may";
+      return "the compiler exceeded its file limit";
     case SandboxEnd::Why::kSignal:
-      return "the compiler was ended by a signal";
+      return "the compiler was killed by a signal";
     default:
       return nullptr;
   }
@@ -224,7 +224,7 @@ Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
   build.log = Bounded(end.err + end.out);
   if (end.why == SandboxEnd::Why::kSandbox) return Internal(end.text);
   if (end.why == SandboxEnd::Why::kExit && (end.code == 126 || end.code == 127))
-    return Internal("the compiler could not be started: " + FirstError(build.log));
+    return Internal("cannot start the compiler: " + FirstError(build.log));
   if (const char* reason = ReasonOf(end); reason != nullptr || end.code != 0) {
     build.verdict = Verdict::kCompileError;
     build.text = reason != nullptr ? reason : FirstError(build.log);
@@ -233,7 +233,7 @@ Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
   if (!std::all_of(end.collected.begin(), end.collected.end(),
                    [](const auto& file) { return file.has_value(); })) {
     build.verdict = Verdict::kCompileError;
-    build.text = "the build left no program";
+    build.text = "the build produced no program";
     return build;
   }
   build.log.clear();  // warnings: not there when it comes from the cache

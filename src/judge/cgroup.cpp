@@ -251,7 +251,7 @@ Result<std::unique_ptr<Cgroup>> Cgroup::Make(const CgroupPlaces& places, const B
       continue;
     }
     if (mkdir(folder.c_str(), 0755) != 0) {
-      return Fail("cannot make the control group {}: {}", folder.string(), strerror(errno));
+      return Fail("cannot create the control group {}: {}", folder.string(), strerror(errno));
     }
     group->folders_.push_back(folder);
     group->doors_.emplace_back(open((folder / "cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
@@ -265,7 +265,7 @@ Result<std::unique_ptr<Cgroup>> Cgroup::Make(const CgroupPlaces& places, const B
   const bool bounded = WriteAll(memory / (v1 ? "memory.limit_in_bytes" : "memory.max"),
                                 number(bounds.memory_bytes)) &&
                        WriteAll(pids / "pids.max", number(bounds.processes));
-  if (!bounded) return Fail("cannot set the bounds of {}: {}", memory.string(), strerror(errno));
+  if (!bounded) return Fail("cannot set the limits of {}: {}", memory.string(), strerror(errno));
   // Not every kernel has these.
   if (v1) {
     WriteAll(memory / "memory.memsw.limit_in_bytes", number(bounds.memory_bytes));

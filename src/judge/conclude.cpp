@@ -41,9 +41,10 @@ void Conclude(const CaseResult* perturbed, Judgement* judgement) {
       if (!Has(told, finding)) fresh.push_back(finding);
     const std::string own = std::exchange(result.text, "");
     result.verdict = *verdict;
-    result.text = fmt::format("{}: {}", result.what.name,
-                              VerdictOf(fresh) ? TextOf(fresh) : "as in the cases before it");
-    if (!own.empty()) result.text += "\nIts outputs are wrong, too. " + own;
+    result.text =
+        fmt::format("{}: {}", result.what.name,
+                    VerdictOf(fresh) ? TextOf(fresh) : "the same findings as in earlier cases");
+    if (!own.empty()) result.text += "\nThe outputs are also wrong. " + own;
     if (result.what.kind == Case::Kind::kVisible)
       told.insert(told.end(), fresh.begin(), fresh.end());
   }

@@ -213,7 +213,7 @@ void DrawCounts(std::int64_t limit, Stream& stream, std::vector<std::int64_t>* r
 Status FillRows(const DrawRequest& request, Stream& stream, std::span<std::byte> to) {
   const std::size_t size = problem::SizeOf(request.type), count = to.size() / size;
   const auto row_size = static_cast<std::size_t>(std::max<std::int64_t>(request.row, 1));
-  if (count % row_size != 0) return Fail("its size is not a number of whole rows");
+  if (count % row_size != 0) return Fail("the size is not a multiple of the row size");
   std::vector<std::int64_t> row(row_size);
   std::vector<std::int64_t> experts;
   if (request.kind == Draw::Kind::kTopK) {
@@ -270,7 +270,7 @@ Status FillValues(const DrawRequest& request, Stream& stream, std::span<std::byt
       return Ok();
     case Draw::Kind::kIntegers: {
       if (request.limit < 0 || request.limit > largest) {
-        return Fail("integers up to {}: {} holds all up to {}", request.limit,
+        return Fail("integers up to {}: {} represents all only up to {}", request.limit,
                     problem::NameOf(type), largest);
       }
       const bool is_unsigned = type == Type::kU8 || type == Type::kU32 || type == Type::kU64;
@@ -280,12 +280,12 @@ Status FillValues(const DrawRequest& request, Stream& stream, std::span<std::byt
       return Ok();
     }
     case Draw::Kind::kBits:
-      if (problem::IsFloat(type)) return Fail("any bits would be NaN at times: use mixed");
+      if (problem::IsFloat(type)) return Fail("arbitrary bits include NaN: use mixed");
       stream.Bytes(to.data(), to.size());
       return Ok();
     case Draw::Kind::kBelow:
       if (request.limit < 1 || request.limit - 1 > largest) {
-        return Fail("integers below {}: {} holds all up to {}", request.limit,
+        return Fail("integers below {}: {} represents all only up to {}", request.limit,
                     problem::NameOf(type), largest);
       }
       FillUniformIntegers(type, 0, static_cast<std::uint64_t>(request.limit), stream, to);
@@ -293,7 +293,7 @@ Status FillValues(const DrawRequest& request, Stream& stream, std::span<std::byt
     case Draw::Kind::kCounts:
     case Draw::Kind::kTopK:
       if (request.limit < 0 || request.limit > largest) {
-        return Fail("{} does not hold integers up to {}", problem::NameOf(type), request.limit);
+        return Fail("{} cannot represent integers up to {}", problem::NameOf(type), request.limit);
       }
       return FillRows(request, stream, to);
   }

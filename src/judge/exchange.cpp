@@ -27,7 +27,7 @@ Result<MemoryFile> MemoryFile::Make(const char* name, std::size_t size, bool sea
   made.size_ = size == 0 ? kAlign : size;
   made.fd_ = wire::Fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (made.fd_.get() < 0 || ftruncate(made.fd_.get(), static_cast<off_t>(made.size_)) != 0)
-    return Fail("cannot make a memory file of {} bytes: {}", made.size_, std::strerror(errno));
+    return Fail("cannot create a memory file of {} bytes: {}", made.size_, std::strerror(errno));
   void* data = mmap(nullptr, made.size_, PROT_READ | PROT_WRITE, MAP_SHARED, made.fd_.get(), 0);
   if (data == MAP_FAILED)
     return Fail("cannot map a memory file of {} bytes: {}", made.size_, std::strerror(errno));

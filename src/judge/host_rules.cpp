@@ -100,7 +100,8 @@ std::string RefusedWord(std::string_view word) {
         "__builtin___mem", "__builtin_alloca", "_mm_", "_mm256_", "_mm512_", "__tsan_",
         "__sanitizer_"})
     if (word.find(part) != std::string_view::npos)
-      return fmt::format("'{}' in host code is not allowed: its time could not be charged", word);
+      return fmt::format("'{}' in host code is not allowed: the judge cannot charge its time",
+                         word);
   return {};
 }
 
@@ -304,12 +305,14 @@ std::string RefusedSymbols(std::string_view symbols) {
     const bool undefined = type == 'U' || type == 'w' || type == 'v';
     if (undefined && !IsKnown(name))
       return fmt::format(
-          "host code calls '{}', which is not allowed: only CUDA and what is compiled with the "
-          "candidate can be charged",
+          "host code calls '{}', which is not allowed: the judge can charge only CUDA and code "
+          "that "
+          "is compiled with the candidate",
           name);
     if (!undefined && IsOurs(name))
       return fmt::format("host code defines '{}', which is not allowed", name);
-    if (type == 'i') return fmt::format("host code chooses '{}' when it is loaded", name);
+    if (type == 'i')
+      return fmt::format("host code selects '{}' at load time, which is not allowed", name);
   }
   return {};
 }

@@ -23,10 +23,10 @@ std::string WhatIsMissing() {
     return in >> value ? value : otherwise;
   };
   if (number("/proc/sys/user/max_user_namespaces", 1) == 0) {
-    return "user namespaces are switched off: `sysctl user.max_user_namespaces=10000` as root";
+    return "user namespaces are disabled: `sysctl user.max_user_namespaces=10000` as root";
   }
   if (number("/proc/sys/kernel/unprivileged_userns_clone", 1) == 0) {
-    return "user namespaces are not open to ordinary users: `sysctl "
+    return "user namespaces are not available to unprivileged users: `sysctl "
            "kernel.unprivileged_userns_clone=1` as root";
   }
   return "";
@@ -38,7 +38,7 @@ std::string Remedy(const std::string& said) {
   if (said.find("namespace") == std::string::npos && said.find("uid map") == std::string::npos) {
     return "";
   }
-  return " (ordinary users must be allowed to make user namespaces: sysctl "
+  return " (unprivileged users must be allowed to create user namespaces: sysctl "
          "user.max_user_namespaces, kernel.unprivileged_userns_clone=1, "
          "kernel.apparmor_restrict_unprivileged_userns=0; in a container: a seccomp profile that "
          "allows unshare and mount)";

@@ -61,7 +61,7 @@ Json FindingsOf(const Judgement& judgement) {
 std::string Remarks(const Judgement& judgement) {
   std::string out;
   if (judgement.lenient && judgement.verdict != Verdict::kPass)
-    out += "outputs match in all cases: right by luck, or only on this machine\n";
+    out += "outputs match in all cases: by chance, or only on this machine\n";
   std::vector<node::Finding> others;
   for (const CaseFinding& found : judgement.findings)
     if (!node::Counts(found.finding)) others.push_back(found.finding);
@@ -246,11 +246,10 @@ std::string ToTable(const problem::Problem& problem, const Judgement& judgement)
     out += fmt::format("on {} perturbed profiles: {:.3f}x to {:.3f}x the reference's speed\n",
                        band.size(), band.front(), band.back());
   }
-  out +=
-      fmt::format("{:.2f} CPU s: compiler {:.2f}{}, ranks {:.2f}, node {:.2f}, judge {:.2f}{}\n",
-                  judgement.cpu_seconds(), cost.compile,
-                  cost.cached_build ? " (kept from before)" : "", cost.ranks, cost.node, cost.judge,
-                  cost.band > 0 ? fmt::format(", perturbed profiles {:.2f}", cost.band) : "");
+  out += fmt::format("{:.2f} CPU s: compiler {:.2f}{}, ranks {:.2f}, node {:.2f}, judge {:.2f}{}\n",
+                     judgement.cpu_seconds(), cost.compile, cost.cached_build ? " (cached)" : "",
+                     cost.ranks, cost.node, cost.judge,
+                     cost.band > 0 ? fmt::format(", perturbed profiles {:.2f}", cost.band) : "");
   return out;
 }
 

@@ -65,11 +65,11 @@ constexpr std::uint32_t kOwnProcesses = 2;        // those two
 // A file in memory with these bytes, at its beginning.
 Result<Fd> MemoryFile(const char* name, std::string_view bytes) {
   Fd fd(memfd_create(name, MFD_CLOEXEC));
-  if (fd.get() < 0) return Fail("cannot make a file in memory: {}", strerror(errno));
+  if (fd.get() < 0) return Fail("cannot create a memory file: {}", strerror(errno));
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t more =
         pwrite(fd.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-    if (more <= 0) return Fail("cannot fill a file in memory: {}", strerror(errno));
+    if (more <= 0) return Fail("cannot write a memory file: {}", strerror(errno));
     done += static_cast<std::size_t>(more);
   }
   return fd;
@@ -150,7 +150,7 @@ Status Running::Begin(const SandboxSpec& spec) {
   Fd* const begins[4] = {&out_.fd, &err_.fd, &reports_, &info_};
   for (int i = 0; i < 4; ++i) {
     int pair[2];
-    if (pipe2(pair, O_CLOEXEC) != 0) return Fail("cannot make a pipe: {}", strerror(errno));
+    if (pipe2(pair, O_CLOEXEC) != 0) return Fail("cannot create a pipe: {}", strerror(errno));
     *begins[i] = Fd(pair[0]);
     ends[i] = Fd(pair[1]);
     fcntl(pair[0], F_SETFL, O_NONBLOCK);
@@ -367,7 +367,7 @@ void Running::Finish(int status) {
   } else if (!started_ || not_started_ != 0 || !report_) {
     result_.why = Why::kSandbox;
     if (not_started_ != 0) {
-      result_.text = fmt::format("{} cannot be started: {}", name_, strerror(not_started_));
+      result_.text = fmt::format("cannot start {}: {}", name_, strerror(not_started_));
     } else if (!started_) {
       result_.text = fmt::format("bubblewrap ended with status {}: {}{}", status, result_.err,
                                  Remedy(result_.err));

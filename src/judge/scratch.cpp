@@ -34,7 +34,7 @@ fs::path Base() {
 Result<Scratch> Scratch::Make() {
   std::string pattern = (Base() / (MakerName() + "-XXXXXX")).string();
   if (mkdtemp(pattern.data()) == nullptr)
-    return Fail("cannot make a temporary folder {}: {}", pattern, std::strerror(errno));
+    return Fail("cannot create a temporary folder {}: {}", pattern, std::strerror(errno));
   Scratch made;
   made.path_ = pattern;
   // Sandboxes run as another user and must get through to what is bound into them.

@@ -96,7 +96,7 @@ Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options,
   for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
     const std::string folder = fmt::format("{}/{}", options.folder, rank);
     if ((mkdir(folder.c_str(), 0711) != 0 && errno != EEXIST) || chmod(folder.c_str(), 0711) != 0)
-      return Fail("cannot make the folder {}: {}", folder, std::strerror(errno));
+      return Fail("cannot create the folder {}: {}", folder, std::strerror(errno));
     const std::string path = folder + "/socket";
     std::error_code ignored;
     fs::remove(path, ignored);
@@ -246,9 +246,9 @@ std::optional<wire::Frame> Session::Next(Outcome* outcome) {
     for (const auto& rank : ranks_) used += rank->CpuSeconds();
     if (idle_.For(Idleness::Clock::now(), used) > most_idle_) {
       *outcome = ranks_.empty()
-                     ? Internal("the node does nothing any more")
+                     ? Internal("the node stopped making progress")
                      : Outcome{Verdict::kTimeout,
-                               "the ranks wait on the host for something that never comes", ""};
+                               "the ranks wait on the host for an event that never occurs", ""};
       return std::nullopt;
     }
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -270,20 +270,20 @@ Outcome Session::NodeEnded() {
   const SandboxEnd& end = node_->Wait();
   // Its bounds are far beyond any honest candidate's needs: who exhausts them does so by intent.
   if (end.why == SandboxEnd::Why::kMemory)
-    return {Verdict::kCrash, "the candidate's device memory is more than the judge can hold", ""};
+    return {Verdict::kCrash, "the candidate uses more device memory than the judge can provide",
+            ""};
   if (end.why == SandboxEnd::Why::kCpu)
-    return {Verdict::kTimeout,
-            "its kernels take more CPU time than a judgement has for all of them", ""};
+    return {Verdict::kTimeout, "the kernels exceed the CPU time of a judgement", ""};
   std::string how = end.text;
   switch (end.why) {
     case SandboxEnd::Why::kExit:
-      how = fmt::format("ended with code {}", end.code);
+      how = fmt::format("exited with code {}", end.code);
       break;
     case SandboxEnd::Why::kSignal:
-      how = fmt::format("was ended by signal {}", end.code);
+      how = fmt::format("was killed by signal {}", end.code);
       break;
     case SandboxEnd::Why::kIdle:
-      how = "did nothing any more";
+      how = "stopped making progress";
       break;
     case SandboxEnd::Why::kKilled:
       how = "closed its connection";
@@ -308,31 +308,30 @@ Outcome Session::RankEnded(std::size_t rank) {
   switch (end.why) {
     case SandboxEnd::Why::kExit:
       outcome.text =
-          fmt::format("rank {} ended by itself, with code {}, before its calls had been captured",
-                      rank, end.code);
+          fmt::format("rank {} exited with code {} before its calls were captured", rank, end.code);
       break;
     case SandboxEnd::Why::kSignal:
       outcome.text =
-          fmt::format("rank {} was ended by signal {} ({})", rank, end.code, strsignal(end.code));
+          fmt::format("rank {} was killed by signal {} ({})", rank, end.code, strsignal(end.code));
       break;
     case SandboxEnd::Why::kMemory:
-      outcome.text = fmt::format("rank {} used more host memory than it may", rank);
+      outcome.text = fmt::format("rank {} exceeded its host memory limit", rank);
       break;
     case SandboxEnd::Why::kProcesses:
-      outcome.text = fmt::format("rank {} started more threads or processes than it may", rank);
+      outcome.text = fmt::format("rank {} exceeded its limit of threads and processes", rank);
       break;
     case SandboxEnd::Why::kFiles:
-      outcome.text = fmt::format("rank {} wrote more files than it may", rank);
+      outcome.text = fmt::format("rank {} exceeded its file limit", rank);
       break;
     case SandboxEnd::Why::kOutput:
-      outcome.text = fmt::format("rank {} printed more than it may", rank);
+      outcome.text = fmt::format("rank {} exceeded its output limit", rank);
       break;
     case SandboxEnd::Why::kCpu:
-      outcome = {Verdict::kTimeout, fmt::format("rank {} used up its CPU time on the host", rank),
-                 end.err};
+      outcome = {Verdict::kTimeout,
+                 fmt::format("rank {} exceeded its CPU time limit on the host", rank), end.err};
       break;
     case SandboxEnd::Why::kIdle:
-      return Internal(fmt::format("rank {} did nothing for a day", rank));
+      return Internal(fmt::format("rank {} was idle for a day", rank));
     case SandboxEnd::Why::kKilled:
       return Internal(fmt::format("rank {} was killed by the judge too early", rank));
     case SandboxEnd::Why::kSandbox:
@@ -366,7 +365,7 @@ Outcome Session::Told(const wire::JudgeNews& news) {
       return RankLost(rank);
     }
   }
-  return Internal("news that is not known");
+  return Internal("the node sent an unknown message");
 }
 
 Outcome Session::Capture() {
@@ -383,7 +382,7 @@ Outcome Session::Capture() {
             fmt::format("the node refused the plan (status {}): {}", header.status, header.err));
     } else if (frame->op == wire::Op::kJudgeNews) {
       wire::JudgeNews news;
-      if (!wire::DecodeFrom(bytes, &news)) return Internal("the node's news are malformed");
+      if (!wire::DecodeFrom(bytes, &news)) return Internal("the node's message is malformed");
       delivered_ = news.kind == wire::JudgeNews::Kind::kReady;
       return Told(news);
     }
@@ -402,7 +401,7 @@ Outcome Session::Run(const wire::JudgeRun& run, wire::JudgeRunReply* reply) {
     std::span<const std::byte> bytes = frame->payload;
     if (frame->op == wire::Op::kJudgeNews) {
       wire::JudgeNews news;
-      if (!wire::DecodeFrom(bytes, &news)) return Internal("the node's news are malformed");
+      if (!wire::DecodeFrom(bytes, &news)) return Internal("the node's message is malformed");
       if (news.kind != wire::JudgeNews::Kind::kReady) return Told(news);
       continue;
     }

@@ -41,7 +41,7 @@ Key KeyOf(std::string_view seed, std::string_view label) {
 
 Key FreshKey() {
   Key key{};
-  CHECK(RAND_bytes(key.data(), static_cast<int>(key.size())) == 1, "no randomness to be had");
+  CHECK(RAND_bytes(key.data(), static_cast<int>(key.size())) == 1, "no random bytes available");
   return key;
 }
 

@@ -265,10 +265,9 @@ bool Trial::RunGroup(const Group& group, const std::vector<std::size_t>& indices
   const double left =
       tools_.cpu_ms - kCpuMargin - 1e3 * (judgement_.cpu_seconds() + OwnSeconds() - own_before_);
   if (left <= 0)
-    return End(
-        Verdict::kTimeout,
-        fmt::format("the candidate takes more than the {} s of CPU time that a judgement has",
-                    tools_.cpu_ms / 1000));
+    return End(Verdict::kTimeout,
+               fmt::format("the candidate exceeds the {} s of CPU time of a judgement",
+                           tools_.cpu_ms / 1000));
   options.cpu = std::chrono::milliseconds(static_cast<std::int64_t>(left) + 1);
   bool timed = false;
   for (const std::size_t i : indices) {

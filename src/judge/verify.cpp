@@ -77,10 +77,10 @@ Status Compile(const fs::path& source, const fs::path& include, const fs::path& 
   pid_t child = 0;
   const int error = posix_spawnp(&child, "g++", &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return Fail("g++ cannot be started: {}", std::strerror(error));
+  if (error != 0) return Fail("cannot start g++: {}", std::strerror(error));
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return Fail("g++ was lost: {}", std::strerror(errno));
+    if (errno != EINTR) return Fail("cannot wait for g++: {}", std::strerror(errno));
   }
   const std::string words = Read(log).value_or("");
   std::error_code ignored;
@@ -226,7 +226,7 @@ Verified Oracle::Verify(const problem::Problem& problem, const problem::Case& on
   if (status == 0) {
     return {.failure = "", .wrong = report.wrong_count, .text = std::move(told.text)};
   }
-  return {.failure = status == 2 ? "the oracle is of another version"
+  return {.failure = status == 2 ? "the oracle has another version"
                                  : fmt::format("the oracle of {}: {}", problem.slug, report.error),
           .wrong = 0,
           .text = ""};

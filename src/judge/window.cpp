@@ -88,10 +88,11 @@ bool Trial::Failed(CaseResult& result, Verdict verdict, std::string text, std::s
   if (window_.schedule != 0 && verdict != Verdict::kInternalError) {
     const std::string how =
         window_.mode == WindowSpec::Mode::kReplay
-            ? fmt::format("when its burst is disturbed in the middle (replay {})", window_.schedule)
+            ? fmt::format("when its burst is perturbed from the middle on (replay {})",
+                          window_.schedule)
             : fmt::format(
-                  "under schedule {1}, one of the orders that PTX permits (--case {0} "
-                  "--schedule {1} shows it again)",
+                  "under schedule {1}, which PTX permits (--case {0} --schedule {1} "
+                  "repeats it)",
                   result.what.name, window_.schedule);
     result.schedule = window_.schedule;
     result.text = fmt::format("{}: {}: {}", result.what.name, how, text);
@@ -393,7 +394,7 @@ bool Trial::CheckOutputs(CaseResult& result, const WindowSpec& spec,
       const std::size_t at = call * world + rank;
       if (reply.closed_ps[at] < 0 || reply.opened_ps[at] < 0)
         return Failed(result, Verdict::kWrongResult,
-                      fmt::format("rank {} did not end call {}", rank, call));
+                      fmt::format("rank {} did not complete call {}", rank, call));
       if (reply.changed[at] != 0)
         return Failed(result, Verdict::kMemoryError,
                       fmt::format("an input of rank {} was overwritten in call {}", rank, call));

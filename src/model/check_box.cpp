@@ -23,11 +23,11 @@ constexpr char kScript[] = R"(#!/bin/sh
 # ./check [FILE]: judges FILE (solution.cu) on the open cases and prints what the judge says.
 file=${1:-solution.cu}
 box=$(dirname "$0")/.allranks
-if [ ! -f "$file" ]; then echo "check: there is no file $file" >&2; exit 2; fi
+if [ ! -f "$file" ]; then echo "check: no such file: $file" >&2; exit 2; fi
 n=1
 until mkdir "$box/$n" 2>/dev/null; do
   n=$((n + 1))
-  if [ $n -gt 1000 ]; then echo "check: too many at once" >&2; exit 2; fi
+  if [ $n -gt 1000 ]; then echo "check: too many concurrent checks" >&2; exit 2; fi
 done
 cp "$file" "$box/$n/part" && mv "$box/$n/part" "$box/$n/source.cu" || exit 2
 while [ ! -f "$box/$n/answer.txt" ]; do sleep 0.1; done
@@ -44,13 +44,13 @@ Result<std::string> ReadPlain(int folder, const char* name, std::size_t limit) {
   // Without O_NONBLOCK a pipe would make us wait for its writer.
   const wire::Fd file(openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (file.get() < 0) {
-    if (errno == ENOENT) return Fail("there is no file {}", name);
+    if (errno == ENOENT) return Fail("no such file: {}", name);
     if (errno == ELOOP) return Fail("{} is a link", name);
     return Fail("{}: {}", name, std::strerror(errno));
   }
   struct stat about{};
   if (fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode))
-    return Fail("{} is no plain file", name);
+    return Fail("{} is not a regular file", name);
   std::string text;
   char buffer[1 << 14];
   while (text.size() < limit) {
@@ -121,7 +121,7 @@ void CheckBox::Answer(const std::string& name) {
   if (!source) {
     answer = source.error().message;
   } else if (answered_ >= kMostChecks) {
-    answer = "There were " + std::to_string(kMostChecks) + " checks: no more are done.";
+    answer = "The limit of " + std::to_string(kMostChecks) + " checks is reached.";
   } else {
     ++answered_;
     answer = check_(*source, over_);

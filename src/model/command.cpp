@@ -94,7 +94,7 @@ class Command : public Model {
   Outcome Generate(const Ask& ask, const Stop& stop) override {
     if (stop.requested()) return Failed(Failure::Kind::kStopped, "stopped");
     if (ask.problem == nullptr)
-      return Failed(Failure::Kind::kRequest, "a command answers problems only");
+      return Failed(Failure::Kind::kRequest, "a command model solves problems only");
     if (!budget_.Reserve(0)) return Failed(Failure::Kind::kBudget, "the budget is spent");
     if (listener_ != nullptr) listener_->OnAttempt(entry_.name);
     if (auto noted = NoteAttempt(ask, fmt::format(R"({{"event":"begin","attempt":1,"time":"{}",)"
@@ -204,7 +204,7 @@ class Command : public Model {
       if (const Status taken = TakeFacts(*usage, &facts))
         reply = std::move(facts);
       else
-        reply.raw += "\n--- usage.json is not taken: " + taken.error().message;
+        reply.raw += "\n--- usage.json is ignored: " + taken.error().message;
     }
     if (reply.usage_known && reply.dollars == 0)
       reply.dollars = DollarsOf(entry_.price, reply.usage);
@@ -213,22 +213,22 @@ class Command : public Model {
     if (end.why == ConfinedEnd::Why::kStopped)
       return Failed(Failure::Kind::kStopped, "stopped", dollars);
     if (left && !source) {
-      reply.text =
-          fmt::format("(The command's answer is not taken: {}.)\n", source.error().message);
+      reply.text = fmt::format("(The command's answer is rejected: {}.)\n", source.error().message);
       reply.finish = Finish::kOther;
     } else if (source && (*source != earlier || good)) {
       reply.text = "solution.cu as the command left it:\n\n" + Fenced(*source);
     } else if (good) {
       reply.text = end.out;
     } else if (!in_time) {
-      reply.text = fmt::format("(The command had {} seconds and left no solution.cu.)\n",
-                               entry_.seconds.count());
+      reply.text =
+          fmt::format("(The command reached its limit of {} seconds and wrote no solution.cu.)\n",
+                      entry_.seconds.count());
       reply.finish = Finish::kLength;
     } else {
       // 126 and 127 are the shell's words for a program that it cannot start.
       const bool never = end.code == 126 || end.code == 127 || end.err.starts_with("bwrap: ");
       return Failed(never ? Failure::Kind::kModel : Failure::Kind::kGaveUp,
-                    fmt::format("ended with code {} and without a solution.cu; it said:\n{}",
+                    fmt::format("exited with code {} and wrote no solution.cu; its output:\n{}",
                                 end.code, Ending(end.err.empty() ? end.out : end.err)),
                     dollars);
     }

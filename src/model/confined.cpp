@@ -63,8 +63,8 @@ Result<std::vector<std::string>> Arguments(const ConfinedOrder& order) {
   const std::string& bwrap = judge::FindBubblewrap();
   if (bwrap.empty())
     return Fail(
-        "commands are run by bubblewrap, and there is no bwrap in PATH: install it (apt-get "
-        "install bubblewrap)");
+        "commands need bubblewrap, but PATH has no bwrap: install it (apt-get install "
+        "bubblewrap)");
   std::error_code error;
   const fs::path temporary = fs::canonical(fs::temp_directory_path(error), error);
   const fs::path folder = fs::canonical(order.folder, error);
@@ -78,7 +78,7 @@ Result<std::vector<std::string>> Arguments(const ConfinedOrder& order) {
   covered.emplace_back("/tmp");
   std::vector<std::string> closed;
   for (const fs::path& path : Outermost(covered)) {
-    if (path == "/") return Fail("a command cannot run where all of / is to be hidden from it");
+    if (path == "/") return Fail("a command cannot run if all of / is hidden from it");
     if (fs::is_directory(path, error)) {
       words.insert(words.end(), {"--tmpfs", path.string()});
       const bool scratch = path == temporary || path == "/tmp";
@@ -175,7 +175,7 @@ Result<ConfinedEnd> RunConfined(const ConfinedOrder& order, const Stop& stop) {
   auto arguments = Arguments(order);
   if (!arguments) return Fail(arguments.error());
   Pipe out, err;
-  if (!out.Open() || !err.Open()) return Fail("cannot make a pipe: {}", std::strerror(errno));
+  if (!out.Open() || !err.Open()) return Fail("cannot create a pipe: {}", std::strerror(errno));
   const auto pid =
       Start(std::move(*arguments), Environment(order), out.theirs.get(), err.theirs.get());
   if (!pid) return Fail(pid.error());

@@ -32,16 +32,16 @@ Result<Entry> FromWord(const std::string& word) {
   if (entry.protocol == Protocol::kMaterial &&
       std::find(MaterialKinds().begin(), MaterialKinds().end(), entry.source) ==
           MaterialKinds().end()) {
-    return Fail("'{}': there is no such material; there are {}{}", word,
-                problem::Join(MaterialKinds()), problem::DidYouMean(entry.source, MaterialKinds()));
+    return Fail("'{}': unknown material; the kinds are {}{}", word, problem::Join(MaterialKinds()),
+                problem::DidYouMean(entry.source, MaterialKinds()));
   }
   if (entry.source.empty())
-    return Fail("'{}': {} is missing behind the colon", word,
+    return Fail("'{}': {} is missing after the colon", word,
                 entry.protocol == Protocol::kReplay ? "a folder" : "a shell line");
   if (entry.protocol == Protocol::kReplay) {
     std::error_code error;
     if (!std::filesystem::is_directory(entry.source, error))
-      return Fail("'{}': there is no folder {}", word, entry.source);
+      return Fail("'{}': no such folder: {}", word, entry.source);
     // The same folder from wherever the run goes on.
     entry.source = std::filesystem::absolute(entry.source).lexically_normal().string();
   }
@@ -138,8 +138,8 @@ Result<Entry> FindModel(const std::string& word, const std::vector<Entry>& known
     name = word.substr(0, equals);
     rest = word.substr(equals + 1);
     if (!IsModelName(name))
-      return Fail("'{}' cannot name a model: 1 to {} of A-Z a-z 0-9 . _ - : / @ +", name,
-                  kLongestName);
+      return Fail("'{}' cannot name a model: use 1 to {} characters of A-Z a-z 0-9 . _ - : / @ +",
+                  name, kLongestName);
   }
   if (const auto entry = find(rest); entry != known.end()) {
     Entry found = *entry;
@@ -151,14 +151,14 @@ Result<Entry> FindModel(const std::string& word, const std::vector<Entry>& known
     if (!entry) return entry;
     if (!name.empty()) entry->name = name;
     if (entry->name.size() > kLongestName)
-      return Fail("'{}' is too long for a name: give it one, as in my-name={}...", rest,
-                  rest.substr(0, 20));
+      return Fail("'{}' is too long for a name: give the model another name, as in my-name={}...",
+                  rest, rest.substr(0, 20));
     return entry;
   }
   std::vector<std::string> names;
   for (const Entry& entry : known) names.push_back(entry.name);
   return Fail(
-      "no model named '{}'{}; there are {}{}oracle, nop, material:KIND, replay:FOLDER and "
+      "no model named '{}'{}; the models are {}{}oracle, nop, material:KIND, replay:FOLDER and "
       "command:LINE",
       rest, problem::DidYouMean(rest, names), problem::Join(names), names.empty() ? "" : ", ");
 }

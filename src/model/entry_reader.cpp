@@ -245,8 +245,8 @@ void ReadModel(Section& section, const std::string& name, Entry* out) {
   if (out->protocol == Protocol::kAnthropic && !out->parameters.effort.empty() &&
       out->parameters.temperature)
     faults->Add(where,
-                "{}.parameters: effort and temperature do not go together here: Anthropic takes no "
-                "temperature where a model thinks",
+                "{}.parameters: effort and temperature exclude each other: Anthropic accepts no "
+                "temperature for a model that thinks",
                 name);
 }
 
@@ -265,9 +265,9 @@ std::string EndpointFault(std::string_view endpoint) {
   for (const char c : rest)
     if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f) return "a URL without blanks";
   if (rest.substr(0, rest.find('/')).find('@') != std::string_view::npos)
-    return "a URL without a user's name: keys come from the variable that `key` names";
+    return "a URL without a user name: keys come from the variable that `key` names";
   if (rest.find_first_of("?#") != std::string_view::npos)
-    return "a URL without ? and #: the protocol's path is added at its end";
+    return "a URL without ? and #: the protocol appends its path";
   return "";
 }
 
@@ -315,8 +315,10 @@ Result<std::vector<Entry>> LoadModels(const std::filesystem::path& file) {
       continue;
     }
     if (!IsModelName(name))
-      faults.Add(node, "'{}' cannot name a model: expected 1 to 80 of A-Z a-z 0-9 . _ - : / @ +",
-                 name);
+      faults.Add(
+          node,
+          "'{}' cannot name a model: expected 1 to 80 characters of A-Z a-z 0-9 . _ - : / @ +",
+          name);
     Section section(node->as_table(), "models." + name, &faults);
     Entry entry;
     std::string provider;

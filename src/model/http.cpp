@@ -228,11 +228,11 @@ HttpResponse Post(const HttpRequest& request, const Stop& stop) {
       cut(HttpResponse::End::kStopped, "stopped");
     } else if (now - begin > request.total) {
       cut(HttpResponse::End::kTooLong,
-          fmt::format("no end after {:.3g} s", 1e-3 * static_cast<double>(request.total.count())));
+          fmt::format("the reply is not complete after {:.3g} s",
+                      1e-3 * static_cast<double>(request.total.count())));
     } else if (stallable && !transfer.done && now - transfer.last_byte > request.stall) {
       cut(HttpResponse::End::kStalled,
-          fmt::format("not a byte for {:.3g} s",
-                      1e-3 * static_cast<double>(request.stall.count())));
+          fmt::format("no data for {:.3g} s", 1e-3 * static_cast<double>(request.stall.count())));
     } else {
       curl_multi_poll(handles.multi, nullptr, 0, static_cast<int>(kLook.count()), nullptr);
     }

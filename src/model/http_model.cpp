@@ -218,7 +218,7 @@ Outcome HttpModel::Generate(const Ask& ask, const Stop& stop) {
   };
   if (key_.find_first_of(std::string("\r\n\0", 3)) != std::string::npos)
     return fail(Failure::Kind::kModel,
-                fmt::format("the key in {} has a line break in it", entry_.key_variable));
+                fmt::format("the key in {} contains a line break", entry_.key_variable));
   const std::string body = protocol_.Body(entry_, ask.messages);
   const std::string hash = HashOf(body);
   const double most = MostDollars(ask.messages);
@@ -233,7 +233,7 @@ Outcome HttpModel::Generate(const Ask& ask, const Stop& stop) {
       if (stop.requested()) return fail(Failure::Kind::kStopped, "stopped");
       return fail(Failure::Kind::kBudget,
                   fmt::format("the budget of ${:.2f} is used up (${:.4f} spent, a reply may cost "
-                              "${:.4f}): raise it to go on",
+                              "${:.4f}): raise it to continue",
                               budget_.limit(), budget_.spent(), most));
     }
     const Status begun = Record(ask, {{"event", "begin"},

@@ -20,13 +20,13 @@ Result<std::string> KeyOf(const Entry& entry) {
   while (!key.empty() && blank(key.back())) key.pop_back();
   while (!key.empty() && blank(key.front())) key.erase(key.begin());
   if (key.empty())
-    return Fail("{} needs a key: export {}=... (no such variable is set)", entry.name,
+    return Fail("{} needs a key: export {}=... (the variable is not set)", entry.name,
                 entry.key_variable);
   for (const char c : key)
     if (static_cast<unsigned char>(c) <= ' ' || static_cast<unsigned char>(c) >= 0x7f)
       return Fail(
-          "{}: the value of {} cannot be a key: it has blanks or other characters that no "
-          "header can hold",
+          "{}: the value of {} is not a valid key: it contains blanks or other characters that "
+          "HTTP headers do not allow",
           entry.name, entry.key_variable);
   return key;
 }
@@ -45,7 +45,7 @@ Result<std::unique_ptr<Model>> MakeModel(const Entry& entry, Budget budget, List
       break;
   }
   if (const std::string fault = EndpointFault(entry.endpoint); !fault.empty())
-    return Fail("{}: its endpoint should be {}", entry.name, fault);
+    return Fail("{}: the endpoint must be {}", entry.name, fault);
   Result<std::string> key = KeyOf(entry);
   if (!key) return Fail(key.error());
   return MakeHttpModel(entry, std::move(*key), std::move(budget), listener);

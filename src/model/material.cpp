@@ -42,14 +42,14 @@ class Material : public Model {
 
   Outcome Generate(const Ask& ask, const Stop& stop) override {
     if (stop.requested()) return tl::unexpected(Failure{Failure::Kind::kStopped, "stopped", 0});
-    if (ask.problem == nullptr) return Refuse("material answers about problems only");
+    if (ask.problem == nullptr) return Refuse("material models solve problems only");
     const auto piece = Choose(*ask.problem, ask.sample, ask.round);
     if (!piece)
       return Refuse(fmt::format(
-          "{} has no answer to {}: {}{}", entry_.name, ask.problem->slug, piece.error().message,
+          "{} has no solution of {}: {}{}", entry_.name, ask.problem->slug, piece.error().message,
           ask.problem->split == problem::Split::kPublic
               ? ""
-              : " (a sealed problem does not ship its solutions: leave it out)"));
+              : " (a sealed problem does not include its solutions: exclude it)"));
     Reply reply;
     reply.text = piece->says + "\n";
     if (!piece->code.empty()) reply.text += "\n```cuda\n" + piece->code;
@@ -113,7 +113,7 @@ class Material : public Model {
       (mutant.patch.empty() != patch ? fitting : others).push_back(&mutant);
     }
     if (fitting.empty()) fitting.swap(others);
-    if (fitting.empty()) return Fail("it has no mutant that its outputs show");
+    if (fitting.empty()) return Fail("it has no mutant that changes its outputs");
     const problem::Mutant& mutant = *fitting[draw % fitting.size()];
     const auto reference = problem::ReadFile(problem.folder / "reference.cu");
     if (!reference) return Fail(reference.error());

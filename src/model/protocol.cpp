@@ -151,7 +151,8 @@ void JsonReader::Event(std::string_view name, std::string_view data) {
 void JsonReader::Document(std::string_view body) {
   const Json json = ParseBounded(body);
   if (!json.is_object()) {
-    reply_.broken = json.is_discarded() ? "the reply is not JSON" : "the reply is no JSON object";
+    reply_.broken =
+        json.is_discarded() ? "the reply is not JSON" : "the reply is not a JSON object";
     return;
   }
   TakeWhole(json);

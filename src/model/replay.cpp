@@ -73,19 +73,19 @@ class Replay : public Model {
     };
     if (stop.requested()) return fail(Failure::Kind::kStopped, "stopped");
     if (ask.problem == nullptr)
-      return fail(Failure::Kind::kRequest, "recordings answer problems only");
+      return fail(Failure::Kind::kRequest, "replay models solve problems only");
     const fs::path root = entry_.source;
     std::error_code error;
     if (!fs::is_directory(root, error))
       return fail(Failure::Kind::kModel,
-                  fmt::format("{}: there is no folder {}", entry_.name, root.string()));
+                  fmt::format("{}: no such folder: {}", entry_.name, root.string()));
     const auto samples = Recorded(root / ask.problem->slug);
     if (samples.empty()) {
       const bool run = fs::exists(root / "run.json", error);
       return fail(Failure::Kind::kRequest,
                   fmt::format("{} has no recording of {}: expected {}{}", entry_.name,
                               ask.problem->slug, (root / ask.problem->slug / "0.1.txt").string(),
-                              run ? "; of a run's folder give samples/MODEL" : ""));
+                              run ? "; for a run folder, give samples/MODEL" : ""));
     }
     auto sample = samples.find(ask.sample);
     if (sample == samples.end()) {

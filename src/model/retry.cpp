@@ -44,16 +44,16 @@ void ClassifyStatus(const ApiError& error, const Entry& entry, Setback* setback)
   setback->retry_after = error.retry_after;
   if (NoMoney(error)) {
     setback->kind = Failure::Kind::kModel;
-    setback->remedy = "the account has no money left: add credit or raise its limit";
+    setback->remedy = "the account has no credit left: add credit or raise its limit";
   } else if (status == 401 || status == 403 || status == 407 || WrongKey(error)) {
     setback->kind = Failure::Kind::kModel;
     setback->remedy = entry.key_variable.empty()
-                          ? "the provider wants a key: name its variable as `key` in models.toml"
-                          : fmt::format("check the key in the variable {} and what it may do",
+                          ? "the provider requires a key: set `key` in models.toml to its variable"
+                          : fmt::format("check the key in the variable {} and its permissions",
                                         entry.key_variable);
   } else if (status == 402) {
     setback->kind = Failure::Kind::kModel;
-    setback->remedy = "the account has no money left";
+    setback->remedy = "the account has no credit left";
   } else if (status == 404 || status == 405 || status == 410 || error.code == "model_not_found" ||
              (status > 0 && status < 400)) {
     setback->kind = Failure::Kind::kModel;
@@ -64,7 +64,7 @@ void ClassifyStatus(const ApiError& error, const Entry& entry, Setback* setback)
     setback->slow_down = status == 429 || status == 503 || status == 529;
   } else {
     setback->kind = Failure::Kind::kRequest;
-    setback->remedy = "the provider does not take this request: see its parameters in models.toml";
+    setback->remedy = "the provider rejects this request: check the parameters in models.toml";
   }
 }
 
@@ -109,7 +109,7 @@ Setback Classify(const HttpResponse& response, const std::optional<ApiError>& er
         *setback.retry_after > entry.retry.longest_retry_after) {
       setback.retry = false;
       setback.remedy = fmt::format(
-          "the provider wants {:.0f} s without requests: come back then, or raise "
+          "the provider accepts no requests for {:.0f} s: retry after that, or raise "
           "`longest_retry_after` in models.toml",
           1e-3 * static_cast<double>(setback.retry_after->count()));
     }
@@ -131,10 +131,10 @@ Setback Classify(const HttpResponse& response, const std::optional<ApiError>& er
       return setback;
     case End::kWhole:
     case End::kDone:
-      setback.why = broken.empty() ? "the stream ended before the reply did" : broken;
+      setback.why = broken.empty() ? "the stream ended before the reply was complete" : broken;
       break;
     default:
-      setback.why = response.error.empty() ? "the connection broke" : response.error;
+      setback.why = response.error.empty() ? "the connection was lost" : response.error;
   }
   setback.retry = true;
   setback.remedy = fmt::format("check the network and the endpoint {}", entry.endpoint);

@@ -33,13 +33,13 @@ bool ReadTime(std::string_view text, Time* time) {
 Result<PlannedFault> ParseFault(std::string_view text) {
   const auto wrong = [&](std::string_view why) {
     return Fail(
-        "--fault {}: {}; expected such as link:gpu0-nvswitch=0.25@10us, nic:nic0=dead@1ms or "
+        "--fault {}: {}; examples: link:gpu0-nvswitch=0.25@10us, nic:nic0=dead@1ms or "
         "rank:2=dead@50us",
         text, why);
   };
   const std::size_t colon = text.find(':'), equals = text.find('=');
   if (colon == std::string_view::npos || equals == std::string_view::npos || equals < colon) {
-    return wrong("it has no KIND:NAME=STATE");
+    return wrong("expected KIND:NAME=STATE");
   }
   const std::string_view kind = text.substr(0, colon);
   const std::string_view name = text.substr(colon + 1, equals - colon - 1);
@@ -47,26 +47,26 @@ Result<PlannedFault> ParseFault(std::string_view text) {
   PlannedFault fault;
   if (const std::size_t at = state.find('@'); at != std::string_view::npos) {
     if (!ReadTime(state.substr(at + 1), &fault.at))
-      return wrong("its time is no number of ns, us, ms or s");
+      return wrong("the time is not a number of ns, us, ms or s");
     state = state.substr(0, at);
   }
   if (state != "dead") {
     std::string_view rest;
     if (!ReadNumber(state, &fault.rate, &rest) || !rest.empty() || fault.rate <= 0 ||
         fault.rate > 1) {
-      return wrong("its state is neither dead nor a fraction of the rate, above 0 and up to 1");
+      return wrong("the state is neither dead nor a fraction of the rate, above 0 and up to 1");
     }
   }
-  if (name.empty()) return wrong("it names nothing");
+  if (name.empty()) return wrong("the name is empty");
   if (kind == "rank") {
     const auto read = std::from_chars(name.data(), name.data() + name.size(), fault.rank);
     if (read.ec != std::errc() || read.ptr != name.data() + name.size() || fault.rank < 0) {
-      return wrong("its rank is no number");
+      return wrong("the rank is not a number");
     }
     if (fault.rate != 0) return wrong("a rank can only be dead");
     return fault;
   }
-  if (kind != "link" && kind != "nic" && kind != "gpu") return wrong("its kind is unknown");
+  if (kind != "link" && kind != "nic" && kind != "gpu") return wrong("the kind is unknown");
   fault.name = name;
   return fault;
 }

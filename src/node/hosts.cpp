@@ -316,7 +316,7 @@ bool Hosts::Tick(std::int64_t wall_ms,
       if (id.rank == rank && (thread.gone || thread.closed)) lost.push_back(id);
   }
   for (HostThread id : lost) {
-    LoseDeterminism(fmt::format("thread {} of rank {} ended unannounced", id.number, id.rank));
+    LoseDeterminism(fmt::format("thread {} of rank {} ended without notice", id.number, id.rank));
     End(id);
     changed = true;
   }

@@ -326,7 +326,7 @@ Answer ReadAnswer(std::string_view reply, bool cut, const Region& region) {
     return Without(Kind::kNone, fmt::format("The reply has no code; {}.", kAsk));
   }
   if (best.code.size() > kLargestSource) {
-    return Without(Kind::kTooLarge, fmt::format("The code has {} bytes; at most {} are taken.",
+    return Without(Kind::kTooLarge, fmt::format("The code has {} bytes; the limit is {}.",
                                                 best.code.size(), kLargestSource));
   }
   if (best.code.find('\0') != std::string_view::npos)

@@ -219,8 +219,8 @@ class Parser {
       return Make(function.kind, std::move(arguments));
     }
     at_ = begin;
-    return Wrong(
-        fmt::format("no function '{}'; there are sizeof, min, max, ceil_div, log2_ceil", name));
+    return Wrong(fmt::format(
+        "no function '{}'; the functions are sizeof, min, max, ceil_div, log2_ceil", name));
   }
 
   std::string_view text_;

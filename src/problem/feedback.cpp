@@ -58,10 +58,10 @@ std::string MeaningOf(const std::string& verdict) {
       {"race",
        "accesses to the same memory are not ordered by PTX's memory model, or a barrier is "
        "misused."},
-      {"deadlock", "everybody waits for something that nobody will do."},
+      {"deadlock", "every thread waits, and no thread can continue."},
       {"memory_error",
-       "an address was touched that is nobody's or not this rank's to touch, an input was "
-       "overwritten, or memory was read that nobody had written."},
+       "a thread accessed an address that is not mapped or not accessible, overwrote an input, or "
+       "read memory that was never written."},
       {"crash", "a rank's process died, or a kernel failed."},
       {"timeout", "a kernel or a rank used many times the time that the task needs."},
       {"compile_error", "nvcc or the linker refused the file."},

@@ -120,8 +120,7 @@ std::string RenderTables(const Problem& problem) {
 Result<std::map<std::string, std::string>> ExportForHardware(const Problem& problem,
                                                              const std::string& solution) {
   if (problem.window == Window::kQuery)
-    return Fail("{} asks about the simulated machine; it has no program for hardware",
-                problem.slug);
+    return Fail("{} is about the simulated machine and cannot be exported", problem.slug);
   const auto text = ReadFile(problem.folder / "template.cu");
   if (!text) return Fail(text.error());
   const auto region = SplitTemplate(*text);

@@ -268,7 +268,7 @@ Result<std::string> ApplyOperator(std::string_view text, const std::string& tag,
     const Span statement = statements.StatementAt(*line);
     if (rewrite == nullptr) {
       if (!Rearrange(&statements, statement, op))
-        return Fail("{} cannot be done to the statement of line {}", op, *line + 1);
+        return Fail("{} cannot be applied to the statement of line {}", op, *line + 1);
       changed = true;
       continue;
     }
@@ -278,7 +278,7 @@ Result<std::string> ApplyOperator(std::string_view text, const std::string& tag,
     statements.Replace(statement, after);
     changed = true;
   }
-  if (!any) return Fail("no line has the tag //@{}; there are {}", tag, Join(tags));
+  if (!any) return Fail("no line has the tag //@{}; the tags are {}", tag, Join(tags));
   if (!changed) return Fail("{} changes nothing at the tag //@{}", op, tag);
   return statements.Text();
 }

@@ -39,17 +39,17 @@ Result<std::vector<Hunk>> ReadHunks(std::string_view patch) {
     ++number;
     if (line.starts_with("@@")) {
       if (!ReadPlace(line, &hunks.emplace_back().line))
-        return Fail("line {}: '{}' is no hunk's head such as '@@ -12,7 +12,6 @@'", number, line);
+        return Fail("line {}: '{}' is not a hunk header such as '@@ -12,7 +12,6 @@'", number, line);
     } else if (!hunks.empty() && !line.starts_with('\\')) {
       const char what = line.empty() ? ' ' : line[0];
       const std::string rest = line.empty() ? "" : line.substr(1);
       if (what != ' ' && what != '-' && what != '+')
-        return Fail("line {}: '{}' begins neither with a blank nor with - or +", number, line);
+        return Fail("line {}: '{}' does not start with a blank, - or +", number, line);
       if (what != '+') hunks.back().old_lines.push_back(rest);
       if (what != '-') hunks.back().new_lines.push_back(rest);
     }
   }
-  if (hunks.empty()) return Fail("it has no hunk");
+  if (hunks.empty()) return Fail("the patch has no hunk");
   return hunks;
 }
 
@@ -74,8 +74,7 @@ Result<std::string> ApplyPatch(std::string_view text, std::string_view patch) {
   for (const Hunk& hunk : *hunks) {
     if (hunk.old_lines == hunk.new_lines)
       return Fail("the hunk of line {} changes nothing", hunk.line);
-    if (hunk.old_lines.empty())
-      return Fail("the hunk of line {} has no lines around it", hunk.line);
+    if (hunk.old_lines.empty()) return Fail("the hunk of line {} has no context lines", hunk.line);
     const std::int64_t wanted = hunk.line - 1 + shift;
     const auto size = static_cast<std::int64_t>(lines.size());
     std::int64_t at = -1;
@@ -87,8 +86,9 @@ Result<std::string> ApplyPatch(std::string_view text, std::string_view patch) {
       }
     }
     if (at < 0)
-      return Fail("the hunk of line {} does not fit: no place has its lines, the first being '{}'",
-                  hunk.line, hunk.old_lines[0]);
+      return Fail(
+          "the hunk of line {} does not apply: the file does not have its lines, the first is '{}'",
+          hunk.line, hunk.old_lines[0]);
     lines.erase(lines.begin() + at,
                 lines.begin() + at + static_cast<std::int64_t>(hunk.old_lines.size()));
     lines.insert(lines.begin() + at, hunk.new_lines.begin(), hunk.new_lines.end());

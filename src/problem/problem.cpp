@@ -52,12 +52,11 @@ void ReadHead(Section& root, Problem* p) {
   p->split = Pick<Split>(split, kSplits);
   const std::string folder = p->folder.parent_path().filename().string();
   if (!p->category.empty() && folder != p->category) {
-    root.faults().Add(nullptr, "category is '{}', but the folder lies in '{}'", p->category,
-                      folder);
+    root.faults().Add(nullptr, "category is '{}', but the folder is in '{}'", p->category, folder);
   }
   if (!IsName(p->slug)) {
-    root.faults().Add(nullptr, "the folder's name '{}' is the problem's: expected [a-z][a-z0-9_]*",
-                      p->slug);
+    root.faults().Add(
+        nullptr, "the folder name '{}' cannot name a problem: expected [a-z][a-z0-9_]*", p->slug);
   }
 }
 
@@ -91,8 +90,8 @@ void ReadRun(const toml::table* table, Faults* faults, Problem* p) {
     }
   }
   if ((p->host_threads > 0) != (p->window == Window::kHost)) {
-    faults->Add(table, "[run] host_threads and window = \"host\" go together: {}",
-                p->host_threads > 0 ? "the window is another" : "host_threads is missing");
+    faults->Add(table, "[run] host_threads and window = \"host\" require each other: {}",
+                p->host_threads > 0 ? "the window differs" : "host_threads is missing");
   }
 }
 
@@ -139,7 +138,7 @@ void ReadDraw(Section& section, const Values& names, Tensor* tensor) {
   const bool floats = kind == "mixed" || kind == "uniform";
   const bool any = kind == "integers";
   if (!any && floats != IsFloat(tensor->type)) {
-    section.faults().Add(node, "{} is \"{}\", which does not go with the type {}",
+    section.faults().Add(node, "{} is \"{}\", which is not valid for the type {}",
                          section.Path("draw"), kind, NameOf(tensor->type));
   }
   const bool limited = !floats && kind != "bits";
@@ -220,7 +219,7 @@ void ReadVary(const toml::table* table, Faults* faults, Problem* p) {
     std::vector<std::string> types;
     if (!vary.Texts(name.c_str(), &types)) continue;
     if (types.empty() || name.empty() || name[0] < 'A' || name[0] > 'Z') {
-      faults->Add(node, "[vary] {}: expected T = [\"f32\", ...], a name that begins with a capital",
+      faults->Add(node, "[vary] {}: expected T = [\"f32\", ...], a name that starts with a capital",
                   name);
       continue;
     }
@@ -266,8 +265,8 @@ bool ReadVerdict(const toml::node* node, const std::string& key, const std::stri
   }
   if (words.size() != 1 || words[0] == "pass" || words[0] == "internal_error" ||
       std::find(known.begin(), known.end(), words[0]) == known.end()) {
-    faults->Add(node, "[mutants] {} = \"{}\": expected a verdict{}, maybe with :needs_checker", key,
-                text, words.empty() ? std::string() : DidYouMean(words[0], known));
+    faults->Add(node, "[mutants] {} = \"{}\": expected a verdict{}, optionally with :needs_checker",
+                key, text, words.empty() ? std::string() : DidYouMean(words[0], known));
     return false;
   }
   mutant->verdict = words[0];
@@ -279,7 +278,7 @@ void ReadMutants(const toml::table* table, Faults* faults, Problem* p) {
   for (const auto& [key, node] : mutants.InOrder()) {
     if (key.ends_with(".patch")) {
       if (!node->is_string() || key.find('/') != std::string::npos) {
-        mutants.Wrong(node, key, "\"VERDICT\", the file in mutants/ being the key");
+        mutants.Wrong(node, key, "\"VERDICT\"; the key is the file in mutants/");
         continue;
       }
       Mutant mutant;

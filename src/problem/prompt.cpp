@@ -40,7 +40,7 @@ Status CheckNames(std::string_view text, const std::string& part) {
     at = end + 2;
     if (tag.starts_with("!")) continue;
     if (tag.starts_with(">") || tag.starts_with("="))
-      return Fail("part {} has '{{{{{}}}}}': neither partials nor other delimiters are known", part,
+      return Fail("part {} has '{{{{{}}}}}': partials and other delimiters are not supported", part,
                   tag);
     if (!tag.empty() && std::string_view("#^/&{").find(tag[0]) != std::string_view::npos)
       tag = Trimmed(tag.substr(1));
@@ -125,12 +125,12 @@ Result<std::string> Render(const PromptTemplate& form, const std::string& part, 
   const std::string text = tree.render(context);
   if (context.missing() == "operation") {
     return Fail(
-        "prompt '{}' shows the operation as PyTorch code, and {} has none: write {}, or take "
+        "prompt '{}' shows the operation as PyTorch code, and {} has none: write {}, or select "
         "another prompt with --prompt",
         form.name, problem.slug, (problem.folder / "operation.py").string());
   }
   if (!context.missing().empty()) {
-    return Fail("prompt '{}', part {}: '{}' can only stand within its list", form.name, part,
+    return Fail("prompt '{}', part {}: '{}' is valid only inside its list", form.name, part,
                 context.missing());
   }
   const std::string_view body = Trimmed(text);
@@ -151,9 +151,9 @@ Result<std::map<std::string, std::string>> Divide(const std::string& text) {
     if (line.starts_with("===")) {
       const std::string name(Trimmed(std::string_view(line).substr(3)));
       if (std::find(kParts.begin(), kParts.end(), name) == kParts.end())
-        return Fail("line {}: '{}' is no part; there are system, task, repair, improve", number,
-                    name);
-      if (parts.contains(name)) return Fail("line {}: part {} is there twice", number, name);
+        return Fail("line {}: '{}' is not a part; the parts are system, task, repair, improve",
+                    number, name);
+      if (parts.contains(name)) return Fail("line {}: part {} occurs twice", number, name);
       part = &parts[name];
       continue;
     }
@@ -161,7 +161,7 @@ Result<std::map<std::string, std::string>> Divide(const std::string& text) {
   }
   if (parts.empty()) parts["task"] = before;
   for (auto& [name, body] : parts) body = std::string(Trimmed(body)) + "\n";
-  if (parts.contains("task") && parts["task"] == "\n") return Fail("its task is empty");
+  if (parts.contains("task") && parts["task"] == "\n") return Fail("the task is empty");
   for (const auto& [name, body] : parts)
     if (const Status known = CheckNames(body, name); !known) return Fail(known.error());
   return parts;

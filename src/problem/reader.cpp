@@ -107,7 +107,7 @@ bool Section::Flag(const char* key, bool* out) {
 }
 
 bool Section::Text(const char* key, std::string* out, Need need) {
-  const char* expected = "a text that is not empty";
+  const char* expected = "a string that is not empty";
   const toml::node* node = Find(key, need, expected);
   if (node == nullptr) return false;
   const auto* value = node->as_string();
@@ -135,7 +135,7 @@ bool Section::OneOf(const char* key, std::string* out, const std::vector<std::st
 }
 
 bool Section::Texts(const char* key, std::vector<std::string>* out, Need need) {
-  const char* expected = "a list of texts";
+  const char* expected = "a list of strings";
   const toml::node* node = Find(key, need, expected);
   if (node == nullptr) return false;
   std::vector<std::string> texts;

@@ -50,7 +50,7 @@ Markers FindMarkers(std::string_view text) {
 // Lines end in \n. A lone \r and NUL hide text from people, so they are refused.
 Result<std::string> Normalise(std::string_view text) {
   if (text.size() > kLargestSource)
-    return Fail("the file has {} bytes; at most {} are taken", text.size(), kLargestSource);
+    return Fail("the file has {} bytes; the limit is {}", text.size(), kLargestSource);
   std::string clean;
   clean.reserve(text.size() + 1);
   int line = 1;
@@ -60,7 +60,7 @@ Result<std::string> Normalise(std::string_view text) {
     if (c == '\0') return Fail("line {} has a NUL byte", line);
     if (c == '\r') {
       if (i + 1 < text.size() && text[i + 1] == '\n') continue;
-      return Fail("line {} has a carriage return within", line);
+      return Fail("line {} contains a carriage return before its end", line);
     }
     if (c == '\n') ++line;
     clean += c;
@@ -87,7 +87,7 @@ Result<Region> SplitTemplate(std::string_view text) {
   const Markers markers = FindMarkers(*clean);
   if (markers.begins.size() != 1 || markers.ends.size() != 1 ||
       markers.begins[0] > markers.ends[0]) {
-    return Fail("expected one line '{}' and behind it one line '{}'", kBegin, kEnd);
+    return Fail("expected one line '{}' and after it one line '{}'", kBegin, kEnd);
   }
   std::string_view rest = std::string_view(*clean).substr(markers.begins[0]);
   TakeLine(&rest);
@@ -100,7 +100,7 @@ Result<Region> SplitTemplate(std::string_view text) {
   rest = region.after;
   TakeLine(&rest);
   if (!Trim(rest).empty()) {
-    return Fail("line {}: behind '{}' there may be nothing",
+    return Fail("line {}: nothing may follow '{}'",
                 region.first_line + CountLines(region.inside) + 1, kEnd);
   }
   return region;
@@ -113,7 +113,7 @@ Result<std::string> Assemble(const Region& region, std::string_view candidate) {
   if (markers.begins.empty() && markers.ends.empty()) return region.before + *clean + region.after;
   if (markers.begins.size() != 1 || markers.ends.size() != 1 ||
       markers.begins[0] > markers.ends[0]) {
-    return Fail("the markers '{}' and '{}' may stand once each, in this order", kBegin, kEnd);
+    return Fail("the markers '{}' and '{}' must occur once each, in this order", kBegin, kEnd);
   }
   // Blanks at line ends are what editors change unasked, and mean nothing to a compiler there: the
   // text that is compiled is the template's own.
@@ -122,15 +122,15 @@ Result<std::string> Assemble(const Region& region, std::string_view candidate) {
     const std::string_view own = TrimEnd(TakeLine(&ours));
     const std::string_view other = TrimEnd(TakeLine(&theirs));
     if (own != other)
-      return Fail("line {} is outside of the region to edit: expected '{}', found '{}'", line, own,
+      return Fail("line {} is outside of the edit region: expected '{}', found '{}'", line, own,
                   other);
   }
   const std::size_t inside = clean->size() - theirs.size();
   if (inside > markers.ends[0])
-    return Fail("the markers '{}' and '{}' may stand once each, in this order", kBegin, kEnd);
+    return Fail("the markers '{}' and '{}' must occur once each, in this order", kBegin, kEnd);
   std::string_view after = std::string_view(*clean).substr(markers.ends[0]);
   TakeLine(&after);
-  if (!Trim(after).empty()) return Fail("behind '{}' there may be nothing", kEnd);
+  if (!Trim(after).empty()) return Fail("nothing may follow '{}'", kEnd);
   return region.before + clean->substr(inside, markers.ends[0] - inside) + region.after;
 }
 

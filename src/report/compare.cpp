@@ -38,7 +38,7 @@ Result<std::vector<std::pair<std::string, std::string>>> Match(
   const std::vector<std::string> of_a = NamesIn(a), of_b = NamesIn(b);
   const std::string there = List(a) + "; " + List(b);
   if (!models.empty()) {
-    if (models.size() != 2) return Fail("--models takes two names: that of A and that of B");
+    if (models.size() != 2) return Fail("--models takes two names: a model of A and a model of B");
     if (!Has(of_a, models[0]) || !Has(of_b, models[1]))
       return Fail("no model {} in A or no model {} in B: {}", models[0], models[1], there);
     return {{{models[0], models[1]}}};
@@ -147,7 +147,7 @@ Result<Comparison> Compare(const campaign::Run& a, const campaign::Run& b,
       "Scores are fractions of different rooflines: only passes can be compared between them.");
   for (const auto& [side, run] : {std::pair("A", &a), std::pair("B", &b)})
     if (!run->unfinished.empty())
-      comparison.notes.push_back(fmt::format("{} samples of {} are unfinished and count nowhere.",
+      comparison.notes.push_back(fmt::format("{} samples of {} are unfinished and not counted.",
                                              run->unfinished.size(), side));
   return comparison;
 }

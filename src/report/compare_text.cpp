@@ -43,7 +43,7 @@ std::string TableOf(const Compared& pair) {
       Counted(pair.samples_b, "sample", "samples"), Counted(pair.problems, "problem", "problems"),
       Counted(pair.families, "family", "families"));
   if (pair.only_a + pair.only_b + pair.reworded > 0)
-    out += fmt::format("  left out: {} problems only in A, {} only in B, {} in another wording\n",
+    out += fmt::format("  excluded: {} problems only in A, {} only in B, {} in another wording\n",
                        pair.only_a, pair.only_b, pair.reworded);
   if (pair.problems == 0) return out + "  nothing to compare\n";
   TextTable metrics;

@@ -86,8 +86,7 @@ Status RunGnuplot(const std::filesystem::path& folder, const std::string& script
   const int failed = posix_spawnp(&child, "gnuplot", &actions, nullptr, arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
   if (failed == ENOENT)
-    return Fail(
-        "gnuplot is not installed: without it there are no plots (apt install gnuplot-nox)");
+    return Fail("plots need gnuplot, which is not installed (apt install gnuplot-nox)");
   if (failed != 0) return Fail("gnuplot cannot be started: {}", std::strerror(failed));
 
   const int handle = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
@@ -109,7 +108,8 @@ Status RunGnuplot(const std::filesystem::path& folder, const std::string& script
   std::filesystem::remove(log, ignored);
   if (late) return Fail("gnuplot did not end within {} s", seconds);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return Fail("gnuplot failed: {}", said.empty() ? "it said nothing" : said.substr(0, 2000));
+    return Fail("gnuplot failed: {}",
+                said.empty() ? "it printed no message" : said.substr(0, 2000));
   return Ok();
 }
 

@@ -63,16 +63,16 @@ std::vector<std::string> Mixtures(const std::vector<Settings>& runs, const std::
   };
   add([](const Settings& run) { return run.profile_hash; }, Profile, "profiles", profiles);
   add([](const Settings& run) { return run.prompt_hash; }, Prompt, "prompts",
-      "A difference between their models may be the prompt's.");
+      "A difference between their models may come from the prompt.");
   const auto judge = [](const Settings& run) {
     return fmt::format("{} ({})", run.version, Short(run.judge));
   };
   add([](const Settings& run) { return run.version + " " + run.judge; }, judge, "judges",
-      "A difference between their models may be the judge's.");
+      "A difference between their models may come from the judge.");
   const auto rounds = [](const Settings& run) {
     return fmt::format("{} rounds up to {:g} of the roofline", run.rounds, run.target);
   };
-  add(rounds, rounds, "rounds", "Figures within rounds do not compare; those of round 1 do.");
+  add(rounds, rounds, "rounds", "Only figures of round 1 are comparable.");
   std::set<std::string> seeds;
   for (const Settings& run : runs) seeds.insert(run.seed);
   if (seeds.size() > 1)
@@ -99,7 +99,7 @@ std::vector<std::string> TimesOf(const Summary& summary) {
     const char* how =
         word == "fitted" ? "fitted to published measurements"
         : word == "rough"
-            ? "rough: its constants are of the right size, hardly compared with measurements"
+            ? "rough: its constants have the right magnitude; few are compared with measurements"
         : word == "untested" ? "untested: never compared with measurements"
                              : "not known here to have been validated";
     times.push_back(fmt::format(
@@ -136,25 +136,26 @@ std::vector<std::string> NotesOf(const Summary& summary) {
     }
   }
   if (unfinished > 0)
-    notes.push_back(
-        fmt::format("{} of {} samples are unfinished and count nowhere: the figures will change "
-                    "when the same `allranks run` has ended.",
-                    unfinished, planned));
+    notes.push_back(fmt::format(
+        "{} of {} samples are unfinished and not counted: the figures change when the same "
+        "`allranks run` finishes them.",
+        unfinished, planned));
   if (internal > 0)
-    notes.push_back(fmt::format("Not counted, because of internal_error, our own failure: {}.",
-                                Counted(internal, "sample", "samples")));
+    notes.push_back(
+        fmt::format("Not counted, because of internal_error (a failure of AllRanks): {}.",
+                    Counted(internal, "sample", "samples")));
   if (later > 0)
     notes.push_back(
-        fmt::format("Of no effect, because of internal_error: {}; a sample keeps its best round.",
+        fmt::format("Without effect, because of internal_error: {}; a sample keeps its best round.",
                     Counted(later, "later round", "later rounds")));
   if (unsupported > 0)
-    notes.push_back(
-        fmt::format("Not counted, because unsupported (the node lacks something that is used): {}.",
-                    Counted(unsupported, "sample", "samples")));
-  if (most > 0 && most < kFewProblems)
     notes.push_back(fmt::format(
-        "With {} of {} no claim about ranks can be made: see the width of the intervals.",
-        Counted(most, "problem", "problems"), Counted(families, "family", "families")));
+        "Not counted, because unsupported (the node lacks a feature that they use): {}.",
+        Counted(unsupported, "sample", "samples")));
+  if (most > 0 && most < kFewProblems)
+    notes.push_back(
+        fmt::format("{} of {} are too few to rank models: see the width of the intervals.",
+                    Counted(most, "problem", "problems"), Counted(families, "family", "families")));
   const bool band = std::any_of(summary.runs.begin(), summary.runs.end(),
                                 [](const Settings& run) { return run.band > 0; });
   if (classes > 0 && unresolved == classes && !band)

@@ -22,7 +22,7 @@ namespace allranks::report {
 namespace {
 
 constexpr std::string_view kScriptHead =
-    "# Written by `allranks report`: gnuplot -d plots.gp draws all again.\n";
+    "# Written by `allranks report`: gnuplot -d plots.gp draws all plots again.\n";
 constexpr std::string_view kSetOutput = "set output '";
 constexpr std::size_t kMostRows = 14, kMostLines = 8, kMostPolygons = 5;
 

@@ -209,7 +209,7 @@ std::vector<ProblemSummary> ProblemsOf(const std::vector<campaign::Run>& runs,
 }  // namespace
 
 Result<Summary> Summarise(const std::vector<campaign::Run>& runs, const Options& options) {
-  if (runs.empty()) return Fail("there is no run to report: name at least one run's folder");
+  if (runs.empty()) return Fail("no run to report: give at least one run folder");
   Summary summary;
   summary.options = options;
   const Bootstrap bootstrap{options.resamples, options.seed};

@@ -164,9 +164,9 @@ std::string ToTable(const Summary& summary) {
   out +=
       "\n" + Wrapped(
                  "Best first, 95 % intervals by bootstrap over families. A group is 1 + the "
-                 "number of models that are better beyond doubt (paired, 95 %) by strict pass or, "
-                 "where that does not decide, by score; within a group the order means "
-                 "nothing. Left out: samples that are unfinished, "
+                 "number of models that are significantly better (paired, 95 %) by strict pass or, "
+                 "where that does not decide, by score; the order within a group has no "
+                 "meaning. Left out: samples that are unfinished, "
                  "unsupported or internal_error.",
                  100, "");
   for (const std::string& sentence : summary.times) out += Wrapped(sentence, 100, "");

@@ -121,8 +121,7 @@ void DeviceCalls::Handle(Thread thread, const wire::LoadModule& message, Time) {
     return desk_.Fail<wire::LoadModule>(thread, Status::kOutOfMemory);
   if (desk_.judged() != nullptr && !desk_.judged()->IsOwnModule(image->second.bytes)) {
     desk_.judged()->Forbidden(thread.rank,
-                              "a module other than what the compiler has made of the source is not "
-                              "allowed");
+                              "a module that was not compiled from the source is not allowed");
     return desk_.Fail<wire::LoadModule>(thread, Status::kNotPermitted);
   }
   Status status = Status::kSuccess;
@@ -265,8 +264,7 @@ void DeviceCalls::Handle(Thread thread, const wire::AllocPinned& message, Time) 
   node::PinnedMemory memory;
   if (desk_.judged() != nullptr) {
     if (!desk_.judged()->TakePinned(thread.rank, message.size, &memory)) {
-      desk_.judged()->Forbidden(thread.rank,
-                                "pinned host memory beyond what is given is not allowed");
+      desk_.judged()->Forbidden(thread.rank, "additional pinned host memory is not allowed");
       return desk_.Fail<wire::AllocPinned>(thread, Status::kNotPermitted);
     }
     return desk_.Reply<wire::AllocPinned>(thread, {.address = memory.address, .size = memory.size},

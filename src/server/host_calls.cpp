@@ -222,7 +222,8 @@ void HostCalls::ArriveAt(std::vector<Thread>& waiters, Thread thread, std::uint3
   hosts_.Note(thread, Hosts::Activity::kActs);
   if (waiters.size() + 1 < count) {
     waiters.push_back(thread);
-    hosts_.Wait(thread, fmt::format("barrier ({} of {} are there)", waiters.size(), count), false);
+    hosts_.Wait(thread, fmt::format("barrier ({} of {} have arrived)", waiters.size(), count),
+                false);
     return;
   }
   for (Thread other : waiters)

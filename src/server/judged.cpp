@@ -131,8 +131,8 @@ void Judged::RankEnded(std::int32_t rank, Time) {
   // What it has delivered is all that a graph window needs of it.
   if (sealed_ || (r.served && plan_.window == wire::JudgeWindow::kGraph)) return;
   if (run_ && FirstFault() != nullptr) return FinishByFault();
-  if (run_) return Finish(End::kLost, rank, "a rank ended in the window");
-  News(NewsKind::kLost, rank, "a rank ended before its work was over");
+  if (run_) return Finish(End::kLost, rank, "a rank exited in the window");
+  News(NewsKind::kLost, rank, "a rank exited before its work was complete");
   Break(End::kLost, rank);
 }
 
@@ -169,7 +169,7 @@ void Judged::Handle(Thread thread, const wire::JudgeNext& message, Time at) {
   hosts_.Note(thread, Hosts::Activity::kActs);
   Rank& rank = Of(thread.rank);
   if (thread.number != 1 || rank.waiting) {
-    News(NewsKind::kTampered, thread.rank, "a message of a thread that is not the driver's");
+    News(NewsKind::kTampered, thread.rank, "a message from a thread that is not the driver's");
     return desk_.Fail<wire::JudgeNext>(thread, Status::kNotPermitted);
   }
   // What the rank has started must be over before it is asked for more.
@@ -177,7 +177,7 @@ void Judged::Handle(Thread thread, const wire::JudgeNext& message, Time at) {
   for (int device = 0; device < machine_.DeviceCount(rank.process); ++device)
     machine_.DeviceTail(rank.process, device, &ops);
   if (machine_.Done(ops)) return Deliver(thread, message, at);
-  desk_.WhenDone(thread, std::move(ops), "the end of work that its call has left behind", 0, at,
+  desk_.WhenDone(thread, std::move(ops), "the end of work that its call has started", 0, at,
                  [this, thread, message](Time now) { Handle(thread, message, now); });
 }
 
@@ -204,13 +204,13 @@ void Judged::Deliver(Thread thread, const wire::JudgeNext& message, Time at) {
   if (window) {
     if (told->what == Do::kAnswer) {
       if (message.answer.size() > kMaxAnswer) {
-        News(NewsKind::kTampered, thread.rank, "an answer larger than the driver takes");
+        News(NewsKind::kTampered, thread.rank, "an answer that is larger than the driver accepts");
         return desk_.Reply<wire::JudgeNext>(thread, {});
       }
       if (thread.rank == 0) run_->reply.answer = message.answer;
       if (run_->request.calls > 0) Close(thread.rank, 0, at);
     } else if (rank.calls != run_->request.calls || rank.opened) {
-      News(NewsKind::kTampered, thread.rank, "a window was left before its calls were over");
+      News(NewsKind::kTampered, thread.rank, "a window was left before its calls were complete");
       return desk_.Reply<wire::JudgeNext>(thread, {});
     }
   }
@@ -288,7 +288,8 @@ void Judged::Handle(Thread thread, const wire::JudgeGather& message, Time at) {
   mine.emplace(thread, message.bytes);
   const auto there = std::count_if(gather_.begin(), gather_.end(),
                                    [](const auto& entry) { return entry.has_value(); });
-  hosts_.Wait(thread, fmt::format("Boot ({} of {} ranks are there)", there, gather_.size()), false);
+  hosts_.Wait(thread, fmt::format("Boot ({} of {} ranks have arrived)", there, gather_.size()),
+              false);
   if (there != static_cast<std::ptrdiff_t>(gather_.size())) return;
   wire::JudgeGatherReply reply;
   bool equal = true;

@@ -256,7 +256,7 @@ std::string Judged::RefusedStream(std::int32_t rank, Op op, std::uint64_t stream
   const Rank& r = Of(rank);
   if (r.phase != Phase::kWindow || !OfWindow(op, plan_.rules) || stream == r.given_stream)
     return {};
-  return "work in another stream than the given one is not allowed in the window";
+  return "work in a stream other than the given one is not allowed in the window";
 }
 
 bool Judged::IsOwnModule(std::span<const std::byte> image) const {

@@ -264,7 +264,8 @@ bool Judged::EnqueueGraph(std::int32_t r, std::uint32_t call, Time at) {
         rank.process, rank.stream, 0, [this, r, call](Time now) { Close(r, call, now); }, at, &op);
   if (status == Status::kSuccess) return true;
   run_->reply.status = static_cast<std::int32_t>(status);
-  Finish(End::kFault, r, "the captured graph cannot be launched: what it uses is gone");
+  Finish(End::kFault, r,
+         "cannot launch the captured graph: resources that it uses no longer exist");
   return false;
 }
 
@@ -335,7 +336,7 @@ void Judged::Handle(Thread thread, const wire::JudgeOpen& message, Time at) {
   Rank& rank = Of(thread.rank);
   if (!run_ || rank.phase != Phase::kWindow || rank.opened || message.call != rank.calls ||
       message.call >= run_->request.calls || StreamOf(thread.rank, message.stream) == 0) {
-    News(NewsKind::kTampered, thread.rank, "a call was begun out of turn");
+    News(NewsKind::kTampered, thread.rank, "a call started out of order");
     return desk_.Fail<wire::JudgeOpen>(thread, Status::kNotPermitted);
   }
   rank.opened = true;
@@ -355,7 +356,7 @@ void Judged::OpenInStream(Thread thread, const wire::JudgeOpen& message, Time at
   const Time delay = DelayOf(r, message.call, at);
   const bool host = plan_.window == wire::JudgeWindow::kHost;
   // Host code looks at its memory without waiting for a stream: it begins when the call is open.
-  if (host) hosts_.Wait(thread, "the beginning of a call", false);
+  if (host) hosts_.Wait(thread, "the start of a call", false);
   node::OpId op = 0;
   const Status status = machine_.Act(
       rank.process, message.stream, delay,
@@ -376,7 +377,7 @@ void Judged::Handle(Thread thread, const wire::JudgeClose& message, Time at) {
   Rank& rank = Of(thread.rank);
   if (!run_ || rank.phase != Phase::kWindow || !rank.opened || message.call != rank.calls ||
       StreamOf(thread.rank, message.stream) == 0) {
-    News(NewsKind::kTampered, thread.rank, "a call was ended out of turn");
+    News(NewsKind::kTampered, thread.rank, "a call ended out of order");
     return desk_.Fail<wire::JudgeClose>(thread, Status::kNotPermitted);
   }
   rank.opened = false;

@@ -242,7 +242,7 @@ void NodeProcess::Accept() {
       continue;
     if (peer.uid != getuid() || static_cast<int>(connections_.size()) >= kMaxConnections ||
         strangers_[peer.pid] >= kMaxStrangers) {
-      Log(fmt::format("a connection of pid {} was refused", peer.pid));
+      Log(fmt::format("refused a connection of pid {}", peer.pid));
       continue;
     }
     auto connection = std::make_unique<Connection>();
@@ -373,10 +373,10 @@ void NodeProcess::WriteTrace(const RunReport& report) {
       if (wrote > 0) text.remove_prefix(static_cast<std::size_t>(wrote));
     }
   });
-  if (!good) Log(fmt::format("the trace could not be written: {}", std::strerror(errno)));
+  if (!good) Log(fmt::format("cannot write the trace: {}", std::strerror(errno)));
   if (trace_->dropped() != 0) {
-    Log(fmt::format("the trace holds the first {} slices; {} more were left out", Trace::kMaxSlices,
-                    trace_->dropped()));
+    Log(fmt::format("the trace contains the first {} slices; {} more were dropped",
+                    Trace::kMaxSlices, trace_->dropped()));
   }
 }
 
@@ -457,7 +457,7 @@ int RunNode(const NodeOptions& options) {
     setrlimit(RLIMIT_NOFILE, &files);
   }
   if ((options.listen_fd < 0) == options.judge_listen_fds.empty()) {
-    Log("--listen, or --judge-listen for each rank, is needed");
+    Log("--listen, or --judge-listen for each rank, is required");
     return 2;
   }
   Result<node::Profile> profile = node::LoadProfile(options.profile);

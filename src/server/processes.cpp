@@ -30,7 +30,7 @@ void Core::KillRank(std::int32_t rank, Time at) {
   if (pids.empty()) return;
   hosts_.AdvanceTo(at);
   for (const pid_t pid : pids) {
-    if (options_.log) options_.log(fmt::format("rank {} (pid {}) is killed by --fault", rank, pid));
+    if (options_.log) options_.log(fmt::format("--fault kills rank {} (pid {})", rank, pid));
     if (options_.kill_process) options_.kill_process(pid);
     ProcessExited(pid);
   }

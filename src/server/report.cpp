@@ -227,12 +227,11 @@ std::string DeadlockJson(const RunReport& report) {
 }
 
 std::string DeadlockText(const RunReport& report) {
-  std::string text = fmt::format(
-      "{} at {} of virtual time: {}\n", report.livelock ? "livelock" : "deadlock",
-      Duration(report.virtual_time),
-      report.livelock
-          ? "every thread waits, or goes round in a loop that no longer changes anything"
-          : "every thread waits and nothing can happen any more");
+  std::string text =
+      fmt::format("{} at {} of virtual time: {}\n", report.livelock ? "livelock" : "deadlock",
+                  Duration(report.virtual_time),
+                  report.livelock ? "every thread waits, or repeats a loop without making progress"
+                                  : "every thread waits and no event is left");
   if (!report.waiters.empty()) text += "on the devices:\n";
   for (const node::Waiter& waiter : report.waiters) {
     text += fmt::format("  rank {}, device {}", RankOf(report, waiter.process), waiter.device);
@@ -256,9 +255,9 @@ std::string DeadlockText(const RunReport& report) {
     }
     if (!waiter.what.empty() || waiter.has_object) text += '\n';
     if (!waiter.writer.empty()) {
-      text += fmt::format("    last strong write known there: {}\n", WriterOf(waiter));
+      text += fmt::format("    last known strong write: {}\n", WriterOf(waiter));
     }
-    if (waiter.others > 0) text += fmt::format("    and {} more like it\n", waiter.others);
+    if (waiter.others > 0) text += fmt::format("    and {} more like this\n", waiter.others);
   }
   if (!report.hosts.empty()) text += "on the hosts:\n";
   for (const node::Hosts::ThreadInfo& thread : report.hosts) {

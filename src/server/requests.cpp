@@ -43,11 +43,11 @@ void Core::Received(Link* link, wire::Frame frame) {
   if (found == sessions_.end()) return;
   Session& session = found->second;
   if (!session.said_hello) {
-    if (frame.op != wire::Op::kHello) return Violation(link, "its first message is no hello");
+    if (frame.op != wire::Op::kHello) return Violation(link, "the first message is not a hello");
     return AcceptHello(link, session, frame);
   }
   const ThreadRecord* record = roster_.Find(session.thread);
-  if (record == nullptr) return Violation(link, "a message of a thread that has ended");
+  if (record == nullptr) return Violation(link, "a message from a thread that has ended");
   if (record->asked) return Violation(link, "a second request before the first was answered");
   if (const Process& process = desk_.ProcessOf(session.thread); process.machine && process.pinned)
     machine_.HostWrote(*process.machine, hosts_.now());
@@ -69,7 +69,7 @@ void Core::Received(Link* link, wire::Frame frame) {
         break;
     }
   }
-  Violation(link, fmt::format("'{}' is not for a rank to send", wire::OpName(frame.op)));
+  Violation(link, fmt::format("a rank may not send '{}'", wire::OpName(frame.op)));
 }
 
 // Compiled once per message: what is the same for all of them is in Ask and Refused.
@@ -131,7 +131,7 @@ void Core::Ask(Link* link, Session& session, wire::Frame& frame, const wire::Req
                        if (op != wire::Op::kHostPoll)
                          calls_->poll().LookAgain(thread, op == wire::Op::kWaitThread, at);
                      });
-  if (!accepted) Violation(link, "a message of a thread that does not run");
+  if (!accepted) Violation(link, "a message from a thread that does not run");
 }
 
 // A context that has failed answers everything that would use it with its error.

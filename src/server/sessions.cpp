@@ -40,8 +40,8 @@ void Core::Violation(Link* link, const std::string& why) {
   const Session session = found->second;
   if (options_.log) {
     options_.log(session.thread.rank < 0
-                     ? fmt::format("a connection of pid {} was closed: {}", session.pid, why)
-                     : fmt::format("rank {} (pid {}) was dropped: {}", session.thread.rank,
+                     ? fmt::format("closed a connection of pid {}: {}", session.pid, why)
+                     : fmt::format("disconnected rank {} (pid {}): {}", session.thread.rank,
                                    session.pid, why));
   }
   Drop(link);
@@ -101,20 +101,20 @@ void Core::AcceptHello(Link* link, Session& session, wire::Frame& frame) {
   if (!hosts_.Request(thread, 0, "hello", [this, thread, hello](Time at) {
         calls_->host().Handle(thread, *hello, at);
       }))
-    Violation(link, "a thread that nobody announced");
+    Violation(link, "an unannounced thread");
 }
 
 std::optional<Core::Thread> Core::ThreadOf(const Session& session, const wire::Hello& hello,
                                            std::string* why) {
   if (judged_ != nullptr) {
-    *why = "a process that is not the rank's own, or a second one";
+    *why = "a process that is not the rank's own, or a second process";
     return JudgedThreadOf(session, hello);
   }
   if (hello.kind == wire::Hello::Kind::kRoot) {
     *why = "too many processes";
     if (static_cast<int>(process_count()) >= options_.limits.processes) return std::nullopt;
     // When it came is a matter of wall time, unless it is alone.
-    if (!hosts_.Empty()) hosts_.LoseDeterminism("a process joined that no other had announced");
+    if (!hosts_.Empty()) hosts_.LoseDeterminism("an unannounced process joined");
     return Thread{desk_.AddProcess().rank, 1};
   }
   Process* process = roster_.FindToken(hello.token);
@@ -138,7 +138,7 @@ std::optional<Core::Thread> Core::ThreadOf(const Session& session, const wire::H
     if (process->pid != 0 && process->pid != session.pid) return std::nullopt;
   }
   const ThreadRecord* record = roster_.Find(thread);
-  *why = "a thread that nobody announced";
+  *why = "an unannounced thread";
   if (record == nullptr || record->link != nullptr || record->asked) return std::nullopt;
   return thread;
 }

@@ -64,7 +64,7 @@ TEST_F(FilesTest, APipeIsNotWaitedFor) {
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   const Result<std::string> text = ReadWhole(folder_ / "pipe");
   ASSERT_FALSE(text);
-  EXPECT_NE(text.error().message.find("no plain file"), std::string::npos);
+  EXPECT_NE(text.error().message.find("not a regular file"), std::string::npos);
 }
 
 TEST_F(FilesTest, ALineDoesNotJoinHalfOfOne) {

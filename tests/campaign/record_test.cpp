@@ -217,7 +217,7 @@ TEST_F(RecordTest, ARunIsReadAsItLies) {
   Result<campaign::Run> run = LoadRun(folder_);
   ASSERT_TRUE(run);
   ASSERT_EQ(run->unfinished.size(), 2u);
-  EXPECT_EQ(run->unfinished[0].why, "not begun");
+  EXPECT_EQ(run->unfinished[0].why, "not started");
 
   Sample sample{
       .model = "m/1", .problem = "p", .sample = 1, .rounds = {SomeRound()}, .stopped = "rounds"};

@@ -105,7 +105,7 @@ TEST_F(RunTest, TheSameCommandGoesOnAndAnotherIsRefused) {
   const std::string sample = Text(folder_ / "run/samples/r/flag_pingpong/0/sample.json");
   ASSERT_EQ(Allranks(command), 0);
   EXPECT_NE(out().find("1 of 1"), std::string::npos) << out();
-  EXPECT_NE(err().find("1 of 1 samples"), std::string::npos) << err();
+  EXPECT_NE(err().find("1 of 1 samples already exist"), std::string::npos) << err();
   EXPECT_EQ(Text(folder_ / "run/samples/r/flag_pingpong/0/sample.json"), sample);
   EXPECT_EQ(Allranks(command + "--target 0.5"), 2);
   EXPECT_NE(err().find("--target"), std::string::npos) << err();

@@ -188,7 +188,7 @@ TEST_F(CommandTest, OnlyPlainFilesAreTaken) {
     const auto outcome = Run(line);
     ASSERT_TRUE(outcome) << line << outcome.error().message;
     EXPECT_NE(AnswerOf(*outcome).kind, problem::Answer::Kind::kSource) << line;
-    EXPECT_NE(outcome->text.find("not taken"), std::string::npos) << line << outcome->text;
+    EXPECT_NE(outcome->text.find("rejected"), std::string::npos) << line << outcome->text;
     EXPECT_EQ(outcome->text.find("root:"), std::string::npos) << line;
   }
   const auto large = Run("head -c 30000000 /dev/zero | tr '\\0' x > solution.cu");
@@ -248,7 +248,7 @@ TEST_F(CommandTest, TheCheckToolAnswers) {
           "../check; cd ..; ./check missing.cu 2>&1; grep -c './check' prompt.md");
   ASSERT_TRUE(outcome) << outcome.error().message;
   EXPECT_EQ(outcome->text,
-            "pass for 5 bytes\npass for 3 bytes\ncheck: there is no file missing.cu\n1\n");
+            "pass for 5 bytes\npass for 3 bytes\ncheck: no such file: missing.cu\n1\n");
   EXPECT_EQ(seen, (std::vector<std::string>{"12345", "123"}));
 }
 
@@ -267,7 +267,7 @@ TEST_F(CommandTest, TheCheckToolCannotBeMadeToReadOrWriteElsewhere) {
       " 3/answer.txt; echo x > 3/source.cu; ln -s /etc 5; mkdir 4/source.cu; cd ..; echo y > z; "
       "./check z; cat .allranks/1/answer.txt .allranks/2/answer.txt");
   ASSERT_TRUE(outcome) << outcome.error().message;
-  EXPECT_EQ(outcome->text, "checked\nsource.cu is a link\nsource.cu is no plain file\n");
+  EXPECT_EQ(outcome->text, "checked\nsource.cu is a link\nsource.cu is not a regular file\n");
   EXPECT_EQ(ReadWhole(victim).value(), "untouched");
   EXPECT_EQ(calls, 2);
   fs::remove(victim);
@@ -289,7 +289,7 @@ TEST(CheckBoxTest, ChecksAreCounted) {
     for (int tries = 0; tries < 500 && !fs::exists(answer); ++tries) usleep(10'000);
     const std::string text = ReadWhole(answer).value_or("missing");
     EXPECT_LE(text.size(), 300'000u);
-    refused += text.find("no more") != std::string::npos;
+    refused += text.find("limit of") != std::string::npos;
   }
   EXPECT_EQ(calls, kMostChecks);
   EXPECT_EQ(refused, 3);
@@ -344,7 +344,7 @@ TEST_F(CommandTest, UsageIsTakenAndSpent) {
     EXPECT_EQ(spoiled->text, "x\n");
     EXPECT_FALSE(spoiled->usage_known);
     EXPECT_EQ(spoiled->dollars, 0);
-    EXPECT_NE(spoiled->raw.find("usage.json is not taken"), std::string::npos);
+    EXPECT_NE(spoiled->raw.find("usage.json is ignored"), std::string::npos);
   }
   EXPECT_DOUBLE_EQ(budget_.spent(), 0.771);
   budget_ = Budget(0.1);

@@ -310,7 +310,7 @@ TEST(EntryTest, WordsFindModels) {
   EXPECT_NE(refusal("material:refs").find("references"), std::string::npos);
   EXPECT_NE(refusal("command:").find("shell line"), std::string::npos);
   EXPECT_NE(refusal("replay:").find("a folder"), std::string::npos);
-  EXPECT_NE(refusal("replay:/nowhere/at/all").find("no folder"), std::string::npos);
+  EXPECT_NE(refusal("replay:/nowhere/at/all").find("no such folder"), std::string::npos);
   EXPECT_NE(refusal("a b=oracle").find("cannot name"), std::string::npos);
   EXPECT_NE(refusal("command:" + std::string(200, 'x')).find("too long"), std::string::npos);
   EXPECT_NE(refusal(""), "");

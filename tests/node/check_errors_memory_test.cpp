@@ -24,7 +24,7 @@ TEST_F(CheckErrorsTest, LoadOfUnwrittenMemory) {
   const std::string body =
       kInPlace + "ld.global.u32 %r1, [%rd2];\n" + kOutPlace + "st.global.u32 [%rd4], %r1;\n";
   const auto findings = CheckUnwritten(body);
-  ExpectOne(findings, Kind::kUninitialised, 1, "nobody has written");
+  ExpectOne(findings, Kind::kUninitialised, 1, "never written");
   EXPECT_EQ(findings[0].accesses[0].form, "ld.global.u32");
   EXPECT_EQ(findings[0].accesses[0].bytes, 4u);
   EXPECT_SILENT(Check(body));
@@ -53,7 +53,7 @@ TEST_F(CheckErrorsTest, LanesOfAWarpCountOneByOne) {
                             "and.b32 %r1, %t, 1;\nsetp.eq.u32 %p1, %r1, 0;\n"
                             "@%p1 st.global.u32 [%rd2], %t;\n";
   const auto findings = CheckUnwritten(write + "ld.global.u32 %r2, [%rd2];\n");
-  ExpectOne(findings, Kind::kUninitialised, 1, "nobody has written");
+  ExpectOne(findings, Kind::kUninitialised, 1, "never written");
   EXPECT_EQ(findings[0].accesses[0].thread, 1u);
   EXPECT_EQ(findings[0].accesses[0].offset, 4u);
   EXPECT_SILENT(CheckUnwritten(write + "@%p1 ld.global.u32 %r2, [%rd2];\n"));
@@ -78,7 +78,7 @@ TEST_F(CheckErrorsTest, CopiesCarryWhatTheyBring) {
   };
   copy();
   RunAt<std::uint32_t>(body, out, 1, {});
-  ExpectOne(Take(), Kind::kUninitialised, 1, "nobody has written");
+  ExpectOne(Take(), Kind::kUninitialised, 1, "never written");
   const std::vector<std::uint32_t> value(16, 3);
   Write(from, value.data(), 64);
   ASSERT_EQ(machine_->Allocate(process_, 0, 64, &input_), Status::kSuccess);
@@ -124,10 +124,10 @@ TEST_F(CheckErrorsTest, SharedMemoryBeginsUnwritten) {
                                "st.global.u32 [%out], %r4;\n"));
   EXPECT_SILENT(Check(behind + "st.global.u32 [%out], %r4;\n"));  // may be padding
   const std::string use = "add.u32 %r4, %r4, 1;\n", store = "st.global.u32 [%out], %r4;\n";
-  ExpectOne(Check(behind + use + store), Kind::kUninitialised, 2, "nobody has written");
+  ExpectOne(Check(behind + use + store), Kind::kUninitialised, 2, "never written");
   // A result that goes through shared memory is followed; good elements beside it are good.
   const std::string through = "st.shared.u32 [%r3+256], %r4;\nld.shared.u32 %r4, [%r3+256];\n";
-  ExpectOne(Check(behind + use + through + store), Kind::kUninitialised, 2, "nobody has written");
+  ExpectOne(Check(behind + use + through + store), Kind::kUninitialised, 2, "never written");
   EXPECT_SILENT(Check(behind + through + store));
   EXPECT_SILENT(Check(behind + use +
                       "add.u32 %r6, %r3, %r1;\nst.shared.v2.u32 [%r6+512], {%t, %r4};\n"
@@ -248,7 +248,7 @@ TEST_F(CheckErrorsTest, MappingsByHandles) {
             Status::kSuccess);
   const std::string body = "ld.global.u32 %r1, [%in];\nst.global.u32 [%out], %r1;\n";
   RunAt<std::uint32_t>(body, out, 1, {});
-  ExpectOne(Take(), Kind::kUninitialised, 1, "nobody has written");
+  ExpectOne(Take(), Kind::kUninitialised, 1, "never written");
   // The other half of the reservation has no memory.
   RunAt<std::uint32_t>("st.global.u32 [%in+2097160], 1;\n", out, 1, {});
   ExpectOne(Take(), Kind::kNotMapped, 1, "8 bytes after");

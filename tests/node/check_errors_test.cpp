@@ -41,7 +41,7 @@ TEST_F(CheckErrorsTest, CountsOfABarrier) {
   const auto odd = Check("bar.sync 1, 48;\n", Block(64));
   ASSERT_FALSE(odd.empty());
   EXPECT_EQ(odd[0].kind, Kind::kBarrier);
-  EXPECT_NE(odd[0].text.find("no multiple"), std::string::npos) << Show(odd);
+  EXPECT_NE(odd[0].text.find("not a multiple"), std::string::npos) << Show(odd);
   const std::string differ =
       "setp.lt.u32 %p1, %t, 32;\nmov.u32 %r1, 96;\n@%p1 mov.u32 %r1, 64;\n"
       "setp.ge.u32 %p2, %t, 64;\n@%p2 ret;\nbar.sync 1, %r1;\n";
@@ -61,14 +61,15 @@ TEST_F(CheckErrorsTest, WarpsThatWaitAtDifferentBarriers) {
   for (const Finding& finding : findings) {
     EXPECT_EQ(finding.kind, Kind::kBarrier);
     EXPECT_EQ(finding.accesses.size(), 2u);
-    EXPECT_NE(finding.text.find("all others of the block wait elsewhere"), std::string::npos);
+    EXPECT_NE(finding.text.find("all other threads of the block wait elsewhere"),
+              std::string::npos);
   }
 }
 
 TEST_F(CheckErrorsTest, BarrierThatCountsThreadsWhichHaveLeft) {
   const auto findings = Check("setp.ge.u32 %p1, %t, 32;\n@%p1 ret;\nbar.sync 1, 64;\n", Block(64));
   EXPECT_FALSE(finished_);
-  ExpectOne(findings, Kind::kBarrier, 1, "no thread of the block is left to come");
+  ExpectOne(findings, Kind::kBarrier, 1, "no other thread of the block is left");
 }
 
 TEST_F(CheckErrorsTest, WarpThatArrivesTwice) {
@@ -147,7 +148,7 @@ TEST_F(CheckErrorsTest, MaskThatLeavesOutItsLane) {
   const auto findings = Check("bar.warp.sync 0x7fffffff;\n");
   ASSERT_FALSE(findings.empty());
   EXPECT_EQ(findings[0].kind, Kind::kWarpMask);
-  EXPECT_NE(findings[0].text.find("does not name it"), std::string::npos) << Show(findings);
+  EXPECT_NE(findings[0].text.find("does not include it"), std::string::npos) << Show(findings);
 }
 
 TEST_F(CheckErrorsTest, MasksThatDiffer) {
@@ -194,7 +195,7 @@ TEST_F(CheckErrorsTest, LoopThatWaitsByWeakLoads) {
 
 TEST_F(CheckErrorsTest, LoopThatHasLostItsLoad) {
   ExpectOne(Check("ld.global.u32 %r1, [%in];\nsetp.eq.u32 %p1, %r1, 7;\nSELF:\n@%p1 bra SELF;\n"),
-            Kind::kWeakSpin, 1, "goes round for ever");
+            Kind::kWeakSpin, 1, "never ends");
   EXPECT_FALSE(finished_);
 }
 

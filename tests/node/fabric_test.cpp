@@ -58,13 +58,13 @@ TEST(TopologyTest, MistakesAreNamed) {
   EXPECT_EQ(message(good), "accepted");
   TopologyText text = good;
   text.wires.push_back({"gpu7", "cpu0", "wire"});
-  EXPECT_NE(message(text).find("\"gpu7\" is no vertex"), std::string::npos);
+  EXPECT_NE(message(text).find("\"gpu7\" is not a vertex"), std::string::npos);
   text = good;
   text.wires.push_back({"gpu0", "cpu0", "rope"});
-  EXPECT_NE(message(text).find("\"rope\" is no kind of link"), std::string::npos);
+  EXPECT_NE(message(text).find("\"rope\" is not a kind of link"), std::string::npos);
   text = good;
   text.wires = {{"gpu0", "cpu0", "wire"}};
-  EXPECT_EQ(message(text), "gpu0 has no way to gpu1");
+  EXPECT_EQ(message(text), "gpu0 has no route to gpu1");
   text = good;
   text.names[1] = {"cpu0", "cpu0"};
   EXPECT_EQ(message(text), "\"cpu0\" is declared twice");

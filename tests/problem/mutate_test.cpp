@@ -118,11 +118,11 @@ TEST(MutateTest, WhatCannotBeDoneIsRefused) {
       {"stale", "  e = f;  //@t\n", "changes nothing"},
       {"once", "  a();  //@t\n", "changes nothing"},
       {"never", "  a();  //@t\n", "changes nothing"},
-      {"late", "  a();  //@t\n", "cannot be done"},
-      {"early", "  a();  //@t\n", "cannot be done"},
-      {"drop", "  if (a) {\n  } else {  //@t\n  }\n", "cannot be done"},
+      {"late", "  a();  //@t\n", "cannot be applied"},
+      {"early", "  a();  //@t\n", "cannot be applied"},
+      {"drop", "  if (a) {\n  } else {  //@t\n  }\n", "cannot be applied"},
       {"drop", "  a();  //@tt\n  b();  //@other\n",
-       "no line has the tag //@t; there are other, tt"},
+       "no line has the tag //@t; the tags are other, tt"},
   };
   for (const Sample& sample : refused) {
     const std::string text = Mutated(sample.op, sample.before);

@@ -256,8 +256,8 @@ TEST(PromptTest, TemplatesOfUsers) {
   EXPECT_TRUE(Has(task("{{titel}}"), "did you mean 'title'"));
   EXPECT_TRUE(Has(task("{{^timed}}{{never_rendered}}{{/timed}}"), "'never_rendered'"));
   EXPECT_TRUE(Has(task("{{verdict}}"), "only repair and improve"));
-  EXPECT_TRUE(Has(task("{{params}}"), "'params' can only stand within its list"));
-  EXPECT_TRUE(Has(task("=== task\nx\n=== repare\n"), "'repare' is no part"));
+  EXPECT_TRUE(Has(task("{{params}}"), "'params' is valid only inside its list"));
+  EXPECT_TRUE(Has(task("=== task\nx\n=== repare\n"), "'repare' is not a part"));
   EXPECT_TRUE(Has(task("=== task\nx\n=== task\ny\n"), "twice"));
   EXPECT_TRUE(Has(task("=== task\n\n"), "empty"));
   EXPECT_TRUE(Has(task("{{title"), "no '}}'"));

@@ -65,11 +65,11 @@ TEST(SourceTest, WhatIsOutsideCannotBeChanged) {
           .find("line 1 is outside"),
       std::string::npos);
   EXPECT_NE(Refusal("#include \"problem.h\"\nint taken();\n// >>> edit\n// <<< edit\n")
-                .find("line 2 is outside of the region to edit: expected 'int given();', found "
+                .find("line 2 is outside of the edit region: expected 'int given();', found "
                       "'int taken();'"),
             std::string::npos);
   EXPECT_NE(Refusal("#include \"problem.h\"\nint given();\n// >>> edit\n// <<< edit\nint more;\n")
-                .find("behind"),
+                .find("nothing may follow"),
             std::string::npos);
   EXPECT_NE(Refusal("int mine;\n// <<< edit\n").find("once each"), std::string::npos);
   EXPECT_NE(Refusal("// >>> edit\nint mine;\n// <<< edit\n").find("line 1"), std::string::npos);
@@ -82,7 +82,7 @@ TEST(SourceTest, WhatHidesTextIsRefused) {
   EXPECT_NE(Refusal(std::string_view("int a;\nint\0b;\n", 14)).find("line 2 has a NUL"),
             std::string::npos);
   EXPECT_NE(Refusal("int a;\rint b;\n").find("carriage return"), std::string::npos);
-  EXPECT_NE(Refusal(std::string(kLargestSource + 1, ' ')).find("at most"), std::string::npos);
+  EXPECT_NE(Refusal(std::string(kLargestSource + 1, ' ')).find("the limit is"), std::string::npos);
   EXPECT_EQ(Refusal(std::string(kLargestSource, ' ')), "");
 }
 

@@ -77,7 +77,7 @@ TEST_F(CompareCommandTest, ComparesTwoFolders) {
 
 TEST_F(CompareCommandTest, SaysWhatToDoAboutMistakes) {
   Write("old", "m", 0);
-  EXPECT_NE(Run("old missing", 2).find("missing is no folder of a run"), std::string::npos);
+  EXPECT_NE(Run("old missing", 2).find("missing is not a run folder"), std::string::npos);
   EXPECT_NE(Run("old old --models m x", 2).find("old has m"), std::string::npos);
   ASSERT_TRUE(WriteWhole(folder_ / "odd" / "run.json", "{\"schema\": 99}"));
   EXPECT_NE(Run("old odd", 2).find("schema 99"), std::string::npos);

@@ -68,7 +68,7 @@ TEST(Summary, OneProblemOneModel) {
   EXPECT_DOUBLE_EQ(all.fast.at("1.5").at(1), 1);
   EXPECT_DOUBLE_EQ(all.fast.at("2").at(1), 0);  // exactly twice as fast is not faster than that
   EXPECT_DOUBLE_EQ(*summary.problems[0].difficulty, 0);
-  EXPECT_TRUE(Mentions(summary.notes, "no claim"));
+  EXPECT_TRUE(Mentions(summary.notes, "too few to rank models"));
 }
 
 // Of `passes` of `problems` problems, two to a family.
@@ -114,7 +114,7 @@ TEST(Summary, ExcludesWhatIsNotTheModelsFault) {
   EXPECT_EQ(model.unfinished, 2);
   EXPECT_EQ(model.verdicts.at("unsupported"), 1);
   EXPECT_TRUE(Mentions(summary.notes, "2 of 6 samples are unfinished"));
-  EXPECT_TRUE(Mentions(summary.notes, "our own failure: 1 sample."));
+  EXPECT_TRUE(Mentions(summary.notes, "(a failure of AllRanks): 1 sample."));
   EXPECT_TRUE(Mentions(summary.notes, "1 later round;"));
   EXPECT_TRUE(Mentions(summary.notes, "because unsupported"));
   EXPECT_EQ(summary.problems[1].models.size(), 0u);

@@ -279,7 +279,8 @@ TEST_F(JudgedTest, ARankThatWaitsForOneThatWentOnIsADeadlock) {
   core->judged()->Deadlocked();
   ASSERT_EQ(news.size(), 1u);
   EXPECT_EQ(news[0].kind, NewsKind::kDeadlock);
-  EXPECT_NE(news[0].text.find("Boot (1 of 2 ranks are there)"), std::string::npos) << news[0].text;
+  EXPECT_NE(news[0].text.find("Boot (1 of 2 ranks have arrived)"), std::string::npos)
+      << news[0].text;
 }
 
 TEST_F(JudgedTest, ARankThatHasDeliveredIsNotNeededAnyMore) {

@@ -52,7 +52,7 @@ Result<Attack> ReadAttack(const fs::path& path) {
     }
   }
   if (attack.tries.empty() || attack.verdicts.empty()) {
-    return Fail("{}: its first lines must say what it tries and which verdict it must get",
+    return Fail("{}: the first lines must describe the attempt and the expected verdict",
                 path.string());
   }
   return attack;

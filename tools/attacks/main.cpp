@@ -301,13 +301,15 @@ bool WriteOrCheck(bool write, const std::vector<Attack>& attacks) {
 int Main(int argc, char** argv) {
   CLI::App app("Judges every hostile candidate of tests/attacks");
   Options options;
-  app.add_option("name", options.only, "only these");
-  app.add_option("--jobs", options.jobs, "side by side");
-  app.add_option("--every", options.every, "only every N-th")->check(CLI::PositiveNumber);
-  app.add_option("--first", options.first, "of these, the first one's place, from 0");
+  app.add_option("name", options.only, "judge only these");
+  app.add_option("--jobs", options.jobs, "number of concurrent judgements");
+  app.add_option("--every", options.every, "judge only every N-th candidate")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--first", options.first, "with --every: index of the first candidate, from 0");
   app.add_flag("--write", options.write, "write the table of docs/trust.md");
-  app.add_flag("--check", options.check, "fail if that table is old; like --write, judges nothing");
-  app.add_flag("--times", options.times, "one line for each");
+  app.add_flag("--check", options.check,
+               "fail if the table is out of date; like --write, judges nothing");
+  app.add_flag("--times", options.times, "print one line per candidate");
   options.unchanged.AddOptions(app);
   CLI11_PARSE(app, argc, argv);
   auto attacks = ReadCorpus(fs::path(ALLRANKS_SOURCE_DIR) / "tests/attacks");

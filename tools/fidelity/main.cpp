@@ -37,10 +37,10 @@ int Main(int argc, char** argv) {
   app.add_flag("--write", write, "Write docs/fidelity.md and docs/fidelity.svg");
   app.add_flag("--check", check, "Fail if the goals are missed");
   app.add_option("--only", only, "Only experiments whose name contains this");
-  app.add_option("--from", from, "Take the times from an earlier run's --json");
+  app.add_option("--from", from, "Read the times from the --json output of an earlier run");
   app.add_option("--points", table, "The table of published points");
   app.add_option("--profiles", profiles, "Folder of the profiles");
-  app.add_option("--jobs", jobs, "Experiments at a time")->check(CLI::Range(1, 64));
+  app.add_option("--jobs", jobs, "Number of concurrent experiments")->check(CLI::Range(1, 64));
   CLI11_PARSE(app, argc, argv);
 
   const auto fail = [](const std::string& message) {

@@ -78,7 +78,7 @@ Result<void> Measure(Points& points, const Places& places, bool quick, int jobs)
 Result<void> Recall(Points& points, const std::string& path) {
   std::ifstream in(path);
   const nlohmann::json json = nlohmann::json::parse(in, nullptr, false);
-  if (!json.is_object() || !json.contains("results")) return Fail("{} holds no results", path);
+  if (!json.is_object() || !json.contains("results")) return Fail("{} contains no results", path);
   for (Experiment& experiment : points.experiments) {
     for (const auto& entry : json["results"]) {
       if (entry.value("experiment", "") != experiment.name) continue;

@@ -75,12 +75,12 @@ int Main(int argc, char** argv) {
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   std::size_t every = 1, first = 0;
   bool open = false;
-  app.add_option("name", only, "only these problems or candidates");
-  app.add_flag("--open", open, "those that are known to be refused, instead of the others");
-  app.add_option("--seed", seed, "of the judgements");
-  app.add_option("--jobs", jobs, "side by side");
-  app.add_option("--every", every, "only every N-th")->check(CLI::PositiveNumber);
-  app.add_option("--first", first, "of these, the first one's place, from 0");
+  app.add_option("name", only, "judge only these problems or candidates");
+  app.add_flag("--open", open, "judge the candidates that are known to be refused instead");
+  app.add_option("--seed", seed, "seed of the judgements");
+  app.add_option("--jobs", jobs, "number of concurrent judgements");
+  app.add_option("--every", every, "judge only every N-th candidate")->check(CLI::PositiveNumber);
+  app.add_option("--first", first, "with --every: index of the first candidate, from 0");
   tools::Unchanged unchanged;
   unchanged.AddOptions(app);
   CLI11_PARSE(app, argc, argv);

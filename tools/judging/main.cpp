@@ -326,30 +326,33 @@ int BandOf(const fs::path& folder, const std::string& slug, int profiles) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Shows what is claimed of judging.", "judging");
+  CLI::App app("Verifies the claims about judging.", "judging");
   app.require_subcommand(1);
   int runs = 20, beside = 16, repeat = 5;
   double limit = 3;
   std::string slug = "allreduce_one_shot";
   std::vector<std::string> options;
-  CLI::App* exact = app.add_subcommand("exact", "The same candidate and seed give the same JSON");
-  exact->add_option("--runs", runs, "How often, alone and again beside load");
-  exact->add_option("--beside", beside, "Judgements side by side");
+  CLI::App* exact =
+      app.add_subcommand("exact", "Check that the same candidate and seed give the same JSON");
+  exact->add_option("--runs", runs, "Number of runs, without load and again with load");
+  exact->add_option("--beside", beside, "Number of concurrent judgements");
   exact->add_option("--problem", slug);
-  exact->add_option("--option", options, "Passed on to `allranks judge`");
-  CLI::App* cost = app.add_subcommand("cost", "CPU seconds against the bare compiler");
+  exact->add_option("--option", options, "Option for `allranks judge`");
+  CLI::App* cost =
+      app.add_subcommand("cost", "Compare the CPU time with that of the compiler alone");
   cost->add_option(
       "--repeat", repeat,
-      "Judgements of each problem; the best counts, and more are made above the limit");
+      "Judgements of each problem; the fastest counts, and more are made above the limit");
   std::string only;
-  cost->add_option("--problem", only, "Only this one");
-  cost->add_option("--limit", limit, "Most times the compiler for allreduce_one_shot");
+  cost->add_option("--problem", only, "Only this problem");
+  cost->add_option("--limit", limit, "Maximum ratio to the compiler for allreduce_one_shot");
   int seeds = 6;
   CLI::App* drain =
-      app.add_subcommand("drain", "Calls back to back find what draining after each hides");
+      app.add_subcommand("drain", "Compare calls back to back with calls that are drained");
   drain->add_option("--seeds", seeds, "Judgements of each variant and mode");
-  CLI::App* order = app.add_subcommand("order", "Drawn cases last: the same figures of every case");
-  CLI::App* band = app.add_subcommand("band", "Ratios on perturbed profiles are exact");
+  CLI::App* order =
+      app.add_subcommand("order", "Check that --drawn-last does not change the results");
+  CLI::App* band = app.add_subcommand("band", "Check that ratios on perturbed profiles are exact");
   CLI11_PARSE(app, argc, argv);
 
   const tools::Scratch scratch("judging");

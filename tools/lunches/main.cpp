@@ -60,7 +60,8 @@ Result<void> Measure(std::vector<Effect>& effects) {
   const tools::Outcome outcome =
       tools::Run({ALLRANKS_COMMAND, "exec", "--profile", "h100x8", "--", ALLRANKS_LUNCHES_PROGRAM},
                  scratch.path(), kSeconds);
-  if (outcome.code != 0) return Fail("the program ended with {}: {}", outcome.code, outcome.err);
+  if (outcome.code != 0)
+    return Fail("the program exited with code {}: {}", outcome.code, outcome.err);
   std::map<std::string, double> ratios;
   std::istringstream lines(outcome.out);
   std::string name;
@@ -94,10 +95,10 @@ std::string Table(const std::vector<Effect>& effects) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app{"What the node's time model gives away, measured"};
+  CLI::App app{"Measures what the node's time model does not charge"};
   bool write = false, check = false;
   app.add_flag("--write", write, "Write the table of docs/trust.md");
-  app.add_flag("--check", check, "Fail if that table is old");
+  app.add_flag("--check", check, "Fail if the table is out of date");
   CLI11_PARSE(app, argc, argv);
   const auto fail = [](const std::string& message) {
     std::cerr << "lunches: " << message << "\n";

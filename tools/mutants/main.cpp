@@ -26,21 +26,16 @@ namespace fs = std::filesystem;
 
 constexpr double kGoal = 0.99;
 constexpr char kFooter[] =
-    "Every verdict is kept in --folder as soon as it is there, by the build that gave it, the "
-    "source\n"
-    "and the files of its problem: a run that was cut goes on where it was, and what has changed "
-    "is\n"
-    "judged again. A build is the allranks command's bytes and those of the libraries beside it. "
-    "A\n"
-    "new build judges everything again, unless --reuse says that the verdicts of others count:\n"
-    "`outputs` those by outputs alone, `all` those with the checker, too. The table says how many\n"
-    "were reused and what was not judged.\n\n"
-    "A judgement with the checker compares the same outputs of the same runs. With --once it is "
-    "not\n"
-    "made for what outputs alone have caught, which counts as caught.\n\n"
-    "The whole: mutants --outputs --checked --by-hand --write -j 2\n\n"
-    "Exit codes: 0; 1 if less than 99 % are caught, an original is found fault with, or a judge "
-    "fails.";
+    "--folder keeps every verdict as soon as it is known, by build, source and files of the\n"
+    "problem. An interrupted run continues where it stopped, and changed files are judged again.\n"
+    "A build is the bytes of the allranks command and of its libraries. A new build judges\n"
+    "everything again unless --reuse permits verdicts of other builds: `outputs` permits those by\n"
+    "outputs alone, `all` also those with the checker. The table states how many verdicts are\n"
+    "reused and which mutants are not judged.\n\n"
+    "A judgement with the checker compares the same outputs of the same runs. --once skips it for\n"
+    "mutants that outputs alone detect. They count as found.\n\n"
+    "Complete run: mutants --outputs --checked --by-hand --write -j 2\n\n"
+    "Exit codes: 0; 1 if less than 99 % are found, an original has a finding, or a judge fails.";
 const fs::path kSource = ALLRANKS_SOURCE_DIR;
 
 struct Options {
@@ -177,7 +172,7 @@ Result<std::vector<Case>> Collect(const Options& options) {
   const auto reasons = ReadEquivalent(kSource / "tests/mutants/equivalent.tsv");
   if (!reasons) return Fail(reasons.error());
   if (mutants->size() < options.at_least)
-    return Fail("only {} mutants are sown, not {}", mutants->size(), options.at_least);
+    return Fail("only {} mutants, not {}", mutants->size(), options.at_least);
 
   std::vector<Case> all;
   std::size_t named = 0;
@@ -194,10 +189,10 @@ Result<std::vector<Case>> Collect(const Options& options) {
   take(*mutants, true);
   take(*patches, options.by_hand);
   if (named != reasons->size())
-    return Fail("tests/mutants/equivalent.tsv names {} mutants that there are not",
+    return Fail("tests/mutants/equivalent.tsv names {} mutants that do not exist",
                 reasons->size() - named);
   if (!options.only.empty() && all.size() != options.only.size())
-    return Fail("{} of the names are of no mutant", options.only.size() - all.size());
+    return Fail("{} of the names match no mutant", options.only.size() - all.size());
   if (options.every > 1) {
     std::vector<Case> some;
     for (std::size_t i = options.first; i < all.size(); i += options.every)
@@ -208,24 +203,26 @@ Result<std::vector<Case>> Collect(const Options& options) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Sows bugs into references and alternates, and counts which ones are caught");
+  CLI::App app("Seeds bugs into references and alternates, and counts how many are found");
   Options options;
-  app.add_option("id", options.only, "only these");
-  app.add_flag("--list", options.list, "their names, and why some are equivalent; judges nothing");
-  app.add_flag("--show", options.show, "their sources; judges nothing");
-  app.add_option("--at-least", options.at_least, "fail if fewer are sown");
+  app.add_option("id", options.only, "use only these mutants");
+  app.add_flag("--list", options.list,
+               "print the names, and why some are equivalent; judges nothing");
+  app.add_flag("--show", options.show, "print the sources; judges nothing");
+  app.add_option("--at-least", options.at_least, "fail if there are fewer mutants");
   app.add_flag("--checked", options.checked, "judge with the checker");
   app.add_flag("--outputs", options.outputs, "judge by outputs alone");
-  app.add_flag("--once", options.once, "what outputs alone catch is not judged again (see below)");
-  app.add_flag("--by-hand", options.by_hand, "those of tests/mutants/blind, too");
-  app.add_option("-j", options.jobs, "judgements at a time")->check(CLI::Range(1, 64));
-  app.add_option("--folder", options.folder, "where verdicts are kept from run to run");
-  app.add_option("--reuse", options.reuse, "verdicts of other builds count, too (see below)")
+  app.add_flag("--once", options.once, "do not judge again what outputs alone detect (see below)");
+  app.add_flag("--by-hand", options.by_hand, "include tests/mutants/blind");
+  app.add_option("-j", options.jobs, "number of concurrent judgements")->check(CLI::Range(1, 64));
+  app.add_option("--folder", options.folder, "folder that keeps verdicts between runs");
+  app.add_option("--reuse", options.reuse, "also use verdicts of other builds (see below)")
       ->check(CLI::IsMember({"outputs", "all"}));
   app.add_option("--command", options.command, "the allranks command to judge with");
-  app.add_option("--every", options.every, "only every N-th")->check(CLI::PositiveNumber);
-  app.add_option("--first", options.first, "of these, the first one's place, from 0");
-  app.add_flag("--fresh", options.fresh, "forget what is kept there first");
+  app.add_option("--every", options.every, "use only every N-th mutant")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--first", options.first, "with --every: index of the first mutant, from 0");
+  app.add_flag("--fresh", options.fresh, "delete the kept verdicts first");
   app.add_flag("--write", options.write, "write the table of docs/checker.md");
   app.footer(kFooter);
   CLI11_PARSE(app, argc, argv);

@@ -79,7 +79,7 @@ fs::path Build(const std::vector<const Protocol*>& group, const fs::path& folder
                               binary),
                  kBuildSeconds);
   if (built.code != 0) {
-    fmt::print(stderr, "nvcc failed for {} and its like:\n{}\n", group.front()->name,
+    fmt::print(stderr, "nvcc failed for {} and others of its group:\n{}\n", group.front()->name,
                built.err.substr(0, 3000));
     return {};
   }
@@ -222,7 +222,7 @@ int Run(const Options& options) {
     seconds += result.seconds;
   }
   const std::string table = Table(results, options);
-  fmt::print("\n{}\n{} variants of {} protocols, {} not as they should be, {:.0f} CPU s\n", table,
+  fmt::print("\n{}\n{} variants of {} protocols, {} not as expected, {:.0f} CPU s\n", table,
              results.size(), protocols.size(), wrong, seconds);
   if (options.write) {
     const auto put = tools::PutBetween("<!-- protocols: written by `protocols --write` -->",
@@ -243,14 +243,16 @@ int main(int argc, char** argv) {
   allranks::protocols::Options options;
   CLI::App app("Runs protocol programs, correct and broken, under the checker");
   app.add_option("PATH", options.paths, "Files and folders [tests/protocols]");
-  app.add_option("--schedules", options.schedules, "For broken variants, beside schedule 0");
-  app.add_option("--correct", options.correct, "The same for correct ones");
-  app.add_option("-j,--jobs", options.jobs, "Runs at a time");
-  app.add_option("--every", options.every, "Every n-th protocol only")->check(CLI::PositiveNumber);
-  app.add_option("--first", options.first, "... beginning with this one");
-  app.add_option("--folder", options.folder, "Where binaries are kept");
-  app.add_flag("--list", options.list, "Print a line for every variant, not only for wrong ones");
-  app.add_flag("--write", options.write, "Put the table into docs/checker.md");
+  app.add_option("--schedules", options.schedules,
+                 "Schedules of broken variants, in addition to schedule 0");
+  app.add_option("--correct", options.correct,
+                 "Schedules of correct variants, in addition to schedule 0");
+  app.add_option("-j,--jobs", options.jobs, "Number of concurrent runs");
+  app.add_option("--every", options.every, "Only every N-th protocol")->check(CLI::PositiveNumber);
+  app.add_option("--first", options.first, "With --every: index of the first protocol, from 0");
+  app.add_option("--folder", options.folder, "Folder for the binaries");
+  app.add_flag("--list", options.list, "Print a line for every variant, not only for failures");
+  app.add_flag("--write", options.write, "Write the table of docs/checker.md");
   CLI11_PARSE(app, argc, argv);
   if (options.paths.empty()) options.paths = {ALLRANKS_SOURCE_DIR "/tests/protocols"};
   if (options.folder.empty()) options.folder = ALLRANKS_PROTOCOLS_FOLDER;

@@ -61,7 +61,7 @@ Result<std::vector<Item>> ItemsOf(const Choice& choice) {
     const std::string stem = name.substr(0, name.find(':'));
     if (std::none_of(items.begin(), items.end(),
                      [&](const Item& item) { return item.name.starts_with(stem); }))
-      return Fail("{} is the name of nothing", name);
+      return Fail("no source named {}", name);
   }
   std::vector<Item> some;
   for (std::size_t i = choice.first; i < items.size(); i += choice.every)
@@ -97,7 +97,7 @@ int Main(const Choice& choice) {
   });
   const double share = tally.Print();
   if (share >= choice.floor) return 0;
-  fmt::print("less than {} % are cured\n", choice.floor);
+  fmt::print("less than {} % are fixed\n", choice.floor);
   return 1;
 }
 
@@ -106,25 +106,26 @@ int Main(const Choice& choice) {
 
 int main(int argc, char** argv) {
   allranks::remedies::Choice choice;
-  CLI::App app("Applies remedies to sources that are wrong on purpose.", "remedies");
-  auto* sources = app.add_option("sources", choice.sources, "Programs, or folders of them");
-  auto* mutants = app.add_flag("--mutants", choice.mutants, "The bugs that tools/mutants sows");
+  CLI::App app("Applies remedies to sources with seeded bugs.", "remedies");
+  auto* sources = app.add_option("sources", choice.sources, "Programs, or folders of programs");
+  auto* mutants =
+      app.add_flag("--mutants", choice.mutants, "Use the bugs that tools/mutants seeds");
   sources->excludes(mutants);
-  app.add_flag("--by-hand", choice.by_hand, "And those of tests/mutants/blind")->needs(mutants);
+  app.add_flag("--by-hand", choice.by_hand, "Include tests/mutants/blind")->needs(mutants);
   app.add_option("--command", choice.command, "The allranks command");
-  app.add_option("--only", choice.only, "Those whose names begin so, or NAME:BUG");
-  app.add_option("--every", choice.every, "Only every N-th")->check(CLI::PositiveNumber);
-  app.add_option("--first", choice.first, "Of these, the first one's place, from 0");
-  app.add_option("--schedules", choice.schedules, "Of programs: schedules 0 to N")
+  app.add_option("--only", choice.only, "Only items whose names start with this, or NAME:BUG");
+  app.add_option("--every", choice.every, "Only every N-th item")->check(CLI::PositiveNumber);
+  app.add_option("--first", choice.first, "With --every: index of the first item, from 0");
+  app.add_option("--schedules", choice.schedules, "For programs: run schedules 0 to N")
       ->check(CLI::Range(0, 10'000));
-  app.add_option("--floor", choice.floor, "Fail if a smaller share is cured, in percent")
+  app.add_option("--floor", choice.floor, "Fail if a smaller share is fixed, in percent")
       ->check(CLI::Range(0, 100));
-  app.add_option("--keep", choice.folder, "Keep the changed sources there");
-  app.add_option("-j,--jobs", choice.jobs, "At a time")->check(CLI::Range(1, 256));
-  app.add_flag("-v,--verbose", choice.verbose, "Print the findings of each as JSON");
+  app.add_option("--keep", choice.folder, "Folder for the changed sources");
+  app.add_option("-j,--jobs", choice.jobs, "Number of concurrent items")->check(CLI::Range(1, 256));
+  app.add_flag("-v,--verbose", choice.verbose, "Print the findings of each item as JSON");
   CLI11_PARSE(app, argc, argv);
   if (choice.sources.empty() && !choice.mutants) {
-    std::cerr << "give programs or folders of them, or --mutants\n";
+    std::cerr << "give programs, folders of programs, or --mutants\n";
     return 1;
   }
   return allranks::remedies::Main(choice);

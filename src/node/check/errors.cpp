@@ -106,7 +106,7 @@ void Errors::OnBarrier(const Path& path, std::uint32_t id, const NamedBarrier& b
   const Cta& cta = *path.warp->cta;
   if (count % kLanes != 0) {
     Say(Finding::Kind::kBarrier,
-        fmt::format("barrier {} is given {} threads, which is no multiple of the warp size", id,
+        fmt::format("barrier {} is given {} threads, which is not a multiple of the warp size", id,
                     count),
         "a barrier counts whole warps: round the number of threads up to a multiple of 32",
         {Show(path, "barrier")}, path.pc);
@@ -119,8 +119,7 @@ void Errors::OnBarrier(const Path& path, std::uint32_t id, const NamedBarrier& b
     Say(Finding::Kind::kBarrier,
         fmt::format("barrier {} is given {} threads by one participant and {} by another", id, mine,
                     theirs),
-        "all who meet at a barrier give it the same number of threads: that of all who sync and "
-        "arrive",
+        "give the barrier the same number of threads everywhere: all threads that sync or arrive",
         std::move(accesses), path.pc);
   }
   const std::uint32_t bit = 1u << path.warp->id % 32;
@@ -128,19 +127,20 @@ void Errors::OnBarrier(const Path& path, std::uint32_t id, const NamedBarrier& b
     std::vector<FindingAccess> accesses = {Show(path, "barrier")};
     if (!barrier.waiting.empty()) accesses.push_back(Show(*barrier.waiting.front(), "barrier"));
     Say(Finding::Kind::kBarrier,
-        fmt::format("warp {} comes to barrier {} a second time before the barrier is complete",
+        fmt::format("warp {} reaches barrier {} a second time before the barrier is complete",
                     path.warp->id, id),
-        "let whoever arrives wait, at another barrier, until the others have come to this one",
+        "let the arriving threads wait at another barrier until the others have reached this one",
         std::move(accesses), path.pc);
   }
 }
 
 void Errors::OnUnorderedBarrier(const Path& path, std::uint32_t id) {
   Say(Finding::Kind::kBarrier,
-      fmt::format("warp {} comes to barrier {} again after it has only arrived there, and nothing "
-                  "orders this behind the end of that phase: both may count for the same phase",
-                  path.warp->id, id),
-      "let whoever arrives wait, at another barrier, until those who wait at this one have gone on",
+      fmt::format(
+          "warp {} reaches barrier {} again after bar.arrive, and nothing orders this after the "
+          "end of that phase: both may count for the same phase",
+          path.warp->id, id),
+      "let the arriving threads wait at another barrier until the threads at this one have left it",
       {Show(path, "barrier")}, path.pc);
 }
 
@@ -153,7 +153,7 @@ void Errors::OnParts(const Warp& warp, const NamedBarrier& barrier) {
     if (first == nullptr) first = path;
     if (path->pc == first->pc) continue;
     Say(Finding::Kind::kBarrier,
-        fmt::format("parts of warp {} come to one barrier at different places", warp.id),
+        fmt::format("parts of warp {} reach one barrier at different places", warp.id),
         "move __syncthreads() out of code that only some threads of a warp execute",
         {Show(*path, "barrier"), Show(*first, "barrier")}, path->pc, {HoistEdit(*path, *first)});
     return;
@@ -195,13 +195,13 @@ void Errors::OnBlocked(const Cta& cta) {
     for (const Path* path : barrier.waiting) {
       lanes += static_cast<std::uint32_t>(std::popcount(path->mask));
     }
-    const char* others = accesses.size() == 1 ? "no thread of the block is left to come"
-                                              : "all others of the block wait elsewhere";
+    const char* others = accesses.size() == 1 ? "no other thread of the block is left"
+                                              : "all other threads of the block wait elsewhere";
     Say(Finding::Kind::kBarrier,
-        fmt::format("barrier {} is reached in part: {} threads wait at it for {}, and {}", id,
-                    lanes, expected, others),
-        "let every thread that the barrier counts come to it, whatever way it takes",
-        std::move(accesses), barrier.waiting.front()->pc);
+        fmt::format("barrier {} is incomplete: {} threads of {} wait at it, and {}", id, lanes,
+                    expected, others),
+        "let every thread that the barrier counts reach it on every path", std::move(accesses),
+        barrier.waiting.front()->pc);
   }
 }
 
@@ -227,10 +227,10 @@ void Errors::TellExit(const Path& path, std::uint32_t lanes) {
     const std::uint32_t gone = it->second & lanes;
     if (gone == 0) continue;
     Say(Finding::Kind::kWarpMask,
-        fmt::format("lanes 0x{:08x} wait in {} for lanes 0x{:08x}, which have executed others with "
-                    "another mask since and exit without having come",
+        fmt::format("lanes 0x{:08x} wait in {} for lanes 0x{:08x}, which have executed operations "
+                    "with another mask and exit without executing this one",
                     other->mask, CodeOf(*other).forms[other->pc], gone),
-        "name only the lanes that execute the operation, with the same mask in all of them",
+        "include only the lanes that execute the operation, with the same mask in all of them",
         {Show(*other, "warp")}, other->pc);
     passed_by_.erase(it);
   }
@@ -242,9 +242,9 @@ void Errors::OnWarpSync(const Path& path) {
   const std::uint32_t members = MembersOf(path, &what);
   if (const std::uint32_t left_out = path.mask & ~members; left_out != 0) {
     Say(Finding::Kind::kWarpMask,
-        fmt::format("lane {} executes {} with the mask 0x{:08x}, which does not name it",
+        fmt::format("lane {} executes {} with the mask 0x{:08x}, which does not include it",
                     std::countr_zero(left_out), CodeOf(path).forms[path.pc], members),
-        "each thread that calls names itself in the mask",
+        "include each calling thread in the mask",
         {Show(path, std::countr_zero(left_out), path.pc, "warp")}, path.pc,
         {MaskEdit(path, path.mask | members)});
   }
@@ -263,7 +263,7 @@ void Errors::OnWarpSync(const Path& path) {
               : fmt::format("lanes 0x{:08x} and 0x{:08x} wait for each other in different "
                             "operations",
                             path.mask, other->mask),
-        "all threads that a mask names execute the same operation with the same mask",
+        "let all threads of a mask execute the same operation with the same mask",
         {Show(path, "warp"), Show(*other, "warp")}, path.pc,
         masks && path.pc == other->pc ? std::vector{MaskEdit(path, members | others)}
                                       : std::vector<Edit>());
@@ -280,12 +280,12 @@ void Errors::OnShuffle(const Path& path, int lane, int from, std::uint32_t lanes
   const auto mask = static_cast<std::uint32_t>(LaneValue(path, op.mask, lane, 4));
   const bool named = (mask >> from & 1) != 0;
   Say(Finding::Kind::kWarpMask,
-      fmt::format("lane {} reads from lane {} by {} with the mask 0x{:08x}, and that lane {}: what "
-                  "it gets is undefined",
+      fmt::format("lane {} reads from lane {} by {} with the mask 0x{:08x}, and that lane {}: the "
+                  "result is undefined",
                   lane, from, code.forms[path.pc], mask,
                   named ? "has exited" : "is not in the mask"),
-      named ? "let all lanes that are read from execute the shuffle before they exit"
-            : "name the source lane in the mask, and let that lane execute the shuffle with the "
+      named ? "let all source lanes execute the shuffle before they exit"
+            : "include the source lane in the mask, and let it execute the shuffle with the "
               "same mask; or read from a lane of the mask",
       {Show(path, lane, path.pc, "warp")}, path.pc,
       !named && (path.mask >> from & 1) != 0 ? std::vector{MaskEdit(path, mask | path.mask)}
@@ -319,12 +319,11 @@ bool Errors::TellWarpStuck(const Warp& warp) {
       break;
     }
     Say(Finding::Kind::kWarpMask,
-        fmt::format(
-            "lanes 0x{:08x} wait in {} for lanes 0x{:08x}, which their mask names and which "
-            "are blocked elsewhere",
-            path->mask, CodeOf(*path).forms[path->pc], missing),
-        "name only the lanes that execute the operation, with the same mask in all of them, or let "
-        "the others execute it, too",
+        fmt::format("lanes 0x{:08x} wait in {} for lanes 0x{:08x}, which are in their mask and are "
+                    "blocked elsewhere",
+                    path->mask, CodeOf(*path).forms[path->pc], missing),
+        "include only the lanes that execute the operation, with the same mask in all of them, or "
+        "let the others execute it as well",
         std::move(accesses), path->pc,
         // A shuffle may be meant to read from those that are missing.
         what < 0 || CodeOf(*path).forms[path->pc].starts_with("shfl")
@@ -362,10 +361,10 @@ void Errors::OnMbarrierWait(const Path& path, const Cta& cta, std::uint32_t offs
     access.offset = offset;
     Say(Finding::Kind::kMbarrier,
         fmt::format("the phase of parity {} for which {} waits has ended, and so has the next: it "
-                    "waits for one that is two phases later",
+                    "waits for a phase that is two phases later",
                     parity, access.form),
-        "let nobody arrive for the next phase before all have seen the end of this one, for "
-        "instance by a second mbarrier",
+        "let no thread arrive for the next phase before all have observed the end of this one, for "
+        "example with a second mbarrier",
         {access}, path.pc);
   }
   poll = {lanes, parity, phases};
@@ -375,9 +374,9 @@ void Errors::OnPark(const Path& path, const SpinState& spin, bool for_ever) {
   const Code& code = CodeOf(path);
   if (spin.reads.empty()) {
     if (!for_ever || spin.reads_clock) return;
-    Say(Finding::Kind::kWeakSpin, "a loop that reads nothing goes round for ever",
-        "if it is to wait for memory, read that by a volatile, relaxed or acquire load: a weak one "
-        "may be moved out of the loop",
+    Say(Finding::Kind::kWeakSpin, "a loop that reads no memory never ends",
+        "to wait for memory, use a volatile, relaxed or acquire load: the compiler may move a weak "
+        "load out of the loop",
         {Show(path, std::countr_zero(path.mask), spin.loop->branch, "spin")}, spin.loop->branch);
     return;
   }
@@ -399,10 +398,12 @@ void Errors::OnPark(const Path& path, const SpinState& spin, bool for_ever) {
   Edit fence = EditAt(code, weak->pc, Edit::Action::kInsertAfter, Edit::By::kThread,
                       "__threadfence_system();");
   Say(Finding::Kind::kWeakSpin,
-      fmt::format("a loop waits by {}, which is weak and need never see another thread's write",
-                  access.form),
-      "read by a volatile, relaxed or acquire load of a scope that includes the writer; what the "
-      "flag tells of needs the acquire, or __threadfence_system() behind the loop",
+      fmt::format(
+          "a loop waits by {}, which is weak and may never observe the write of another thread",
+          access.form),
+      "use a volatile, relaxed or acquire load of a scope that includes the writer; data behind "
+      "the "
+      "flag needs the acquire, or __threadfence_system() after the loop",
       {access}, weak->pc, {std::move(strong), std::move(fence)});
 }
 
@@ -443,7 +444,7 @@ void Errors::OnStuck() {
                         DescribePhase(*cta, static_cast<std::uint32_t>(offset)),
                         together.size() > 1 ? "cluster" : "block"),
             "initialise the mbarrier with the number of arrivals of one phase, and expect as many "
-            "bytes as its copies bring",
+            "bytes as its copies transfer",
             {access}, waiter->pc);
       }
     }

@@ -100,9 +100,9 @@ void Errors::TellCopy(const Path& path, int lane, const Object& object, std::uin
   access.offset = offset;
   access.bytes = static_cast<std::uint32_t>(size);
   Say(Finding::Kind::kUninitialised,
-      fmt::format("{} reads {} bytes of {} of which nobody has written any", access.form, size,
+      fmt::format("{} reads {} bytes of {} that were never written", access.form, size,
                   object.name),
-      "write the memory or clear it before it is copied", {access}, path.pc);
+      "write or clear the memory before the copy", {access}, path.pc);
 }
 
 void Errors::CheckInitialised(const Access& a) {
@@ -128,10 +128,10 @@ void Errors::CheckInitialised(const Access& a) {
       access.bytes = a.bytes;
       access.write = Writes(*a.op);
       Say(Finding::Kind::kUninitialised,
-          fmt::format("{} reads {} bytes of {} that nobody has written", access.form, a.bytes,
+          fmt::format("{} reads {} bytes of {} that were never written", access.form, a.bytes,
                       access.object),
-          shared ? "write or clear the shared memory and synchronise before it is read"
-                 : "write the memory or clear it with cudaMemset before it is read",
+          shared ? "write or clear the shared memory and synchronise before the read"
+                 : "write the memory or clear it with cudaMemset before the read",
           {access}, a.path->pc);
       // Once is enough of these bytes.
       ForLanes(unwritten, [&](int l) { known.Write(a.offset[l], a.bytes); });
@@ -156,9 +156,10 @@ void Errors::CheckOrphan(const Access& a) {
   access.bytes = a.bytes;
   access.write = Writes(*a.op);
   Say(Finding::Kind::kUseAfterFree,
-      fmt::format("{} accesses {}, which its owner has freed; it is open here by a handle",
-                  access.form, access.object),
-      "close the handles of all processes, and let them tell the owner, before it frees the memory",
+      fmt::format(
+          "{} accesses {}, which its owner has freed; this process has opened it by a handle",
+          access.form, access.object),
+      "close the handles in all processes, and notify the owner, before it frees the memory",
       {access}, a.path->pc);
 }
 
@@ -233,8 +234,7 @@ void Errors::OnFault(const Path& path, Status status, const std::string& what, c
   std::vector<Edit> edits;
   if (status == Status::kMisalignedAddress) {
     kind = Finding::Kind::kMisaligned;
-    advice =
-        "an access must stand at a multiple of its size, a vector's at one of all its elements";
+    advice = "align the access to its size; align a vector to the size of all its elements";
   } else if (status == Status::kIllegalAddress) {
     switch (at.cause) {
       case FaultAt::Cause::kUnmapped: {
@@ -245,7 +245,7 @@ void Errors::OnFault(const Path& path, Status status, const std::string& what, c
         text = fmt::format("{} accesses address 0x{:x}", access.form, at.address);
         if (!near.empty()) text += ": " + near;
         if (kind == Finding::Kind::kUseAfterFree) {
-          advice = "free the memory after the last kernel that uses it is over";
+          advice = "free the memory after the last kernel that uses it has completed";
           Finding remedy;
           OrderFree(
               access,
@@ -285,7 +285,7 @@ void Errors::OnFault(const Path& path, Status status, const std::string& what, c
     access.what = "mbarrier";
     advice =
         "initialise the mbarrier with the number of arrivals of one phase, and let no thread "
-        "arrive for the next phase before this one is over";
+        "arrive for the next phase before this one is complete";
   } else {
     return;  // a trap, an assertion, a dead link: no error of memory
   }
@@ -343,10 +343,10 @@ void Errors::OnMulticast(const Path& path, std::uint32_t lanes, const Object& ob
   access.offset = offset;
   access.write = true;
   Say(Finding::Kind::kNotMapped,
-      fmt::format("{} accesses a multicast address, which only multimem instructions may",
+      fmt::format("{} accesses a multicast address, which only multimem instructions may access",
                   access.form),
-      "use multimem.st, multimem.red or multimem.ld_reduce, or the address that the memory itself "
-      "is mapped at",
+      "use multimem.st, multimem.red or multimem.ld_reduce, or the address at which the memory "
+      "itself is mapped",
       {access}, path.pc);
 }
 

@@ -147,9 +147,10 @@ void Errors::CheckTaints(const Access& a) {
   to.bytes = a.bytes;
   to.write = true;
   Say(Finding::Kind::kUninitialised,
-      fmt::format("{} stores to {} what {} has read in shared memory that nobody has written",
-                  to.form, object.name, from.form),
-      "write or clear the shared memory and synchronise before it is read", {from, to}, load);
+      fmt::format(
+          "{} stores to {} a value that {} has read from shared memory that was never written",
+          to.form, object.name, from.form),
+      "write or clear the shared memory and synchronise before the read", {from, to}, load);
 }
 
 void Errors::DropTaints(const Path& path, std::uint32_t lanes) {

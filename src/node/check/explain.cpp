@@ -107,20 +107,20 @@ void Explanation::Proxy() {
   const char* fence = "asm volatile(\"fence.proxy.async;\" ::: \"memory\");";
   if (earlier_.agent == later_.agent) {
     finding_.advice =
-        "after the stores and before the barrier that leads to the copy, let the writing threads "
-        "execute fence.proxy.async";
+        "let the writing threads execute fence.proxy.async after the stores and before the barrier "
+        "that precedes the copy";
     Change(earlier_, Edit::Action::kInsertAfter, Edit::By::kThread, fence);
   } else {
     finding_.advice =
-        "let the thread that begins the copy execute fence.proxy.async before it, behind what "
-        "orders it after the stores";
+        "let the thread that starts the copy execute fence.proxy.async before the copy and after "
+        "the synchronisation with the stores";
     Change(later_, Edit::Action::kInsertBefore, Edit::By::kThread, fence);
   }
 }
 
 void Explanation::Narrow() {
   finding_.text = fmt::format(
-      "{} and {} of {} + {} are strong, but the scope of {} leaves the other thread out",
+      "{} and {} of {} + {} are strong, but the scope of {} does not include the other thread",
       Who(second_), Who(first_), second_.object, second_.offset,
       later_.scope() < need_ && earlier_.scope() < need_ ? "both"
       : later_.scope() < need_                           ? "the former"
@@ -150,12 +150,12 @@ bool Explanation::Host() {
                                  reads ? "reads" : "writes");
   finding_.advice = fmt::format(
       "before {}, call cudaStreamSynchronize() for the stream of the {}, or wait for an event "
-      "recorded behind it{}",
+      "recorded after it{}",
       host.site.frames.empty() ? "the host's access" : host.site.Place(),
       other.kernel.empty() ? other.what : "kernel",
       other.kernel.empty() ? ""
-                           : "; or let the kernel release a flag (st.release.sys) behind the "
-                             "access and poll that");
+                           : "; or let the kernel release a flag (st.release.sys) after the "
+                             "access and poll the flag");
   OrderHost(host, other, &finding_);
   return true;
 }
@@ -172,9 +172,9 @@ bool Explanation::Call(std::uint32_t lane, std::uint32_t later_lane, const CtaCl
     return true;
   }
   if (search.TellLoneWait(&finding_)) return true;
-  finding_.missing = "the call of that rank has not begun, or is over";
+  finding_.missing = "the call of that rank has not started, or has ended";
   finding_.advice =
-      "touch a peer's tensors only after it has said, in this call, that it has entered, and let "
+      "access a peer's tensors only after it has signalled that it has entered this call, and let "
       "it wait for your last access before it leaves";
   return true;
 }
@@ -186,36 +186,35 @@ bool Explanation::Operation() {
   const Entry& access = before_.code != nullptr ? earlier_ : later_;
   if (kernel.code != nullptr && access.strong() && !host) {
     finding_.missing = fmt::format(
-        "{} are weak accesses: a flag that kernels use meanwhile is not "
-        "written or read by them",
+        "{} are weak accesses: they cannot write or read a flag that "
+        "kernels use at the same time",
         before_.code != nullptr ? second_.what : first_.what);
     finding_.advice =
-        "write the flag by cuStreamWriteValue32 or by a kernel; or let the kernels that use it "
-        "begin after an event that is recorded behind it";
+        "write the flag with cuStreamWriteValue32 or in a kernel; or start the kernels that use it "
+        "after an event that is recorded after the operation";
     WriteFlagByStream(before_.code != nullptr ? second_ : first_, &finding_);
   } else if (kernel.code != nullptr && !host && WaitsForFlags(*kernel.code)) {
-    finding_.missing = "the kernel waits for a flag, which does not tell of the copy";
+    finding_.missing = "the kernel waits for a flag, which does not announce the copy";
     finding_.advice =
-        "raise the flag behind the copy: in its stream (cuStreamWriteValue32), or by the host "
-        "after "
-        "it has waited for the copy (cudaStreamSynchronize); where the copy follows the kernel, "
-        "let "
-        "its stream wait for an event";
+        "set the flag after the copy: in its stream (cuStreamWriteValue32), or on the host after "
+        "it "
+        "has waited for the copy (cudaStreamSynchronize); if the copy follows the kernel, let its "
+        "stream wait for an event";
     // No event: where the kernel waits for the copy, the copy must not wait for the kernel.
     OrderFlag(before_.code != nullptr ? second_ : first_,
               checker_.SiteOf(checker_.agents_[access.agent].told), &finding_);
   } else if (host) {
-    finding_.missing = "order between the host's access and the other one";
+    finding_.missing = "order between the host's access and the other access";
     finding_.advice =
-        "let the host wait for the stream or an event before it touches the bytes, or "
-        "tell it by a flag that a kernel releases with scope .sys";
+        "let the host wait for the stream or an event before it accesses the bytes, or "
+        "for a flag that a kernel releases with scope .sys";
   } else {
     finding_.missing = "order between the stream's operation and the other access";
     const auto name = [](const LaunchInfo& info) {
       return fmt::format("the {} of stream {}", info.what, info.stream);
     };
     finding_.advice = fmt::format(
-        "record an event behind {} and let the stream of {} wait for it, or put both into one "
+        "record an event after {} and let the stream of {} wait for it, or put both into one "
         "stream",
         name(before_), name(after_));
     Order();
@@ -234,11 +233,11 @@ bool Explanation::Overlap() {
   }
   finding_.missing =
       hasty == &after_
-          ? "the later kernel may begin before the earlier one of its stream is over, and this "
-            "thread has not waited for that"
+          ? "the later kernel may start before the earlier kernel of its stream has completed, and "
+            "this thread has not waited for it"
           : fmt::format(
-                "{} between the two never waits for the kernel before it, so that its end "
-                "does not say that the earlier one is over",
+                "{} between the two never waits for the kernel before it, so its completion "
+                "does not imply that the earlier kernel has completed",
                 hasty->kernel);
   finding_.advice = fmt::format(
       "let all threads execute cudaGridDependencySynchronize() (griddepcontrol.wait) at the "
@@ -287,10 +286,10 @@ bool Explanation::Flag(std::uint32_t lane, std::uint32_t later_lane, const CtaCl
 
 bool Explanation::Copy() {
   if (earlier_.warp < kFirstCopyWarp) return false;
-  finding_.missing = "the copy has not been waited for by this thread";
+  finding_.missing = "this thread has not waited for the copy";
   finding_.advice = earlier_.warp >= kMbarrierCopies
-                        ? "wait for the mbarrier's phase before the bytes are touched"
-                        : "wait for the copy's group, then meet at a barrier";
+                        ? "wait for the mbarrier's phase before the access"
+                        : "wait for the copy's group, then synchronise with a barrier";
   if (earlier_.warp >= kMbarrierCopies) return true;
   if (earlier_.warp >= kBulkReads) {
     const bool reads = earlier_.warp < kBulkWrites;
@@ -308,17 +307,17 @@ bool Explanation::Copy() {
 bool Explanation::Block() {
   if (earlier_.agent != later_.agent) return false;
   if (later_.warp >= kMbarrierCopies) {
-    finding_.missing =
-        fmt::format("nothing tells the thread that begins the copy that {} is over", Who(first_));
+    finding_.missing = fmt::format("nothing orders {} before the start of the copy", Who(first_));
     finding_.advice =
-        "let the threads arrive on an mbarrier behind their accesses, and let the one that begins "
-        "the copy wait for its phase before";
+        "let the threads arrive on an mbarrier after their accesses, and let the thread that "
+        "starts "
+        "the copy wait for its phase first";
   } else if (earlier_.warp == later_.warp) {
-    finding_.missing = "lanes of one warp are not ordered by themselves";
+    finding_.missing = "lanes of one warp have no implicit order";
     finding_.advice = "put __syncwarp() between the two accesses";
     Change(later_, Edit::Action::kInsertBefore, Edit::By::kWarp, "__syncwarp();");
   } else {
-    finding_.missing = "no barrier of the block lies between them";
+    finding_.missing = "no barrier of the block is between them";
     finding_.advice = "put __syncthreads() between the two accesses";
     Change(later_, Edit::Action::kInsertBefore, Edit::By::kBlock, "__syncthreads();");
   }
@@ -339,7 +338,7 @@ bool Explanation::WeakFlag() {
   finding_.advice =
       fmt::format("make it {}.{}.{}, or {}.relaxed.{} (or volatile) with {} {} it",
                   weak.write() ? "st" : "ld", order, ScopeName(need_), weak.write() ? "st" : "ld",
-                  ScopeName(need_), FenceName(need_), weak.write() ? "before" : "behind");
+                  ScopeName(need_), FenceName(need_), weak.write() ? "before" : "after");
   const bool vector = code.memory[code.ops[weak.pc].aux].count > 1;
   Change(weak, Edit::Action::kReplace, Edit::By::kThread,
          fmt::format("{}.{}", vector ? "relaxed" : order, ScopeName(need_)));
@@ -355,11 +354,11 @@ bool Explanation::Widths() {
   if (!earlier_.strong() || !later_.strong() || earlier_.element() == later_.element())
     return false;
   finding_.missing = fmt::format(
-      "strong accesses of {} and of {} bytes: of different sizes they do "
+      "strong accesses of {} and of {} bytes: accesses of different sizes do "
       "not synchronise",
       later_.element(), earlier_.element());
   finding_.advice =
-      fmt::format("access the bytes by the same width at {} and {}",
+      fmt::format("access the bytes with the same width at {} and {}",
                   PlaceOf(*after_.code, later_.pc), PlaceOf(*before_.code, earlier_.pc));
   return true;
 }
@@ -371,13 +370,13 @@ bool Explanation::SequenceLock() {
       later_.strong())
     return false;
   finding_.missing = fmt::format(
-      "nothing that {} reads says that {} is over, and its kernel waits "
-      "for nobody",
+      "nothing that {} reads shows that {} is complete, and its kernel does "
+      "not wait",
       Who(second_), Who(first_));
   finding_.advice = fmt::format(
-      "where readers look afterwards whether what they have read has changed, make the load at "
-      "{} "
-      "ld.relaxed.{} and the store at {} st.relaxed.{}; else let the writer wait for its readers",
+      "if readers check afterwards whether the data has changed, make the load at {} "
+      "ld.relaxed.{} and the store at {} st.relaxed.{}; otherwise let the writer wait for its "
+      "readers",
       PlaceOf(*before_.code, earlier_.pc), ScopeName(need_), PlaceOf(*after_.code, later_.pc),
       ScopeName(need_));
   for (const Entry* at : {&earlier_, &later_}) {
@@ -393,15 +392,14 @@ void Explanation::Nothing() {
   const ChainPlace& is = checker_.places_.of[later_.agent];
   const bool reads = WaitsForFlags(*after_.code) || WaitsForFlags(*before_.code);
   const bool reads_first = !earlier_.write();
-  finding_.missing =
-      reads_first
-          ? fmt::format("nothing tells {} that {} has read it", Who(second_), Who(first_))
-          : fmt::format("nothing that {} reads says that {} is over", Who(second_), Who(first_));
+  finding_.missing = reads_first
+                         ? fmt::format("nothing orders {} after {}", Who(second_), Who(first_))
+                         : fmt::format("nothing that {} reads shows that {} is complete",
+                                       Who(second_), Who(first_));
   if (launches_ && !reads) {
     finding_.advice = fmt::format(
-        "the kernels are ordered by nothing and wait for no flag: record an event behind the one "
-        "of "
-        "{}, and let the stream of the one of {} wait for it",
+        "the kernels have no order and wait for no flag: record an event after the kernel of {}, "
+        "and let the stream of the kernel of {} wait for it",
         Who(first_), Who(second_));
     Order();
     return;
@@ -409,7 +407,7 @@ void Explanation::Nothing() {
   if (!launches_ && (need_ == Scope::kCluster || before_.cooperative)) {
     const bool cluster = need_ == Scope::kCluster;
     finding_.advice = fmt::format(
-        "let all threads of the {} meet between the two accesses ({})",
+        "synchronise all threads of the {} between the two accesses ({})",
         cluster ? "cluster" : "grid",
         cluster ? "barrier.cluster.arrive.release, barrier.cluster.wait.acquire" : "grid.sync()");
     Change(later_, Edit::Action::kInsertBefore, cluster ? Edit::By::kBlock : Edit::By::kGrid,
@@ -417,15 +415,15 @@ void Explanation::Nothing() {
     return;
   }
   finding_.advice = fmt::format(
-      "let the earlier thread{} store a flag with st.release.{} after its access (behind a barrier "
-      "if other threads of the block take part), and let the later one wait for it with "
-      "ld.acquire.{} before",
+      "let the earlier thread{} store a flag with st.release.{} after its access (after a barrier "
+      "if other threads of the block take part), and let the later thread first wait for it with "
+      "ld.acquire.{}",
       reads_first ? " acknowledge its reads: let it" : "", ScopeName(need_), ScopeName(need_));
   // Of one round they may wait for each other: only what comes a round later can be held back.
   if (launches_ &&
       (before_.code == after_.code ? was.number != is.number : !WaitsForFlags(*after_.code))) {
     finding_.advice +=
-        "; or let the host wait for the earlier launch before it begins the later one";
+        "; or let the host wait for the earlier launch before it starts the later one";
     if (before_.process != after_.process) return;
     Order();
     if (!finding_.edits.empty()) finding_.edits.back().text = "cudaDeviceSynchronize";

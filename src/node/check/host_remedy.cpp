@@ -80,8 +80,8 @@ void OrderOperations(const LaunchInfo& before, const LaunchInfo& after, Finding*
     // Processes tell each other by means of their own, behind the call: then it has to be over.
     if (one.site.Place().empty()) return;
     finding->advice = fmt::format(
-        "let the process of rank {} wait (cudaStreamSynchronize) behind {} before it tells the "
-        "other one; or record an interprocess event there, which the stream of {} waits for",
+        "let the process of rank {} wait (cudaStreamSynchronize) after {} before it notifies the "
+        "other process; or record an interprocess event there and let the stream of {} wait for it",
         one.rank, Called(one), Called(two));
     add(Edit::Action::kInsertAfter, one, one, kWait);
     return;
@@ -92,7 +92,7 @@ void OrderOperations(const LaunchInfo& before, const LaunchInfo& after, Finding*
                               two.site.call.starts_with("cuGraphAdd"));
   if (both) {
     finding->advice =
-        fmt::format("add an edge to the graph: the node of {} depends on the one of {}",
+        fmt::format("add an edge to the graph: the node of {} depends on the node of {}",
                     Called(two), Called(one));
     add(Edit::Action::kInsertAfter, two, one, kEdge);
     return;
@@ -112,7 +112,7 @@ void OrderFlag(const FindingAccess& operation, const HostSite& flag, Finding* fi
   const bool stream = !flag.call.empty();
   finding->advice = stream ? fmt::format(
                                  "before {} at {}, let its stream wait for an event that is "
-                                 "recorded behind {}",
+                                 "recorded after {}",
                                  flag.call, flag.Place(), Called(operation))
                            : fmt::format(
                                  "before the flag is stored at {}, let the host wait for {} "
@@ -139,9 +139,9 @@ void OrderFree(const FindingAccess& kernel, bool same_stream, Finding* finding) 
   finding->advice = fmt::format(
       "{} at {} comes {}: {}", call, kernel.freed.Place(),
       same_stream ? "before a kernel of its stream that uses the memory" : "too early",
-      same_stream ? fmt::format("move it behind the launch at {}", kernel.site.Place())
+      same_stream ? fmt::format("move it after the launch at {}", kernel.site.Place())
       : ordered
-          ? fmt::format("let its stream wait for an event behind the launch at {}",
+          ? fmt::format("let its stream wait for an event after the launch at {}",
                         kernel.site.Place())
           : fmt::format("wait for the stream of the launch at {} first", kernel.site.Place()));
   if (same_stream) {

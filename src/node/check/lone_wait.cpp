@@ -74,10 +74,11 @@ void RemedySearch::SayLoneWait(const Code& code, std::uint32_t wait, std::uint32
                                       "threads of the block", "__syncthreads();"};
   const std::string place = PlaceOf(code, access);
   finding->missing = fmt::format(
-      "another {} waits for a flag ({}, {}), and the one at {} does not wait for that {}",
+      "another {} waits for a flag ({}, {}), and the access at {} does not wait for that {}",
       words.who, PlaceOf(code, wait), code.forms[wait], place, words.whom);
-  finding->advice = fmt::format("put {} behind the wait at {} and before {}, where all {} pass",
-                                words.barrier, PlaceOf(code, wait), place, words.all);
+  finding->advice =
+      fmt::format("put {} after the wait at {} and before {}, where all {} execute it",
+                  words.barrier, PlaceOf(code, wait), place, words.all);
   AddEdit(EditAt(code, access, Edit::Action::kInsertBefore, by, words.text), finding);
 }
 

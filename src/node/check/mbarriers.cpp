@@ -113,11 +113,12 @@ void Checker::MbarrierBegins(const Path& path, int lane, Cta& target, std::uint3
                                target.shared_object, offset / kLineBytes)};
       for (FindingAccess& access : finding.accesses) OnShared(access, offset);
       finding.text = fmt::format(
-          "mbarrier.init of shared memory + {}, where an mbarrier is that has not been invalidated",
+          "mbarrier.init of shared memory + {}, which contains an mbarrier that is still valid",
           offset);
       finding.advice = fmt::format(
-          "let one thread initialise it once; to use the bytes anew, let all threads that use the "
-          "mbarrier meet (__syncthreads()) and execute mbarrier.inval before the init at {}",
+          "let one thread initialise it once; to reuse the bytes, synchronise all threads that use "
+          "the "
+          "mbarrier (__syncthreads()) and execute mbarrier.inval before the init at {}",
           PlaceOf(finding.accesses[0]));
       AddEdit(std::move(guard), &finding);
       Push(std::move(finding));
@@ -166,7 +167,7 @@ void Checker::MbarrierUsed(const Path& path, std::uint32_t lanes, Cta& target, s
     for (FindingAccess& access : finding.accesses) OnShared(access, offset);
     finding.text = fmt::format(
         "{} on the mbarrier at shared memory + {} and its mbarrier.init are not ordered: the "
-        "mbarrier need not be there yet",
+        "mbarrier may not be initialised yet",
         finding.accesses[0].form, offset);
     const std::string place = PlaceOf(finding.accesses[1]);
     const auto add = [&](Edit::By by, const char* text) {
@@ -174,16 +175,16 @@ void Checker::MbarrierUsed(const Path& path, std::uint32_t lanes, Cta& target, s
     };
     // In a cluster its barrier serves the block's own threads as well.
     if (target.cluster == nullptr || target.cluster->ctas.size() == 1) {
-      finding.missing = "no barrier of the block lies between the init and the use";
+      finding.missing = "no barrier of the block is between the init and the use";
       finding.advice = fmt::format(
-          "put __syncthreads() behind the mbarrier.init at {}, before any other thread uses the "
+          "put __syncthreads() after the mbarrier.init at {}, before any other thread uses the "
           "mbarrier",
           place);
       add(Edit::By::kBlock, "__syncthreads();");
     } else {
-      finding.missing = "no cluster barrier that releases and acquires lies between them";
+      finding.missing = "no cluster barrier with release and acquire is between them";
       finding.advice = fmt::format(
-          "put fence.mbarrier_init.release.cluster behind the mbarrier.init at {} in the same "
+          "put fence.mbarrier_init.release.cluster after the mbarrier.init at {} in the same "
           "thread, and let all threads of the cluster execute barrier.cluster.arrive.release and "
           "barrier.cluster.wait.acquire (cluster.sync()) before the use at {}",
           place, PlaceOf(finding.accesses[0]));
@@ -238,7 +239,7 @@ void Checker::MbarrierInvalid(const Path& path, int lane, Cta& target, std::uint
           "mbarrier.inval of shared memory + {} and {} before it are not ordered: that thread may "
           "still use the mbarrier",
           offset, finding.accesses[1].form);
-      finding.missing = "nothing tells the invalidating thread that the others have done";
+      finding.missing = "nothing orders the use of the other thread before the invalidation";
       finding.advice = fmt::format(
           "put {} before the mbarrier.inval at {}",
           use.agent == cta.agent ? "__syncthreads()" : "a barrier of the cluster (cluster.sync())",
@@ -283,12 +284,12 @@ void Checker::CheckMbarriers(const Line& line, const Entry& a, const Object& obj
     });
     finding.text = fmt::format(
         "{} of the bytes of a live mbarrier (shared memory + {}): only mbarrier operations may "
-        "touch "
-        "them until mbarrier.inval",
+        "access them until mbarrier.inval",
         finding.accesses[0].what, number * kLineBytes + first);
     finding.advice = fmt::format(
-        "keep the bytes apart from other data, or let all threads that use the mbarrier meet "
-        "(__syncthreads()), one of them execute mbarrier.inval, and all meet again before {}",
+        "keep the bytes separate from other data, or synchronise all threads that use the mbarrier "
+        "(__syncthreads()), let one of them execute mbarrier.inval, and synchronise again before "
+        "{}",
         PlaceOf(finding.accesses[0]));
     Push(std::move(finding));
     return;

@@ -39,7 +39,7 @@ bool RemedySearch::TellMutualFlags(Finding* finding) const {
       if (!lacks(mine) && !lacks(his)) continue;
       finding->missing = fmt::format(
           "each thread stores a flag ({} and {}) and then loads the other's: only a fence.sc "
-          "between the two keeps both from reading old values",
+          "between the two prevents both from reading old values",
           PlaceOf(CodeOf(his.agent), his.store->pc), PlaceOf(CodeOf(mine.agent), mine.store->pc));
       if (lacks(his)) AddScFence(his, need, finding);
       if (lacks(mine)) AddScFence(mine, need, finding);

@@ -406,11 +406,12 @@ std::string RemedySearch::Missing(const std::string& first, const std::string& s
   const Code& writer = CodeOf(from.writer);
   const Code& reader = CodeOf(to.reader);
   std::string text = fmt::format(
-      "the flag that {} stores ({}, {}) and {} reads ({}, {}) does not order what is around it",
+      "the flag that {} stores ({}, {}) and {} reads ({}, {}) does not order the accesses around "
+      "it",
       first, PlaceOf(writer, from.write->pc), writer.forms[from.write->pc], second,
       PlaceOf(reader, to.read->pc), reader.forms[to.read->pc]);
   if (best_.links.size() > 1)
-    text += fmt::format("; it is passed on by {} other block{}", best_.links.size() - 1,
+    text += fmt::format("; it passes through {} other block{}", best_.links.size() - 1,
                         best_.links.size() == 2 ? "" : "s");
   return text;
 }
@@ -445,7 +446,7 @@ void RemedySearch::Tell(Finding* finding) const {
     switch (fault.fix) {
       case Fault::Fix::kFenceBefore:
         parts.push_back(fmt::format(
-            "the {} at {} is no release: use {}.release.{}{}, or put {} before it in the same "
+            "the {} at {} is not a release: use {}.release.{}{}, or put {} before it in the same "
             "thread",
             form.starts_with("st") ? "store" : "atomic", place,
             form.starts_with("st") ? "st" : form.substr(0, form.find('.')), scope,
@@ -455,7 +456,7 @@ void RemedySearch::Tell(Finding* finding) const {
         break;
       case Fault::Fix::kFenceAfter:
         parts.push_back(fmt::format(
-            "the load at {} is no acquire: use {}.acquire.{}, or put {} behind it in the same "
+            "the load at {} is not an acquire: use {}.acquire.{}, or put {} after it in the same "
             "thread",
             place, form.substr(0, form.find('.')), scope, FenceName(fault.need)));
         edit.action = Edit::Action::kInsertAfter;
@@ -475,9 +476,9 @@ void RemedySearch::Tell(Finding* finding) const {
                     : fault.by == Edit::By::kBlock ? "__syncthreads();"
                                                    : "cooperative_groups::this_grid().sync();";
         parts.push_back(fmt::format(
-            "put {} before {}, where all threads of the {} pass: {}",
+            "put {} before {}, where all threads of the {} execute it: {}",
             edit.text.substr(0, edit.text.size() - 1), place, NameOf(fault.by),
-            fault.behind == kNoPc ? "other threads have part in what is told there"
+            fault.behind == kNoPc ? "the flag also announces accesses of other threads"
                                   : "only the thread that has read the flag is ordered"));
         break;
       case Fault::Fix::kCopyWait: {
@@ -487,16 +488,16 @@ void RemedySearch::Tell(Finding* finding) const {
           continue;
         }
         const char* wait = bulk ? "cp.async.bulk.wait_group 0" : "cp.async.wait_all";
-        parts.push_back(fmt::format("put {} before {}, in the thread that has begun the copy{}",
-                                    wait, place,
+        parts.push_back(fmt::format("put {} before {}, in the thread that started the copy{}", wait,
+                                    place,
                                     bulk ? ": wait_group.read waits for the source only" : ""));
         edit.text = fmt::format("asm volatile(\"{}{};\" ::: \"memory\");",
                                 bulk ? "cp.async.bulk.commit_group; " : "", wait);
         break;
       }
       case Fault::Fix::kWidth:
-        parts.push_back(
-            fmt::format("access the flag by the same width on both sides: {} at {}", form, place));
+        parts.push_back(fmt::format("access the flag with the same width on both sides: {} at {}",
+                                    form, place));
         continue;
     }
     if (edit.at.empty() || std::any_of(finding->edits.begin(), finding->edits.end(),
@@ -515,10 +516,10 @@ bool RemedySearch::TellEarly(Finding* finding) const {
   const bool same = SameThread(*early_.write, early_.writer);
   finding->missing = fmt::format(
       "the flag that is stored at {} and read at {} is stored before the access that it should "
-      "tell of",
+      "announce",
       PlaceOf(code, early_.write->pc), PlaceOf(CodeOf(early_.reader), early_.read->pc));
   finding->advice =
-      fmt::format("move the store at {} behind {}{}", PlaceOf(code, early_.write->pc),
+      fmt::format("move the store at {} after {}{}", PlaceOf(code, early_.write->pc),
                   PlaceOf(mine, e_.pc), same ? "" : ", with __syncthreads() between them");
   Edit edit;
   edit.action = Edit::Action::kMoveAfter;

@@ -227,8 +227,8 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
   if (const Code* const reader = code(later);
       reader != nullptr && later.warp < kFirstCopyWarp && !later.write() &&
       reader->forms[later.pc].find(".nc") != std::string::npos) {
-    finding.missing = "ld.global.nc is for bytes that nobody writes while the kernel runs";
-    finding.advice = "read them by an ordinary load: no __ldg(), no const __restrict__ pointer";
+    finding.missing = "ld.global.nc is only for bytes that are not written while the kernel runs";
+    finding.advice = "use an ordinary load: no __ldg(), no const __restrict__ pointer";
     finding.edits = {EditAt(*reader, later.pc, Edit::Action::kReplace, Edit::By::kThread, "")};
     finding.edits[0].from = ".nc";
   }
@@ -237,22 +237,22 @@ void Checker::ReportRace(const Entry& earlier, const Entry& later, std::uint32_t
     const std::string store = PlaceOf(writer, boundary->write_pc);
     finding.text = fmt::format(
         "{} of {} + {} relies on {} being visible to the whole system when the next kernel of its "
-        "stream begins",
+        "stream starts",
         Who(finding.accesses[0]), finding.accesses[0].object, finding.accesses[0].offset,
         Who(finding.accesses[1]));
     finding.missing = fmt::format(
-        "the flag that the next kernel stores ({}, {}) is no release: PTX lets it be seen before "
-        "what its stream did earlier",
+        "the flag that the next kernel stores ({}, {}) is not a release: PTX permits it to become "
+        "visible before earlier writes of its stream",
         store, writer.forms[boundary->write_pc]);
     finding.advice = fmt::format(
         "at {} store the flag in {} with st.release.{}, or put {} before it in the same thread; "
-        "harmless where the end of a kernel or copy flushes to the whole system",
+        "harmless if the end of a kernel or copy flushes to the whole system",
         store, boundary->object, ScopeName(boundary->need), FenceName(boundary->need));
   }
   if (reductions) {
-    finding.missing = "PTX promises atomicity among the bulk reductions of one device only";
+    finding.missing = "PTX guarantees atomicity only among the bulk reductions of one device";
     finding.advice =
-        "harmless where a device's L2 performs the reductions of all peers; else let one device "
+        "harmless if a device's L2 performs the reductions of all peers; otherwise let one device "
         "reduce, or use red with scope .sys";
     finding.edits.clear();
   }
@@ -275,17 +275,18 @@ void Checker::ReportSource(const Path& path, const CtaClocks::Source& source, bo
       finding.accesses.emplace_back(ShowThread(state_, path, source.lane, source.pc, "bulk copy"));
   copy.object = "shared memory";
   finding.text = fmt::format(
-      "{} may still read shared memory when its thread has left, and the block with it", Who(copy));
+      "{} may still read shared memory after its thread and block have exited", Who(copy));
   if (pushed) {
     finding.missing = "no thread of the block knows that the copy is complete";
     finding.advice =
-        "let the block whose mbarrier it completes wait for it, and then meet at a cluster barrier "
-        "(barrier.cluster.arrive.release, wait.acquire) before the block exits";
+        "let the block whose mbarrier it completes wait for it, and then synchronise with a "
+        "cluster "
+        "barrier (barrier.cluster.arrive.release, wait.acquire) before the block exits";
     Push(std::move(finding));
     return;
   }
-  finding.missing = "the thread that began the copy has not waited until its source was read";
-  finding.advice = "put cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 behind it";
+  finding.missing = "the thread that started the copy has not waited until its source was read";
+  finding.advice = "put cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 after it";
   AddEdit(EditAt(*launch.code, source.pc, Edit::Action::kInsertAfter, Edit::By::kThread,
                  "asm volatile(\"cp.async.bulk.commit_group; cp.async.bulk.wait_group.read "
                  "0;\" ::: \"memory\");"),
@@ -322,9 +323,9 @@ void Checker::ReportVector(const StrongWrite& write, const StrongWrite* apart, c
   finding.accesses.push_back(Show(entry, entry.lane, object, offset / kLineBytes));
   finding.text =
       "a vector load reads what a vector store of another thread writes, and nothing orders them: "
-      "that all elements come together is a fact of this hardware, not of PTX";
+      "this hardware transfers all elements together, but PTX does not guarantee it";
   finding.advice =
-      "harmless where 16-byte accesses (and 128-byte packets) are single; else check a flag in "
+      "harmless if 16-byte accesses (and 128-byte packets) are single; otherwise check a flag in "
       "every 8 bytes";
   if (apart != nullptr) {
     // A helper that stores has one line for both; the calls differ.
@@ -335,11 +336,11 @@ void Checker::ReportVector(const StrongWrite& write, const StrongWrite* apart, c
     const std::string one = call(write.pc), two = call(apart->pc);
     finding.text = fmt::format(
         "a warp reads a line that two store instructions of another warp have written ({} and {}), "
-        "and nothing orders them: they may arrive apart on any hardware",
+        "and nothing orders them: they may arrive separately on any hardware",
         one, two);
     finding.advice =
-        "if one flag stands for the whole line, store the line, flag included, with one "
-        "instruction of the warp; else check a flag in every 16 bytes";
+        "if one flag covers the whole line, store the line, including the flag, with one "
+        "instruction of the warp; otherwise check a flag in every 16 bytes";
   }
   Push(std::move(finding));
 }

@@ -297,9 +297,8 @@ bool ResolveGlobalAt(Simulator& sim, const Path& path, Address address, int lane
                               error.mapping->object->name, error.mapping->object->size));
     case RangeError::Reason::kNoAccess:
       if (dead) {
-        return fail(
-            Status::kNvlinkUncorrectable,
-            fmt::format("accesses {} over a link that is dead", error.mapping->object->name));
+        return fail(Status::kNvlinkUncorrectable,
+                    fmt::format("accesses {} over a dead link", error.mapping->object->name));
       }
       at.cause = FaultAt::Cause::kNoAccess;
       return fail(Status::kIllegalAddress, sim.NoAccess(process, *error.mapping, device));
@@ -307,7 +306,7 @@ bool ResolveGlobalAt(Simulator& sim, const Path& path, Address address, int lane
       return fail(Status::kIllegalAddress, "writes constant memory");
     case RangeError::Reason::kMulticastRead:
       return fail(Status::kIllegalAddress,
-                  "reads a multicast address, which only multimem instructions may");
+                  "reads a multicast address, which only multimem instructions may access");
     case RangeError::Reason::kUnbound:
       return fail(Status::kIllegalAddress,
                   fmt::format("writes {}, to which not all devices of its team have bound memory",

@@ -174,7 +174,7 @@ bool Simulator::CallBuiltin(Path& path, const CallOp& call, std::uint32_t lanes)
       ok = heap != nullptr && heap->Return(argument - mapping->base);
       if (!ok) {
         Fault(path, Status::kLaunchFailed,
-              fmt::format("free of 0x{:x}, which malloc has not given or free has taken back",
+              fmt::format("free of 0x{:x}, which malloc did not return or which is already free",
                           argument));
       }
     }

@@ -382,7 +382,7 @@ bool AddTargets(Simulator& sim, const Path& path, const AsyncOp& a, int lane, st
     std::uint32_t offset = 0;
     Cta* to = rank == cta.rank ? &cta : FindCta(cta, (rank + 1) << kRankShift, &offset);
     if (to == nullptr) {
-      FaultWith(sim, path, fmt::format("to block {} of the cluster, which is not there", rank),
+      FaultWith(sim, path, fmt::format("to block {} of the cluster, which does not exist", rank),
                 lane);
       return false;
     }

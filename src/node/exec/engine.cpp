@@ -61,13 +61,14 @@ void EngineT<kChecked>::Run(Path& path, Time turn) {
   Lanes lanes{registers_, constants_, predicates_};
   ShareIssue();
   if (sim_.fuel != 0 && sim_.Work() - sim_.work_before > sim_.fuel) {
-    sim_.Fault(path, Status::kLaunchTimeout, "instruction fuel is used up");
+    sim_.Fault(path, Status::kLaunchTimeout, "instruction limit reached");
     return;
   }
   if (launch_->crowd != 0) {
     sim_.Fault(path, Status::kNotPermitted,
-               fmt::format("{} blocks of the rank's kernels are resident at once, the limit is {}",
-                           launch_->crowd, sim_.ProcessOf(launch_->process).max_resident));
+               fmt::format(
+                   "{} blocks of the rank's kernels are resident at the same time; the limit is {}",
+                   launch_->crowd, sim_.ProcessOf(launch_->process).max_resident));
     return;
   }
   std::uint32_t join_pc = JoinPc();
@@ -433,7 +434,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Call(const Op& op, std::uint
     if (function < 0) {
       ChargeIssue();
       sim_.Fault(path, Status::kIllegalInstruction,
-                 fmt::format("call of 0x{:x}, which is no function of this module", own));
+                 fmt::format("call of 0x{:x}, which is not a function of this module", own));
       return Next::kGone;
     }
   }

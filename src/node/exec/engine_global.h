@@ -133,7 +133,7 @@ bool EngineT<kChecked>::GlobalLanes(const MemoryOp& m, std::uint32_t lanes,
     if (mapping.object->device != device_->number && sim_.timing.faulty_links &&
         !sim_.timing.Reachable(*device_, mapping)) {
       sim_.Fault(*path_, Status::kNvlinkUncorrectable,
-                 fmt::format("{} accesses {} over a link that is dead", code_->forms[path_->pc],
+                 fmt::format("{} accesses {} over a dead link", code_->forms[path_->pc],
                              mapping.object->name));
       return false;
     }
@@ -172,9 +172,10 @@ template <bool kChecked>
 bool EngineT<kChecked>::MulticastLanes(const MemoryOp& m, std::uint32_t lanes,
                                        const Mapping& mapping, const std::uint64_t* offset) {
   if (!m.multimem && m.kind != MemoryOpKind::kStore && m.kind != MemoryOpKind::kReduce) {
-    sim_.Fault(*path_, Status::kIllegalAddress,
-               fmt::format("{} reads a multicast address, which only multimem instructions may",
-                           code_->forms[path_->pc]));
+    sim_.Fault(
+        *path_, Status::kIllegalAddress,
+        fmt::format("{} reads a multicast address, which only multimem instructions may access",
+                    code_->forms[path_->pc]));
     return false;
   }
   if constexpr (kChecked) {

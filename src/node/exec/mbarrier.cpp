@@ -160,7 +160,7 @@ std::string ChangeMbarrier(Simulator& sim, Cta& cta, std::uint32_t offset,
   m.pending -= change.arrive;
   found->second.latest = std::max(found->second.latest, visible);
   if (m.pending == 0 && m.tx == 0 && (change.arrive != 0 || change.tx != 0)) {
-    if (change.no_complete) return "completes an mbarrier's phase in spite of .noComplete";
+    if (change.no_complete) return "completes an mbarrier's phase despite .noComplete";
     m.phase ^= 1;
     m.pending = m.expected;
     found->second.completed = visible = std::exchange(found->second.latest, 0);

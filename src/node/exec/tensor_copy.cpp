@@ -49,7 +49,7 @@ bool LoadMap(Simulator& sim, const Path& path, const AsyncAddress& a, int lane, 
     const std::uint64_t offset = address - kParamWindow;
     if (offset > launch.params.size() || launch.params.size() - offset < kTensorMapBytes ||
         offset % 64 != 0) {
-      FaultWith(sim, path, "with a tensor map that is no aligned kernel parameter", lane);
+      FaultWith(sim, path, "with a tensor map that is not an aligned kernel parameter", lane);
       return false;
     }
     *map = LoadTensorMap(launch.params.data() + offset);
@@ -62,7 +62,7 @@ bool LoadMap(Simulator& sim, const Path& path, const AsyncAddress& a, int lane, 
     *map = LoadTensorMap(bytes);
   }
   if (map->Valid()) return true;
-  FaultWith(sim, path, "with a tensor map that cuTensorMapEncodeTiled has not made", lane);
+  FaultWith(sim, path, "with a tensor map that cuTensorMapEncodeTiled did not create", lane);
   return false;
 }
 

@@ -121,7 +121,7 @@ class Section {
   }
 
   void Text(const char* key, std::string* out) {
-    const std::string expected = "a text that is not empty";
+    const std::string expected = "a string that is not empty";
     const toml::node* node = Find(key, expected);
     if (node == nullptr) return;
     const auto* value = node->as_string();
@@ -139,7 +139,7 @@ class Section {
   }
 
   void ComputeCapability(const char* key, std::int32_t* major, std::int32_t* minor) {
-    const std::string expected = "a text of the form \"9.0\"";
+    const std::string expected = "a string of the form \"9.0\"";
     const toml::node* node = Find(key, expected);
     if (node == nullptr) return;
     const auto* value = node->as_string();
@@ -155,7 +155,7 @@ class Section {
   }
 
   void Texts(const char* key, std::vector<std::string>* out) {
-    const std::string expected = "a list of texts";
+    const std::string expected = "a list of strings";
     const toml::node* node = Find(key, expected);
     if (node == nullptr) return;
     const toml::array* list = node->as_array();
@@ -165,7 +165,7 @@ class Section {
   // Lists of `count` texts each.
   template <class F>
   void TextLists(const char* key, std::size_t count, F add) {
-    const std::string expected = fmt::format("a list of lists of {} texts", count);
+    const std::string expected = fmt::format("a list of lists of {} strings", count);
     const toml::node* node = Find(key, expected);
     if (node == nullptr) return;
     const toml::array* list = node->as_array();

@@ -25,7 +25,7 @@ Result<std::vector<int>> VerticesOf(const std::string& text, const Names& names)
     const auto it = names.find(name);
     if (it == names.end()) {
       return Fail(
-          "\"{}\" is no vertex: expected gpu0 ... of the host's devices or a name that is "
+          "\"{}\" is not a vertex: expected gpu0 ... of the host's devices or a name that is "
           "declared",
           name);
     }
@@ -97,10 +97,10 @@ class Builder {
       const std::string& name = out_->vertices[std::size_t(from)].name;
       for (int d = host * devices_; d < (host + 1) * devices_; ++d) {
         if (reached[std::size_t(d)] == 0) {
-          return Fail("{} has no way to {}", name, out_->vertices[std::size_t(d)].name);
+          return Fail("{} has no route to {}", name, out_->vertices[std::size_t(d)].name);
         }
       }
-      if (!cpu) return Fail("{} has no way to a CPU of its host", name);
+      if (!cpu) return Fail("{} has no route to a CPU of its host", name);
     }
     return {};
   }
@@ -136,7 +136,7 @@ class Builder {
     for (std::size_t k = 0; k < out_->kinds.size(); ++k) {
       if (out_->kinds[k].name == name) return static_cast<int>(k);
     }
-    return Fail("\"{}\" is no kind of link: expected one of [links]", name);
+    return Fail("\"{}\" is not a kind of link: expected one of [links]", name);
   }
 
   void Link(int a, int b, int kind) {
@@ -198,8 +198,8 @@ const char* NameOf(Topology::Kind kind) {
 Result<std::vector<std::string>> ExpandRange(std::string_view text) {
   const auto wrong = [&] {
     return Fail(
-        "\"{}\" is no name: expected letters and digits, with a range such as [0-7] at the "
-        "end if it stands for several",
+        "\"{}\" is not a name: expected letters and digits, with a range such as [0-7] at the "
+        "end for several vertices",
         text);
   };
   const std::size_t open = text.find('[');

@@ -189,8 +189,7 @@ void MachineImpl::StepCopy(OpId id) {
   const int from = memset ? to : source;
   Device& runner = sim_.devices[static_cast<std::size_t>(op.device)];
   if (sim_.timing.faulty_links && !memset && !sim_.timing.CanCopy(from, to)) {
-    FailDevice(op.process, op.device, Status::kNvlinkUncorrectable,
-               "a copy has met a link that is dead");
+    FailDevice(op.process, op.device, Status::kNvlinkUncorrectable, "a copy uses a dead link");
     Complete(id, sim_.now);
     return;
   }

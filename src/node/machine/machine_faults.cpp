@@ -14,8 +14,9 @@ Result<void> MachineImpl::PlanFaults() {
     }
     const std::vector<int> links = LinksNamed(profile().topology, fault.name);
     if (links.empty()) {
-      return Fail("profile {} has no link or vertex called {}; allranks profile show {} draws them",
-                  profile().name, fault.name, profile().name);
+      return Fail(
+          "profile {} has no link or vertex named {}; `allranks profile show {}` lists them",
+          profile().name, fault.name, profile().name);
     }
     if (fault.at == 0) {
       BreakLinks(links, fault.rate);

@@ -188,7 +188,7 @@ void MachineImpl::StartMove(Operation& op) {
   Device& runner = sim_.devices[static_cast<std::size_t>(op.device)];
   if (sim_.timing.faulty_links && !sim_.timing.CanCopy(from, op.target)) {
     FailDevice(op.process, op.device, Status::kNvlinkUncorrectable,
-               "managed memory would have to move over a link that is dead");
+               "managed memory needs a dead link to migrate");
     Complete(op.id, sim_.now);
     return;
   }

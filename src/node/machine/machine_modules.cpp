@@ -80,7 +80,8 @@ Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(std::span<const std
   if (IsElf(image)) {
     *status = Status::kNoBinaryForGpu;
     return Fail(
-        "this is SASS only; the virtual device needs PTX (build with code=[sm_90,compute_90])");
+        "the image contains only SASS; the virtual device needs PTX (build with "
+        "code=[sm_90,compute_90])");
   }
   const auto arch = static_cast<std::uint32_t>(profile().device.compute_major * 10 +
                                                profile().device.compute_minor);

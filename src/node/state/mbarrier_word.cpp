@@ -34,7 +34,7 @@ std::int64_t MbarrierWaitedFor(const Path& path) {
 
 std::string DescribePhase(const Cta& cta, std::uint32_t offset) {
   const auto note = cta.mbarriers.find(offset);
-  if (note == cta.mbarriers.end()) return "an mbarrier that is not there any more";
+  if (note == cta.mbarriers.end()) return "an mbarrier that no longer exists";
   const Mbarrier m = Mbarrier::Unpack(LoadMbarrier(cta, offset));
   const std::string bytes = m.tx < 0 ? fmt::format("has {} bytes too many", -m.tx)
                                      : fmt::format("for {} more bytes", m.tx);

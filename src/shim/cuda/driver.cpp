@@ -101,7 +101,7 @@ CUresult cuInit(unsigned flags) {
   const int status = Call(wire::Init{}, &reply);
   if (status == CUDA_ERROR_UNKNOWN) {
     fprintf(stderr,
-            "allranks: no node answers; start the program with `allranks exec -- PROGRAM`\n");
+            "allranks: no node is running; start the program with `allranks exec -- PROGRAM`\n");
   }
   if (status != 0) return Result(status);
   if (reply.devices.size() > kMaxDevices) reply.devices.resize(kMaxDevices);

@@ -11,7 +11,7 @@ namespace allranks::shim {
 
 int ar_not_supported(const char* name, int error, std::atomic<bool>* said) {
   if (!said->exchange(true)) {
-    fprintf(stderr, "allranks: %s is not offered by the virtual node; it returns error %d\n", name,
+    fprintf(stderr, "allranks: the virtual node does not support %s; it returns error %d\n", name,
             error);
   }
   return error;
@@ -162,7 +162,7 @@ CUresult cuGetExportTable(const void** table, const CUuuid*) {
   static std::atomic<bool> said{false};
   if (!said.exchange(true)) {
     fprintf(stderr,
-            "allranks: this program has the CUDA runtime linked statically, which needs private "
+            "allranks: this program is linked with the static CUDA runtime, which needs private "
             "interfaces of the real driver. Relink it with `nvcc -cudart shared`.\n");
   }
   if (table != nullptr) *table = nullptr;

@@ -56,7 +56,7 @@ CUresult Add(Link* link, CUjitInputType type, const char* data, std::size_t size
     case CU_JIT_INPUT_LIBRARY:
       return AddContainers(link, name, data, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
     case CU_JIT_INPUT_CUBIN:
-      fprintf(stderr, "allranks: %s is machine code; the virtual device links PTX\n", name);
+      fprintf(stderr, "allranks: %s is machine code; the virtual device links only PTX\n", name);
       return CUDA_ERROR_NO_BINARY_FOR_GPU;
     default:
       return CUDA_ERROR_INVALID_VALUE;

@@ -77,7 +77,7 @@ bool Driver::Good(cudaError_t status, const char* what) {
 
 bool Driver::Missing(const char* name) {
   next_.status = static_cast<std::int32_t>(cudaErrorSymbolNotFound);
-  next_.text = std::string("there is no function `") + name + "`";
+  next_.text = std::string("no function `") + name + "`";
   return true;
 }
 
