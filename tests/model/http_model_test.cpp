@@ -115,7 +115,7 @@ TEST(HttpModel, FaultsThatNoRepetitionHelps) {
     for (const Case& one : {Case{Fault::kBadKey, Failure::Kind::kModel, "TESTED_KEY"},
                             Case{Fault::kNoModel, Failure::Kind::kModel, "m-1"},
                             Case{Fault::kTooLong, Failure::Kind::kRequest, "prompt is too long"},
-                            Case{Fault::kQuota, Failure::Kind::kModel, "money"}}) {
+                            Case{Fault::kQuota, Failure::Kind::kModel, "credit"}}) {
       if (wire == Wire::kGemini && one.fault == Fault::kQuota) continue;  // not told apart there
       FakeProvider::Options options;
       options.decide = [&](const Seen&) {
