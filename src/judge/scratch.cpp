@@ -108,7 +108,15 @@ Result<std::string> Cache::Put(const std::string& kind, const std::string& hash,
                     fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
                         fs::perms::others_read | fs::perms::others_exec,
                     error);
-  if (!error) fs::rename(part, path, error);
+  // Another judgement may have put the same there meanwhile, and a sandbox of its may be about to
+  // bind it: a file that is replaced can no longer be bound. Only what is not ours is replaced.
+  if (!error && renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0) {
+    if (errno == EEXIST && !Find(kind, hash).empty()) {
+      fs::remove(part, error);
+    } else {
+      fs::rename(part, path, error);
+    }
+  }
   if (error) return Fail("cannot write to the cache {}: {}", folder_, error.message());
   return path.string();
 }
