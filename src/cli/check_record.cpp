@@ -44,7 +44,7 @@ bool CheckRecord::Holds(const std::string& name, const std::string& key) const {
   return found != keys_.end() && found->second == key;
 }
 
-Result<std::string> CheckKey(const std::filesystem::path& problem, std::string_view beside) {
+Result<std::string> FilesOf(const std::filesystem::path& problem) {
   std::vector<std::filesystem::path> files;
   std::error_code error;
   for (auto entry = std::filesystem::recursive_directory_iterator(problem, error);
@@ -53,14 +53,24 @@ Result<std::string> CheckKey(const std::filesystem::path& problem, std::string_v
   }
   if (error) return Fail("cannot read {}: {}", problem.string(), error.message());
   std::sort(files.begin(), files.end());
-  std::string all = fmt::format("{}\n{}\n", kJudgingSources, Hex(Sha256(beside)));
+  std::string all;
   for (const std::filesystem::path& file : files) {
     const Result<std::string> text = ReadWhole(file);
     if (!text) return Fail(text.error());
     all += fmt::format("{} {}\n", Hex(Sha256(*text)),
                        file.lexically_relative(problem).generic_string());
   }
-  return Hex(Sha256(all));
+  return all;
+}
+
+std::string KeyOf(std::string_view files, std::string_view beside) {
+  return Hex(Sha256(fmt::format("{}\n{}\n{}", kJudgingSources, Hex(Sha256(beside)), files)));
+}
+
+Result<std::string> CheckKey(const std::filesystem::path& problem, std::string_view beside) {
+  const Result<std::string> files = FilesOf(problem);
+  if (!files) return Fail(files.error());
+  return KeyOf(*files, beside);
 }
 
 bool InSample(std::string_view name, std::int64_t day, int period) {

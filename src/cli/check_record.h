@@ -31,6 +31,9 @@ class CheckRecord {
 // node, judge and what lies between, and what else the caller names in `beside`. The compiler is
 // not part of it: another nvcc is another check.
 Result<std::string> CheckKey(const std::filesystem::path& problem, std::string_view beside);
+// Its two steps, for many keys of one problem: what is in the folder, and the key.
+Result<std::string> FilesOf(const std::filesystem::path& problem);
+std::string KeyOf(std::string_view files, std::string_view beside);
 
 // Whether what is unchanged is judged all the same: each is, on one of every `period` days.
 bool InSample(std::string_view name, std::int64_t day, int period);

@@ -20,6 +20,7 @@
 #include "common/document.h"
 #include "common/run.h"
 #include "common/unchanged.h"
+#include "problem/problem.h"
 
 namespace allranks::attacks {
 namespace {
@@ -171,11 +172,8 @@ class Scores {
 
  private:
   static fs::path Reference(const std::string& problem) {
-    for (const auto& entry :
-         fs::recursive_directory_iterator(fs::path(ALLRANKS_SOURCE_DIR) / "problems"))
-      if (entry.path().filename() == "reference.cu" &&
-          entry.path().parent_path().filename() == problem)
-        return entry.path();
+    for (const fs::path& folder : problem::Find(fs::path(ALLRANKS_SOURCE_DIR) / "problems"))
+      if (folder.filename() == problem) return folder / "reference.cu";
     return {};
   }
 

@@ -4,23 +4,10 @@
 
 #include <utility>
 
+#include "problem/problem.h"
+
 namespace allranks::tools {
-namespace {
-
 namespace fs = std::filesystem;
-
-// The folder of a problem; empty: there is none of this name.
-fs::path FolderOf(const std::string& problem) {
-  std::error_code error;
-  for (const fs::directory_entry& category :
-       fs::directory_iterator(fs::path(ALLRANKS_SOURCE_DIR) / "problems", error)) {
-    if (fs::exists(category.path() / problem / "problem.toml", error))
-      return category.path() / problem;
-  }
-  return {};
-}
-
-}  // namespace
 
 void Unchanged::AddOptions(CLI::App& app) {
   app.add_flag("--changed", changed_, "leave out what is unchanged since it passed (see --record)");
@@ -42,18 +29,27 @@ Status Unchanged::Load(const fs::path& file) {
 Result<bool> Unchanged::LeaveOut(const std::string& name, const std::string& problem,
                                  std::string_view about) {
   if (!changed_ && !record_) return false;
-  const fs::path folder = FolderOf(problem);
-  if (folder.empty()) return Fail("{}: there is no problem '{}'", name, problem);
-  const auto key = cli::CheckKey(folder, about);
-  if (!key) return Fail(key.error());
-  keys_[name] = *key;
-  if (!changed_ || !known_.Holds(name, *key)) return false;
+  const Result<std::string> files = FilesOf(problem);
+  if (!files) return Fail("{}: {}", name, files.error().message);
+  const std::string key = keys_[name] = cli::KeyOf(*files, about);
+  if (!changed_ || !known_.Holds(name, key)) return false;
   if (cli::InSample(name, cli::Today(), sample_)) {
     ++sampled_;
     return false;
   }
   ++left_out_;
   return true;
+}
+
+Result<std::string> Unchanged::FilesOf(const std::string& problem) {
+  if (const auto known = files_.find(problem); known != files_.end()) return known->second;
+  for (const fs::path& folder : problem::Find(fs::path(ALLRANKS_SOURCE_DIR) / "problems")) {
+    if (folder.filename() != problem) continue;
+    const Result<std::string> files = cli::FilesOf(folder);
+    if (files) files_[problem] = *files;
+    return files;
+  }
+  return Fail("there is no problem '{}'", problem);
 }
 
 void Unchanged::Note(const std::string& name, bool good) {

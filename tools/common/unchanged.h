@@ -29,11 +29,15 @@ class Unchanged {
   Status Store();
 
  private:
+  // What is in the folder of a problem; read once.
+  Result<std::string> FilesOf(const std::string& problem);
+
   bool changed_ = false, record_ = false;
   int sample_ = 8;
   std::filesystem::path file_;
   cli::CheckRecord known_;
-  std::map<std::string, std::string> keys_;  // of this run, by name
+  std::map<std::string, std::string> files_;  // by problem
+  std::map<std::string, std::string> keys_;   // of this run, by name
   std::size_t left_out_ = 0, sampled_ = 0;
   std::mutex mutex_;
 };
