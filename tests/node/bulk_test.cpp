@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "node/checking.h"
+#include "node/finding.h"
 #include "ptx_machine.h"
 
 namespace allranks::node {
@@ -364,6 +366,43 @@ TEST_F(BulkTest, StoresOfZerosTakeTime) {
   EXPECT_LT(little, 32u);
   EXPECT_GE(much, little + 255);
   EXPECT_LT(much, little + 600);
+}
+
+// Another block of the cluster reads what a thread clears. The load is strong, but the store has no
+// strong form that could be advised.
+TEST_F(BulkTest, StoresOfZerosRace) {
+  MachineOptions checked;
+  checked.check = true;
+  Start(checked);
+  machine_->checking()->SetChecking(true);
+  Options options;
+  options.grid = options.cluster = {2, 1, 1};
+  Run<U32>(R"(
+      .shared .align 16 .b8 tile[1024];
+      mov.u32 %r0, tile;
+      barrier.cluster.arrive;
+      barrier.cluster.wait;
+      setp.ne.u32 %p1, %t, 0;
+      setp.eq.or.u32 %p2, %rank, 0, %p1;
+      setp.ne.or.u32 %p1, %rank, 0, %p1;
+      @!%p1 st.bulk.weak.shared::cta [%r0], 1024, 0;
+      mapa.shared::cluster.u32 %r1, %r0, 0;
+      @!%p2 ld.relaxed.cluster.shared::cluster.u32 %r2, [%r1+512];
+      barrier.cluster.arrive;
+      barrier.cluster.wait;
+  )",
+           1, std::vector<U32>{}, options);
+  ASSERT_EQ(fault_, "");
+  const std::vector<Finding> findings = machine_->checking()->TakeFindings();
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].kind, Finding::Kind::kRace);
+  ASSERT_EQ(findings[0].accesses.size(), 2u);
+  for (const FindingAccess& access : findings[0].accesses) {
+    const bool store = access.form == "st.bulk.weak.shared::cta";
+    EXPECT_EQ(access.write, store) << access.form;
+    EXPECT_EQ(access.block.x, store ? 0u : 1u);
+  }
+  EXPECT_NE(findings[0].advice.find("cluster"), std::string::npos) << findings[0].advice;
 }
 
 }  // namespace
