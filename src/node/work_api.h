@@ -37,6 +37,11 @@ class WorkApi {
                         OpId* op) = 0;
   virtual Status RecordEvent(ProcessId process, StreamId stream, EventId event, Time at) = 0;
   virtual Status WaitEvent(ProcessId process, StreamId stream, EventId event, Time at) = 0;
+  // The same of a context: the event stands for all work that the process has given to the device,
+  // in any stream; all that it gives to any stream of the device from now on waits, also in streams
+  // that are made later. Nodes of a graph wait as the stream of its launch does.
+  virtual Status RecordContext(ProcessId process, int device, EventId event, Time at) = 0;
+  virtual Status WaitContext(ProcessId process, int device, EventId event, Time at) = 0;
   // Calls a function of the process by way of the host caller.
   virtual Status CallHost(ProcessId process, StreamId stream, const HostFunction& function, Time at,
                           OpId* op) = 0;

@@ -199,6 +199,10 @@ std::string CallName(Op op) {
       return "cudaEventRecord outside the given stream";
     case Op::kWaitEvent:
       return "cudaStreamWaitEvent outside the given stream";
+    case Op::kRecordContext:  // both in every phase: work of the judge is work of the context
+      return "cuCtxRecordEvent";
+    case Op::kWaitContext:
+      return "cuCtxWaitEvent";
     case Op::kIpcExport:
     case Op::kIpcOpen:
     case Op::kIpcClose:

@@ -104,6 +104,24 @@ void WorkCalls::Handle(Thread thread, const wire::WaitEvent& message, Time at) {
       thread, work_.WaitEvent(desk_.MachineOf(thread), stream->id, message.event, at));
 }
 
+void WorkCalls::Handle(Thread thread, const wire::RecordContext& message, Time at) {
+  if (!desk_.DeviceOk(thread, message.device))
+    return desk_.Fail<wire::RecordContext>(thread, Status::kInvalidContext);
+  if (!desk_.ProcessOf(thread).events.contains(message.event))
+    return desk_.Fail<wire::RecordContext>(thread, Status::kInvalidHandle);
+  desk_.Fail<wire::RecordContext>(
+      thread, work_.RecordContext(desk_.MachineOf(thread), message.device, message.event, at));
+}
+
+void WorkCalls::Handle(Thread thread, const wire::WaitContext& message, Time at) {
+  if (!desk_.DeviceOk(thread, message.device))
+    return desk_.Fail<wire::WaitContext>(thread, Status::kInvalidContext);
+  if (!desk_.ProcessOf(thread).events.contains(message.event))
+    return desk_.Fail<wire::WaitContext>(thread, Status::kInvalidHandle);
+  desk_.Fail<wire::WaitContext>(
+      thread, work_.WaitContext(desk_.MachineOf(thread), message.device, message.event, at));
+}
+
 void WorkCalls::Handle(Thread thread, const wire::EventSync& message, Time at) {
   hosts_.Note(thread, Hosts::Activity::kActs);
   const Process& process = desk_.ProcessOf(thread);

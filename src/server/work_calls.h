@@ -29,6 +29,8 @@ class WorkCalls {
   void Handle(Thread thread, const wire::DestroyEvent& message, Time at);
   void Handle(Thread thread, const wire::RecordEvent& message, Time at);
   void Handle(Thread thread, const wire::WaitEvent& message, Time at);
+  void Handle(Thread thread, const wire::RecordContext& message, Time at);
+  void Handle(Thread thread, const wire::WaitContext& message, Time at);
   void Handle(Thread thread, const wire::EventSync& message, Time at);
   void Handle(Thread thread, const wire::EventElapsed& message, Time at);
   void Handle(Thread thread, const wire::StreamQuery& message, Time at);

@@ -334,6 +334,18 @@ struct WaitEvent {  // the stream waits, not the thread
   std::uint64_t event = 0;
   template <class A> void Visit(A& a) { a(stream, event); }
 };
+struct RecordContext {  // the event stands for all work of the device so far
+  using Reply = Empty;
+  std::int32_t device = 0;
+  std::uint64_t event = 0;
+  template <class A> void Visit(A& a) { a(device, event); }
+};
+struct WaitContext {  // all later work of the device waits, not the thread
+  using Reply = Empty;
+  std::int32_t device = 0;
+  std::uint64_t event = 0;
+  template <class A> void Visit(A& a) { a(device, event); }
+};
 struct EventQuery {
   using Reply = Empty;
   std::uint64_t event = 0;

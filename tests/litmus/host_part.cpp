@@ -250,8 +250,24 @@ Status HostPart::MakeCopy(const Host& host, const std::vector<std::string>& word
   return copy->size == 0 ? Status(Wrong(host, "nothing to copy")) : Ok();
 }
 
+// gpu0 record e, gpu0 wait e: of all streams of the device.
+Status HostPart::InContext(const Host& host, int device, const std::vector<std::string>& words) {
+  const auto event = EventNamed(host, words.size() > 2 ? words[2] : "");
+  if (!event) return Fail(event.error());
+  if (device >= run_.test().DeviceCount() || (run_.test().ranks && device != host.number))
+    return Wrong(host, "'{}' is no device of this host", words[0]);
+  node::Machine& machine = run_.machine();
+  const auto process = ProcessOf(host);
+  if (words[1] == "record")
+    return Needs(host, machine.RecordContext(process, device, *event, machine.now()));
+  if (words[1] == "wait")
+    return Needs(host, machine.WaitContext(process, device, *event, machine.now()));
+  return Wrong(host, "gpuD record E, or wait");
+}
+
 Status HostPart::InStream(Host& host, const std::string& name,
                           const std::vector<std::string>& words) {
+  if (const int device = DeviceNamed(name); device >= 0) return InContext(host, device, words);
   const auto stream = StreamNamed(host, name);
   if (!stream) return Fail(stream.error());
   node::Machine& machine = run_.machine();

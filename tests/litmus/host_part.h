@@ -37,6 +37,7 @@ class HostPart {
   };
 
   Status Step(Host& host);
+  Status InContext(const Host& host, int device, const std::vector<std::string>& words);
   Status InStream(Host& host, const std::string& stream, const std::vector<std::string>& words);
   Status Touch(Host& host, const std::vector<std::string>& words, node::Checking::HostOrder order);
   Status MakeGraph(Host& host, const std::string& line);

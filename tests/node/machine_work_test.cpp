@@ -251,6 +251,63 @@ TEST_F(MachineWorkTest, GraphsThatCannotBeAreRefused) {
   EXPECT_EQ(machine_->LaunchGraph(process_, NewStream(), 999, 0, &op), Status::kInvalidHandle);
 }
 
+// A stream of device 0 waits for a flag; device 1 waits for all that device 0 has to do.
+TEST_F(MachineWorkTest, AnEventStandsForAWholeContext) {
+  const Address flag = Alloc(), place = Alloc(), there = Alloc(1);
+  const StreamId held = NewStream(), free = NewStream(), early = NewStream(1);
+  EventId event = 0, other = 0;
+  ASSERT_EQ(machine_->CreateEvent(process_, 0, true, &event), Status::kSuccess);
+  ASSERT_EQ(machine_->CreateEvent(process_, 1, true, &other), Status::kSuccess);
+  OpId op = 0, before = 0, first = 0, second = 0, third = 0;
+  const auto now = [&] { return machine_->now(); };
+  ASSERT_EQ(machine_->WaitContext(process_, 1, event, now()), Status::kSuccess) << "not recorded";
+  ASSERT_EQ(machine_->Launch(process_, early, Append(there, 1, 1), now(), &before),
+            Status::kSuccess);
+  ASSERT_TRUE(Wait(before));
+  ASSERT_EQ(
+      machine_->Values(process_, held, {WaitFor(flag, 1, ValueOp::Compare::kEqual)}, now(), &op),
+      Status::kSuccess);
+  ASSERT_EQ(machine_->Launch(process_, held, Append(place, 1), now(), &op), Status::kSuccess);
+  ASSERT_EQ(machine_->RecordContext(process_, 0, event, now()), Status::kSuccess);
+  ASSERT_EQ(machine_->WaitContext(process_, 1, event, now()), Status::kSuccess);
+  ASSERT_EQ(machine_->WaitContext(process_, 1, event, now()), Status::kSuccess);
+  ASSERT_EQ(machine_->Launch(process_, early, Append(there, 2, 1), now(), &first),
+            Status::kSuccess);
+  // Behind the record, and in its own context.
+  ASSERT_EQ(machine_->Launch(process_, free, Append(place, 7), now(), &op), Status::kSuccess);
+  EXPECT_TRUE(Wait(op));
+  EXPECT_EQ(Read(place), 7u);
+  const StreamId late = NewStream(1), legacy = machine_->DefaultStream(process_, 1);
+  ASSERT_EQ(machine_->Launch(process_, late, Append(there + 4, 3, 1), now(), &second),
+            Status::kSuccess);
+  ASSERT_EQ(machine_->Launch(process_, legacy, Append(there + 8, 4, 1), now(), &third),
+            Status::kSuccess);
+  machine_->RunUntil(now() + Ms(1));
+  std::vector<OpId> tail;
+  ASSERT_EQ(machine_->EventTail(process_, event, &tail), Status::kSuccess);
+  EXPECT_FALSE(machine_->Done(tail));
+  EXPECT_EQ(Read(there), 1u);
+  EXPECT_EQ(Read(there + 4), 0u);
+  EXPECT_EQ(Read(there + 8), 0u);
+
+  ASSERT_EQ(machine_->Values(process_, free, {WriteTo(flag, 1)}, now(), &op), Status::kSuccess);
+  for (const OpId id : {tail.back(), first, second, third}) EXPECT_TRUE(Wait(id));
+  EXPECT_EQ(Read(place), 71u);
+  EXPECT_EQ(Read(there), 12u);
+  EXPECT_EQ(Read(there + 4), 3u);
+  EXPECT_EQ(Read(there + 8), 4u);
+  Time time = 0;
+  EXPECT_EQ(machine_->EventTime(process_, event, &time), Status::kSuccess);
+  EXPECT_GT(time, Ms(1));
+
+  EXPECT_EQ(machine_->RecordContext(process_, 0, other, now()), Status::kInvalidHandle);
+  EXPECT_EQ(machine_->RecordContext(process_, 0, 12345, now()), Status::kInvalidHandle);
+  EXPECT_EQ(machine_->WaitContext(process_, 0, 12345, now()), Status::kInvalidHandle);
+  EXPECT_EQ(machine_->RecordContext(process_, 8, event, now()), Status::kInvalidContext);
+  EXPECT_EQ(machine_->WaitContext(process_, -1, event, now()), Status::kInvalidContext);
+  EXPECT_EQ(machine_->RecordContext(process_ + 1, 0, event, now()), Status::kInvalidContext);
+}
+
 TEST_F(MachineWorkTest, AnEventIsTheSameInAnotherProcess) {
   const ProcessId other = machine_->AddProcess(1, 0);
   const Address place = Alloc();

@@ -65,6 +65,53 @@ TEST_F(CoreTest, ErrorsOfTheMachineReachTheThread) {
   EXPECT_EQ(rank->header.status, static_cast<int>(node::Status::kInvalidValue));
 }
 
+TEST_F(CoreTest, AnEventStandsForAWholeContext) {
+  auto rank = Root(100);
+  wire::Alloc alloc;
+  alloc.size = 64;
+  const std::uint64_t memory = rank->Call(alloc).address;
+  const std::uint64_t kernel = Kernel(*rank);
+  const std::uint64_t event = rank->Call(wire::CreateEvent{}).event;
+  // The longer one is not in the stream that was used last.
+  rank->Call(StoreKernel(kernel, memory, 1, 50));
+  wire::Launch other = StoreKernel(kernel, memory + 4, 2, 10);
+  other.stream.stream = rank->Call(wire::CreateStream{}).stream;
+  rank->Call(other);
+  const node::Time asked = rank->header.clock;
+  rank->Call(wire::RecordContext{0, event});
+  EXPECT_EQ(rank->header.status, 0);
+  EXPECT_EQ(rank->header.clock, asked + Us(1)) << "nobody waits yet";
+  rank->Call(wire::WaitContext{1, event});
+  EXPECT_EQ(rank->header.status, 0);
+  rank->Call(wire::EventQuery{event});
+  EXPECT_EQ(rank->header.status, static_cast<int>(node::Status::kNotReady));
+  rank->Call(wire::EventSync{event});
+  EXPECT_EQ(rank->header.status, 0);
+  EXPECT_GE(rank->header.clock, Us(50));
+  EXPECT_FALSE(rank->header.busy);
+
+  const auto refused = [&](auto message, node::Status status) {
+    rank->Call(message);
+    EXPECT_EQ(rank->header.status, static_cast<int>(status)) << message.device;
+  };
+  for (const int device : {-1, 2, 99}) {
+    refused(wire::RecordContext{device, event}, node::Status::kInvalidContext);
+    refused(wire::WaitContext{device, event}, node::Status::kInvalidContext);
+  }
+  auto stranger = Child(101, rank->Call(wire::NewProcess{}).token);
+  rank->Ask(wire::Sleep{Us(100)});
+  core->Run();
+  ASSERT_TRUE(stranger->Take<wire::Hello>());
+  const std::uint64_t foreign = stranger->Call(wire::CreateEvent{}).event;
+  stranger->Ask(wire::Sleep{Ms(1)});
+  core->Run();
+  ASSERT_TRUE(rank->Take<wire::Sleep>());
+  for (const std::uint64_t none : {std::uint64_t{0}, event + 1000, foreign}) {
+    refused(wire::RecordContext{0, none}, node::Status::kInvalidHandle);
+    refused(wire::WaitContext{0, none}, node::Status::kInvalidHandle);
+  }
+}
+
 TEST_F(CoreTest, ImagesComeInPartsAndLoadOnce) {
   auto rank = Root(100);
   wire::PutImage part;

@@ -111,6 +111,9 @@ class MachineStub : public node::Machine {
   Status WaitEvent(node::ProcessId, node::StreamId, node::EventId, Time) override {
     return Status::kSuccess;
   }
+  Status WaitContext(node::ProcessId, int, node::EventId, Time) override {
+    return Status::kSuccess;
+  }
   void SetRankKiller(std::function<void(int, Time)>) override {}
   Status FinishHostCall(node::ProcessId, node::OpId, Time) override { return Status::kSuccess; }
   Status Values(node::ProcessId, node::StreamId, std::vector<node::ValueOp>, Time,

@@ -161,6 +161,10 @@ void StreamsAndEvents(Recorder& r) {
   for (int i = 0; i < 20; ++i) r.Call(0, wire::EventQuery{second});
   r.Call(0, wire::StreamQuery{ref});
   r.Call(0, wire::WaitEvent{{}, second});
+  r.Call(0, wire::RecordContext{0, first});
+  EXPECT_EQ(r.header.status, 0);
+  r.Call(0, wire::WaitContext{1, first});
+  EXPECT_EQ(r.header.status, 0);
   r.Call(0, wire::EventSync{second});
   r.Call(0, wire::EventElapsed{first, second});
   EXPECT_EQ(r.header.status, 0);

@@ -64,6 +64,11 @@ void Checker::After(OpClocks& op, OpId over) {
   After(op, it != ended_.end() ? it->second.clock : retired_);
 }
 
+void Checker::AfterDevice(OpClocks& op, ProcessId process, int device) {
+  const auto it = devices_.find({process, device});
+  if (it != devices_.end()) After(op, it->second);
+}
+
 void Checker::Beside(OpClocks& op, const OpClocks& primary) {
   op.beside = true;
   if (primary.launch != nullptr) After(op, primary.launch->start);

@@ -290,7 +290,8 @@ class Checker {
   // knows.
   void Enqueue(OpClocks& op, ProcessId process, ChainPlace* stream);
   void After(OpClocks& op, const ClockRef& clock);
-  void After(OpClocks& op, OpId over);  // one that is complete
+  void After(OpClocks& op, OpId over);                            // one that is complete
+  void AfterDevice(OpClocks& op, ProcessId process, int device);  // all that is over there
   // It may begin before the kernel before it has ended; what that knew when it began, it knows.
   void Beside(OpClocks& op, const OpClocks& primary);
   void Beside(OpClocks& op, OpId over, int device);  // it is complete, and may be no such kernel

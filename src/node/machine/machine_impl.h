@@ -178,6 +178,8 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
                 OpId* op) override;
   Status RecordEvent(ProcessId process, StreamId stream, EventId event, Time at) override;
   Status WaitEvent(ProcessId process, StreamId stream, EventId event, Time at) override;
+  Status RecordContext(ProcessId process, int device, EventId event, Time at) override;
+  Status WaitContext(ProcessId process, int device, EventId event, Time at) override;
   Status CallHost(ProcessId process, StreamId stream, const HostFunction& function, Time at,
                   OpId* op) override;
   void SetHostCaller(std::function<void(const HostCall&, Time)> caller) override {
@@ -306,6 +308,9 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
   Status& Sticky(ProcessId process, int device);
 
   // Work.
+  ContextOrder& ContextOf(ProcessId process, int device);
+  // What the first operation of a new stream has to wait for.
+  std::vector<OpId> ContextWaits(ProcessId process, int device) const;
   Operation& NewOperation(Operation::Kind kind, ProcessId process, int device);
   void Enqueue(Stream& stream, Operation& op, Time at);
   void Depend(Operation& op, OpId on);
@@ -394,6 +399,7 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
   std::map<OpId, Operation> operations_;  // not complete
   std::map<StreamId, Stream> streams_;
   std::map<std::pair<ProcessId, int>, StreamId> default_streams_;
+  std::map<std::pair<ProcessId, int>, ContextOrder> contexts_;  // by device; made on first use
   std::map<EventId, Event> events_;
   std::map<GraphId, ExecutableGraph> graphs_;
   std::map<std::uint64_t, std::pair<int, std::weak_ptr<EventState>>> shared_events_;  // by number

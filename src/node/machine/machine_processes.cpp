@@ -126,6 +126,7 @@ void MachineImpl::RemoveProcess(ProcessId id) {
   std::erase_if(ipc_opens_, [id](const auto& entry) { return entry.first.first == id; });
   std::erase_if(streams_, [id](const auto& entry) { return entry.second.process == id; });
   std::erase_if(default_streams_, [id](const auto& entry) { return entry.first.first == id; });
+  std::erase_if(contexts_, [id](const auto& entry) { return entry.first.first == id; });
   std::erase_if(graphs_, [id](const auto& entry) { return entry.second.process == id; });
   std::erase_if(events_, [id](const auto& entry) { return entry.second.process == id; });
   std::vector<ModuleId> modules;

@@ -19,6 +19,7 @@ StreamId MachineImpl::DefaultStream(ProcessId process, int device) {
     made.device = number;
     made.legacy = true;
     made.shown = id;
+    made.also = ContextWaits(process, number);
   }
   return id;
 }
@@ -34,6 +35,7 @@ Status MachineImpl::CreateStream(ProcessId process, int device, bool non_blockin
   made.non_blocking = non_blocking;
   made.priority = priority;
   made.shown = *stream;
+  made.also = ContextWaits(process, made.device);
   return Status::kSuccess;
 }
 
@@ -135,6 +137,65 @@ Status MachineImpl::WaitEvent(ProcessId process, StreamId stream, EventId event,
   Operation& op = NewOperation(Operation::Kind::kRecord, process, s->device);
   Depend(op, e->state->op);
   Enqueue(*s, op, at);
+  return Status::kSuccess;
+}
+
+ContextOrder& MachineImpl::ContextOf(ProcessId process, int device) {
+  const auto [it, fresh] = contexts_.try_emplace({process, device});
+  if (!fresh) return it->second;
+  for (Stream* stream : {&it->second.records, &it->second.waits}) {
+    stream->process = process;
+    stream->device = device;
+    stream->non_blocking = true;
+    stream->shown = next_id_++;
+  }
+  return it->second;
+}
+
+// The last wait of a context comes after all before it.
+std::vector<OpId> MachineImpl::ContextWaits(ProcessId process, int device) const {
+  const auto it = contexts_.find({process, device});
+  if (it == contexts_.end() || it->second.waits.tail == 0) return {};
+  return {it->second.waits.tail};
+}
+
+Status MachineImpl::RecordContext(ProcessId process, int device, EventId event, Time at) {
+  const Process* found = Find(process);
+  if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidContext;
+  const int number = sim_.NumberOf(*found, device);
+  const Event* e = FindEvent(process, event);
+  if (e == nullptr || (e->device != number && !e->imported)) return Status::kInvalidHandle;
+  if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
+  Operation& op = NewOperation(Operation::Kind::kRecord, process, number);
+  op.event = event;
+  e->state->op = op.id;
+  e->state->recorded = true;
+  for (const auto& [id, other] : operations_) {
+    if (other.process == process && other.device == number) Depend(op, id);
+  }
+  if (sim_.checker != nullptr) checker_->AfterDevice(op.clocks, process, number);
+  Enqueue(ContextOf(process, number).records, op, at);
+  return Status::kSuccess;
+}
+
+Status MachineImpl::WaitContext(ProcessId process, int device, EventId event, Time at) {
+  const Process* found = Find(process);
+  if (found == nullptr || DeviceOf(*found, device) == nullptr) return Status::kInvalidContext;
+  const int number = sim_.NumberOf(*found, device);
+  const Event* e = FindEvent(process, event);
+  if (e == nullptr) return Status::kInvalidHandle;
+  if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
+  if (!e->state->recorded) return Status::kSuccess;
+  Stream& waits = ContextOf(process, number).waits;
+  const OpId before = waits.tail;
+  Operation& op = NewOperation(Operation::Kind::kRecord, process, number);
+  Depend(op, e->state->op);
+  Enqueue(waits, op, at);
+  for (auto& [id, stream] : streams_) {
+    if (stream.process != process || stream.device != number) continue;
+    std::erase(stream.also, before);
+    stream.also.push_back(op.id);
+  }
   return Status::kSuccess;
 }
 

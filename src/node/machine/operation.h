@@ -30,6 +30,12 @@ struct Stream {
   check::ChainPlace chain;  // of the checker
 };
 
+// What orders all streams of a process on a device: cuCtxRecordEvent and cuCtxWaitEvent. Each list
+// is a stream of its own, because a wait must not come after what an earlier record stands for.
+struct ContextOrder {
+  Stream records, waits;
+};
+
 // What is known of an event wherever it is open.
 struct EventState {
   bool recorded = false;

@@ -265,6 +265,23 @@ CUresult CheckEventUse(const Event* event) {
   return event->capture != 0 ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
 }
 
+CUresult CheckContextUse(int device, std::uint64_t captured) {
+  if (Captures().empty()) return CUDA_SUCCESS;
+  Hold hold(TheGraphs().lock);
+  CUresult result = CUDA_SUCCESS;
+  for (Capture* capture : Captures()) {
+    const auto& members = capture->streams;
+    const bool conflicts = capture->id == captured || std::any_of(members.begin(), members.end(),
+                                                                  [device](const Stream* member) {
+                                                                    return member->device == device;
+                                                                  });
+    if (!conflicts) continue;
+    capture->invalid = true;
+    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  return result;
+}
+
 void LeaveCapture(Stream* stream) {
   Hold hold(TheGraphs().lock);
   Capture* capture = stream->capture;

@@ -49,6 +49,9 @@ CUresult CheckOrdinaryUse(Stream* stream, int device);
 // refused while a capture is under way that the calling thread must respect.
 CUresult CheckUnsafeCall();
 CUresult CheckEventUse(const Event* event);
+// For work of a whole context: refused while a stream of the device captures, or while the capture
+// of number `captured` (0: none) is under way. Such captures become invalid.
+CUresult CheckContextUse(int device, std::uint64_t captured);
 // The stream is about to be destroyed.
 void LeaveCapture(Stream* stream);
 

@@ -1,8 +1,10 @@
 // Contexts beyond the current one: calls that name a context, older names of functions whose
 // arguments have not changed, and settings that mean nothing to the node.
+#include "shim/cuda/capture.h"
 #include "shim/cuda/driver.h"
 
 using namespace allranks::shim;
+namespace wire = allranks::wire;
 
 namespace {
 
@@ -13,6 +15,17 @@ CUresult ContextOf(CUcontext handle, Context** context) {
   if (ready != CUDA_SUCCESS) return ready;
   *context = TheDriver().contexts.Find(handle);
   return *context != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+// Of cuCtxRecordEvent and cuCtxWaitEvent: here null is no context.
+CUresult ContextAndEvent(CUcontext context_handle, CUevent event_handle, Context** context,
+                         Event** event) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  *context = TheDriver().contexts.Find(context_handle);
+  if (*context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *event = TheDriver().events.Find(event_handle);
+  return *event != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 }  // namespace
@@ -34,6 +47,36 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
   result = cuCtxSynchronize();
   cuCtxPopCurrent(nullptr);
   return result;
+}
+
+CUresult cuCtxRecordEvent(CUcontext context_handle, CUevent event_handle) {
+  Context* context;
+  Event* event;
+  CUresult result = ContextAndEvent(context_handle, event_handle, &context, &event);
+  if (result != CUDA_SUCCESS) return result;
+  if (event->device != context->device && !event->imported) return CUDA_ERROR_INVALID_HANDLE;
+  result = CheckContextUse(context->device, 0);
+  if (result != CUDA_SUCCESS) return result;
+  event->capture = 0;
+  event->tail.clear();
+  wire::RecordContext request;
+  request.device = context->device;
+  request.event = event->id;
+  return Result(Call(request));
+}
+
+CUresult cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
+  Context* context;
+  Event* event;
+  CUresult result = ContextAndEvent(context_handle, event_handle, &context, &event);
+  if (result != CUDA_SUCCESS) return result;
+  result = CheckContextUse(context->device, event->capture);
+  if (result == CUDA_SUCCESS) result = CheckEventUse(event);
+  if (result != CUDA_SUCCESS) return result;
+  wire::WaitContext request;
+  request.device = context->device;
+  request.event = event->id;
+  return Result(Call(request));
 }
 
 // Contexts are not counted any more: as many handles as one likes, until it is destroyed.
