@@ -74,19 +74,27 @@ Core::Standing Core::Run() {
         if (!hosts_.AllWaitForNode() &&
             !(hosts_.AllWait() && calls_->poll().Outside(false) == Reach::kNobody))
           return Standing::kIdle;
-        deadlock_ = !calls_->poll().Doubt();
+        deadlock_ = !LooksAgain();
         continue;
       }
       if (more && machine_.now() < *due) continue;  // it stopped for nothing
     }
     const bool stuck = DevicesStuck();
     if (stuck && !calls_->poll().doubting() && hosts_.NobodyActs()) {
-      deadlock_ = !calls_->poll().Doubt();
+      deadlock_ = !LooksAgain();
       continue;
     }
     quiet_ = stuck && hosts_.NobodyActs(/*outside=*/true);
     hosts_.Process();
   }
+}
+
+// Before a deadlock is declared: whether a blocked thread runs after all, or a parked one is asked to
+// look for itself.
+bool Core::LooksAgain() {
+  if (hosts_.AnyBlocked() && hosts_.Recheck([this](Thread thread) { return Asleep(thread); }))
+    return true;
+  return calls_->poll().Doubt();
 }
 
 // Lets the devices work up to `due`, or as long as there is anything to do. Where it is interrupted

@@ -119,6 +119,7 @@ class Core final : private RunControl {
   bool RunMachine(std::optional<Time> due);
   void TakeFaults();
   bool DevicesStuck() const;
+  bool LooksAgain();
   std::optional<std::uint64_t> Asleep(Thread thread) const;
   void DeclareDeadlock() override { deadlock_ = true; }
   const std::vector<node::Fault>& faults() const override { return faults_; }

@@ -93,13 +93,16 @@ std::optional<std::uint64_t> WaitsForThread(pid_t pid, pid_t tid) {
   std::ifstream status(folder + "/status");
   std::uint64_t switches = 0;
   int found = 0;
+  bool sleeps = false;
   for (std::string line; std::getline(status, line);) {
+    // A thread that was woken, but that its core has not taken up yet, still shows its system call.
+    if (line.starts_with("State:")) sleeps = line.find("S (sleeping)") != std::string::npos;
     const std::size_t colon = line.find("ctxt_switches:");  // voluntary_ and nonvoluntary_
     if (colon == std::string::npos) continue;
     switches += std::strtoull(line.c_str() + colon + 14, nullptr, 10);
     ++found;
   }
-  return found == 2 ? std::optional(switches) : std::nullopt;
+  return sleeps && found == 2 ? std::optional(switches) : std::nullopt;
 }
 
 }  // namespace allranks::server

@@ -23,7 +23,7 @@ says "reference" "the first run"
 check --record
 says "reference" "the run that is recorded"
 check --changed --sample 0
-says "tried: unchanged since it passed, skipped" "an unchanged problem"
+says "tried: unchanged since it passed, not judged" "an unchanged problem"
 # Every day is the day of a sample.
 check --changed --sample 1
 says "tried: unchanged, judged as a sample" "a sample"
