@@ -89,8 +89,8 @@ Core::Standing Core::Run() {
   }
 }
 
-// Before a deadlock is declared: whether a blocked thread runs after all, or a parked one is asked to
-// look for itself.
+// Before a deadlock is declared: whether a blocked thread runs after all, or a parked one is asked
+// to look for itself.
 bool Core::LooksAgain() {
   if (hosts_.AnyBlocked() && hosts_.Recheck([this](Thread thread) { return Asleep(thread); }))
     return true;
