@@ -19,6 +19,7 @@
 #include "attacks/corpus.h"
 #include "common/document.h"
 #include "common/run.h"
+#include "common/spread.h"
 #include "common/unchanged.h"
 #include "problem/problem.h"
 
@@ -233,26 +234,19 @@ int RunAll(Options& options, const std::vector<Attack>& all, const std::vector<A
   for (std::size_t begin = 0; begin < attacks.size(); begin += group) {
     const std::size_t end = std::min(begin + group, attacks.size());
     std::vector<Outcome> outcomes(end - begin);
-    std::atomic<std::size_t> next{begin};
-    std::vector<std::thread> threads;
-    for (unsigned i = 0; i < options.jobs; ++i) {
-      threads.emplace_back([&] {
-        for (std::size_t at; (at = next++) < end;) {
-          Outcome& outcome = outcomes[at - begin];
-          outcome = runner.Judge(attacks[at]);
-          if (!attacks[at].at_most.empty() && outcome.verdict == "pass") {
-            const std::optional<double> most = scores.Of(attacks[at]);
-            const double score = outcome.json.value("score", 0.0);
-            if (!most || score > *most * kMargin)
-              outcome.verdict = fmt::format("pass with {:.3f}, {} has {:.3f}", score,
-                                            attacks[at].at_most, most.value_or(0));
-          }
-          if (attacks[at].drained.empty()) continue;
-          outcomes[at - begin].drained = runner.Judge(attacks[at], true).verdict;
-        }
-      });
-    }
-    for (std::thread& each : threads) each.join();
+    tools::Spread(static_cast<int>(options.jobs), outcomes.size(), [&](std::size_t at) {
+      const Attack& attack = attacks[begin + at];
+      Outcome& outcome = outcomes[at];
+      outcome = runner.Judge(attack);
+      if (!attack.at_most.empty() && outcome.verdict == "pass") {
+        const std::optional<double> most = scores.Of(attack);
+        const double score = outcome.json.value("score", 0.0);
+        if (!most || score > *most * kMargin)
+          outcome.verdict = fmt::format("pass with {:.3f}, {} has {:.3f}", score, attack.at_most,
+                                        most.value_or(0));
+      }
+      if (!attack.drained.empty()) outcome.drained = runner.Judge(attack, true).verdict;
+    });
     for (std::size_t at = begin; at < end; ++at) {
       const Attack& attack = attacks[at];
       const Outcome& outcome = outcomes[at - begin];

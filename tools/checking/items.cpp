@@ -23,14 +23,6 @@ namespace {
 
 const fs::path kSource = ALLRANKS_SOURCE_DIR;
 
-std::vector<fs::path> Problems() {
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::recursive_directory_iterator(kSource / "problems"))
-    if (entry.path().filename() == "problem.toml") found.push_back(entry.path().parent_path());
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 std::vector<fs::path> SourcesOf(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code none;
@@ -97,7 +89,7 @@ fs::path SourceOf(const std::string& test) {
 
 std::vector<Item> Solutions() {
   std::vector<Item> items;
-  for (const fs::path& problem : Problems()) {
+  for (const fs::path& problem : problem::Find(kSource / "problems")) {
     items.push_back(Solution("references", problem, problem / "reference.cu"));
     items.push_back(Solution("baselines", problem, problem / "baseline.cu"));
     for (const fs::path& source : SourcesOf(problem / "alternates"))
@@ -108,7 +100,7 @@ std::vector<Item> Solutions() {
 
 std::vector<Item> WrongSolutions() {
   std::vector<Item> items;
-  for (const fs::path& problem : Problems()) {
+  for (const fs::path& problem : problem::Find(kSource / "problems")) {
     const fs::path bugs = kSource / "tests/mutants/blind" / problem.filename();
     for (const fs::path& source : SourcesOf(bugs))
       items.push_back(Solution("wrong", problem, source));

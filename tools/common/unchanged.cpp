@@ -60,6 +60,8 @@ void Unchanged::Note(const std::string& name, bool good) {
   } else {
     known_.Forget(name);
   }
+  // A run of many candidates that is cut off keeps what it has; Store() reports a failure to write.
+  if (record_) (void)known_.Store(file_);
 }
 
 Status Unchanged::Store() {

@@ -33,7 +33,7 @@ class Unchanged {
   Result<std::string> FilesOf(const std::string& problem);
 
   bool changed_ = false, record_ = false;
-  int sample_ = 8;
+  int sample_ = 24;
   std::filesystem::path file_;
   cli::CheckRecord known_;
   std::map<std::string, std::string> files_;  // by problem

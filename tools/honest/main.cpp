@@ -7,7 +7,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "common/run.h"
+#include "common/spread.h"
 #include "common/unchanged.h"
 
 namespace allranks::honest {
@@ -109,26 +109,18 @@ int Main(int argc, char** argv) {
   }
 
   const tools::Scratch scratch("honest");
-  std::atomic<std::size_t> next{0};
   std::mutex printing;
-  std::vector<std::thread> threads;
-  for (unsigned i = 0; i < jobs; ++i) {
-    threads.emplace_back([&] {
-      for (std::size_t at; (at = next++) < chosen.size();) {
-        Candidate& one = chosen[at];
-        Judge(seed, scratch.path() / std::to_string(at), one);
-        const bool good = one.verdict == "pass";
-        unchanged.Note(key(one), good);
-        const std::lock_guard lock(printing);
-        std::cout << fmt::format("{} {:22} {:28} {:5.1f} %  {:5.1f} CPU s  {}\n",
-                                 good ? "ok  " : "BAD ", one.problem, one.name, one.score * 100,
-                                 one.seconds,
-                                 good ? "" : one.verdict + ": " + one.text.substr(0, 300))
-                  << std::flush;
-      }
-    });
-  }
-  for (std::thread& each : threads) each.join();
+  tools::Spread(static_cast<int>(jobs), chosen.size(), [&](std::size_t at) {
+    Candidate& one = chosen[at];
+    Judge(seed, scratch.path() / std::to_string(at), one);
+    const bool good = one.verdict == "pass";
+    unchanged.Note(key(one), good);
+    const std::lock_guard lock(printing);
+    std::cout << fmt::format("{} {:22} {:28} {:5.1f} %  {:5.1f} CPU s  {}\n",
+                             good ? "ok  " : "BAD ", one.problem, one.name, one.score * 100,
+                             one.seconds, good ? "" : one.verdict + ": " + one.text.substr(0, 300))
+              << std::flush;
+  });
 
   int bad = 0;
   std::map<std::string, int> passed;

@@ -37,14 +37,6 @@ Outcome Run(const std::vector<std::string>& command, const fs::path& folder) {
   return tools::Run(command, folder, kSeconds);
 }
 
-std::vector<fs::path> Problems() {
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::recursive_directory_iterator(kProblems))
-    if (entry.path().filename() == "problem.toml") found.push_back(entry.path().parent_path());
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 std::vector<std::string> JudgeCommand(const fs::path& problem, const fs::path& solution,
                                       std::vector<std::string> options = {}) {
   std::vector<std::string> command = {ALLRANKS_COMMAND,  "judge",  problem.string(), "--solution",
@@ -72,7 +64,7 @@ std::string Essence(const Outcome& finished) {
 int Exact(const fs::path& folder, int runs, int beside, const std::string& slug,
           const std::vector<std::string>& options) {
   fs::path problem;
-  for (const fs::path& one : Problems())
+  for (const fs::path& one : allranks::problem::Find(kProblems))
     if (one.filename() == slug) problem = one;
   if (problem.empty()) {
     fmt::print(stderr, "no problem {}\n", slug);
@@ -92,7 +84,7 @@ int Exact(const fs::path& folder, int runs, int beside, const std::string& slug,
   }
   // Different candidates side by side: good ones and bad ones, over all problems.
   std::vector<std::vector<std::string>> commands;
-  for (const fs::path& one : Problems()) {
+  for (const fs::path& one : allranks::problem::Find(kProblems)) {
     commands.push_back(JudgeCommand(one, one / "reference.cu", options));
     for (const auto& entry : fs::directory_iterator(one / "controls")) {
       commands.push_back(JudgeCommand(one, entry.path(), options));
@@ -144,7 +136,7 @@ int CostOf(const fs::path& folder, int repeat, double limit, const std::string& 
              "ratio", "compiler", "ranks", "node", "judge");
   std::vector<double> all;
   double one_shot = 0;
-  for (const fs::path& problem : Problems()) {
+  for (const fs::path& problem : allranks::problem::Find(kProblems)) {
     if (!only.empty() && problem.filename() != only) continue;
     double bare = 1e9;
     Json best;

@@ -225,7 +225,7 @@ int Run(const Options& options) {
   fmt::print("\n{}\n{} variants of {} protocols, {} not as expected, {:.0f} CPU s\n", table,
              results.size(), protocols.size(), wrong, seconds);
   if (options.write) {
-    const auto put = tools::PutBetween("<!-- protocols: written by `protocols --write` -->",
+    const auto put = tools::PutBetween("<!-- protocols: written by `protocols --write` -->\n",
                                        "<!-- protocols: end -->", table,
                                        fs::path(ALLRANKS_SOURCE_DIR) / "docs/checker.md", true);
     if (!put) {
