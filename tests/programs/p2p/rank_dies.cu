@@ -3,6 +3,7 @@
 // on without it: the next all-reduces are over the survivors. It kills itself, or, with "outside",
 // somebody else must do so within the others' patience.
 //
+// unchecked: under some schedules the others store to the dead rank's memory after it is gone
 // run 2.processes: | 2 processes
 // run 3.processes: | 3 processes
 // run 5.processes: | 5 processes

@@ -102,7 +102,8 @@ int main() {
   CUDA_CHECK(cudaEventSynchronize(stop));
   float milliseconds = 0;
   CUDA_CHECK(cudaEventElapsedTime(&milliseconds, start, stop));
-  REQUIRE(milliseconds >= 2 && milliseconds < 3, "%g ms", milliseconds);
+  // A schedule may hold the host up for some milliseconds more.
+  REQUIRE(milliseconds >= 2 && milliseconds < 20, "%g ms", milliseconds);
 
   CUDA_EXPECT(cudaErrorInvalidValue, cudaLaunchHostFunc(streams[0], nullptr, nullptr));
   CUDA_EXPECT(cudaErrorInvalidValue, cudaStreamAddCallback(streams[0], Callback, nullptr, 1));

@@ -81,6 +81,7 @@ void Descriptors(int rank, Partner& partner) {
 // A descriptor keeps memory alive, though nobody has a handle, and gives it back when it is closed.
 void Lifetimes(int rank, Partner& partner) {
   size_t before = 0, during = 0, after = 0, total = 0;
+  partner.Barrier();  // the other one has given back what it had
   CUDA_CHECK(cudaMemGetInfo(&before, &total));
   partner.Barrier();
   int fd = -1;
