@@ -37,6 +37,9 @@ constexpr std::int64_t kMaxBlocks = 16;
 // What --quick accepts beyond linear, as a slope: in devices of the time per byte moved, in bytes
 // of the time. Room for a noisy machine and for caches.
 constexpr double kSteepest = 0.5;
+// How often --quick measures before it believes a steep slope. What others do on the machine can
+// slow down some points and not others, for milliseconds; what the code costs shows every time.
+constexpr int kRounds = 4;
 
 struct Params {
   Address buffer[kMaxRanks];
@@ -253,25 +256,21 @@ std::string Size(std::uint64_t bytes) {
   return bytes >= 1 << 20 ? fmt::format("{} MB", bytes >> 20) : fmt::format("{} KB", bytes >> 10);
 }
 
-int Main(bool quick) {
-  std::vector<int> devices = {2, 4, 8, 16, 32, 72};
-  std::vector<std::uint64_t> sizes = {64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
-  if (quick) {
-    devices = {4, 12, 36};
-    sizes = {128 << 10, 512 << 10};
-  }
-  std::map<std::pair<int, std::uint64_t>, Point> points;
-  fmt::print("An idle machine of {} devices takes {:.1f} MB.\n\n", kMaxDevices,
-             IdleMegabytes(kMaxDevices));
+using Points = std::map<std::pair<int, std::uint64_t>, Point>;
+
+// Measures every point, keeps the better of it and what was there, and prints the table.
+void MeasureAll(const std::vector<int>& devices, const std::vector<std::uint64_t>& sizes,
+                Points& points) {
   fmt::print(
       "| message per rank | devices | wall s | CPU s | ns per byte moved | ns per warp instruction "
-      "| peak "
-      "MB "
-      "| set-up s | virtual us |\n|---|---|---|---|---|---|---|---|---|\n");
+      "| peak MB | set-up s | virtual us |\n|---|---|---|---|---|---|---|---|---|\n");
   for (const std::uint64_t bytes : sizes) {
     for (const int n : devices) {
-      const Point point =
-          Measure(n, bytes, bytes * static_cast<std::uint64_t>(n) > 64 << 20 ? 1 : 5);
+      Point point = Measure(n, bytes, bytes * static_cast<std::uint64_t>(n) > 64 << 20 ? 1 : 5);
+      if (const auto before = points.find({n, bytes}); before != points.end()) {
+        point.run_s = std::min(point.run_s, before->second.run_s);
+        point.wall_s = std::min(point.wall_s, before->second.wall_s);
+      }
       points[{n, bytes}] = point;
       fmt::print("| {} | {} | {:.4f} | {:.4f} | {:.2f} | {:.1f} | {:.0f} | {:.3f} | {:.1f} |\n",
                  Size(bytes), n, point.wall_s, point.run_s, point.run_s * 1e9 / point.moved,
@@ -280,6 +279,11 @@ int Main(bool quick) {
       std::fflush(stdout);
     }
   }
+}
+
+// Prints the slopes, and says whether one is too steep.
+bool Steep(const std::vector<int>& devices, const std::vector<std::uint64_t>& sizes,
+           const Points& points) {
   bool steep = false;
   fmt::print("\n| slope in devices | time | time per byte moved | memory |\n|---|---|---|---|\n");
   for (const std::uint64_t bytes : sizes) {
@@ -304,8 +308,25 @@ int Main(bool quick) {
     steep = steep || Slope(time) > 1 + kSteepest;
     fmt::print("| {} devices | {:.2f} | {:.2f} |\n", n, Slope(time), Slope(memory));
   }
-  if (quick && steep) fmt::print("a slope is more than {} beyond linear\n", kSteepest);
-  return quick && steep ? 1 : 0;
+  return steep;
+}
+
+int Main(bool quick) {
+  std::vector<int> devices = {2, 4, 8, 16, 32, 72};
+  std::vector<std::uint64_t> sizes = {64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
+  if (quick) {
+    devices = {4, 12, 36};
+    sizes = {128 << 10, 512 << 10};
+  }
+  fmt::print("An idle machine of {} devices takes {:.1f} MB.\n\n", kMaxDevices,
+             IdleMegabytes(kMaxDevices));
+  Points points;
+  for (int round = 0; round < (quick ? kRounds : 1); ++round) {
+    MeasureAll(devices, sizes, points);
+    if (!Steep(devices, sizes, points) || !quick) return 0;
+    fmt::print("a slope is more than {} beyond linear\n\n", kSteepest);
+  }
+  return 1;
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ function compareView(a, b) {
       row('GM speedup', 'gm', times), ['Price', price(ia), price(ib)]], 'Figures'),
     h('h2', {}, 'Difference'),
     found ? [plain(['First − second', 'Percentage points, 95 %'], [['Score', difference(turn(found.score))], ['Strict pass@1', difference(turn(found.strict))]], 'Difference'),
-      h('p', { class: 'note' }, `Paired over ${counted(found.problems, 'problem')}, clustered by family. An interval that keeps clear of the middle is a difference beyond doubt.`)]
+      h('p', { class: 'note' }, `Paired over ${counted(found.problems, 'problem')}, clustered by family. An interval that excludes the middle is a significant difference (95 %).`)]
       : h('p', { class: 'note' }, 'These two are not paired: their runs have different profiles.'),
     h('h2', {}, 'Problem by problem'),
     h('p', {}, `${a} is ahead in ${wins}, ${b} in ${losses}, of ${rows.length}. Score within all rounds, %.`),

@@ -28,7 +28,7 @@ function board() {
   const plainNumber = (key, label, title, of, show) => ({ key, label, title, num: true, value: of, cell: (r) => show(of(r)) });
   const columns = [
     { key: 'name', label: 'Model', sticky: true, up: true, value: (r) => r.m.name.toLowerCase(), cell: (r) => [
-      h('span', { class: 'rank', title: `Rank group ${r.m.group}: of models in one group none is better beyond doubt` }, r.m.group), ' ',
+      h('span', { class: 'rank', title: `Rank group ${r.m.group}: within a group no model is significantly better (95 %)` }, r.m.group), ' ',
       h('span', { class: 'name' }, modelLink(r.i)),
       r.m.open ? [' ', h('span', { class: 'tag', title: 'open weights' }, 'open')] : null] },
     bar('strict', 'Strict\u00a0pass@1\u00a0%', 'Right in round 1, without a finding; 95 % interval'),
@@ -73,7 +73,7 @@ function leaderboardView() {
     ].filter(Boolean).map(([value, name]) => h('div', {}, h('b', {}, String(value)), h('span', {}, name)))),
     D.notes.map((note) => h('p', { class: 'warn' }, note)),
     filters, holder,
-    h('p', { class: 'note' }, 'Numbers beside names are rank groups: of models in one group none is better beyond doubt. Whiskers are 95 % intervals.'),
+    h('p', { class: 'note' }, 'Numbers beside names are rank groups: within a group no model is significantly better (95 %). Whiskers are 95 % intervals.'),
     D.times.map((line) => h('p', { class: 'note' }, line)),
     matrix(), plotSection(true),
   ];

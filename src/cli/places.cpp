@@ -97,7 +97,7 @@ Result<std::string> FindModelsFile(const std::string& own) {
     return named;
   }
   if (fs::is_regular_file("models.toml", error)) return std::string("models.toml");
-  const std::string shared = (fs::path(ShareFolder()) / "models.toml").string();
+  std::string shared = (fs::path(ShareFolder()) / "models.toml").string();
   if (!fs::is_regular_file(shared, error))
     return Fail("no models file: neither ./models.toml nor {} exists", shared);
   return shared;

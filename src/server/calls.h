@@ -39,7 +39,7 @@ class Calls {
   template <class M>
   void Handle(Judged* judged, node::HostThread thread, M& message, node::Time at) {
     std::apply(
-        [&]<class... Groups>(Groups&... groups) {
+        [&]<class... Groups>([[maybe_unused]] Groups&... groups) {
           static_assert((Handles<Judged, M> + ... + Handles<Groups, M>) == 1,
                         "exactly one group handles a message");
           if constexpr (Handles<Judged, M>) {

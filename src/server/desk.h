@@ -104,7 +104,7 @@ class Desk {
   void ReplyWhenDone(Thread thread, std::vector<node::OpId> ops, int device, Time at,
                      std::shared_ptr<node::CopyRequest> copy = nullptr) {
     WhenDone(thread, std::move(ops), wire::OpName(wire::kOpOf<M>), machine_->profile().launch.sync,
-             at, [this, thread, device, copy](Time) {
+             at, [this, thread, device, copy = std::move(copy)](Time) {
                typename M::Reply reply;
                if constexpr (std::is_same_v<M, wire::CopyOut>) reply.bytes = std::move(copy->bytes);
                Reply<M>(thread, reply, ErrorOf(thread, device));

@@ -65,7 +65,7 @@ void Core::Received(Link* link, wire::Frame frame) {
 #include "wire/messages.def"
 #undef ALLRANKS_MESSAGE
       case wire::Op::kNone:
-      case wire::Op::kAfterLast_:
+      case wire::Op::kAfterLast:
         break;
     }
   }

@@ -23,8 +23,8 @@ enum class Op : std::uint16_t {
 #define ALLRANKS_MESSAGE(type, name, sender, cost, traits) k##type,
 #include "wire/messages.def"
 #undef ALLRANKS_MESSAGE
-  kAfterLast_,
-  kLast_ = kAfterLast_ - 1,
+  kAfterLast,
+  kLast_ = kAfterLast - 1,
 };
 
 enum class Sender : std::uint8_t { kNobody, kFirst, kRank, kJudgedRank, kSupervisor, kNode };
@@ -50,7 +50,7 @@ inline constexpr MessageInfo kMessages[] = {
 
 // A number that is none has the name "?".
 constexpr MessageInfo InfoOf(Op op) {
-  return op < Op::kAfterLast_ ? kMessages[static_cast<std::size_t>(op)] : MessageInfo{};
+  return op < Op::kAfterLast ? kMessages[static_cast<std::size_t>(op)] : MessageInfo{};
 }
 // For logs and reports: "hello", "wait_fd", ...
 constexpr const char* OpName(Op op) { return InfoOf(op).name; }

@@ -11,7 +11,7 @@ inline bool Holds(V a, V b) {
   if constexpr (kCompare == kEqualOrNan) return !(a < b) && !(a > b);
   if constexpr (kCompare == kLess) return a < b;
   if constexpr (kCompare == kLessOrEqual) return a <= b;
-  if constexpr (kCompare == kOrdered) return a == a && b == b;
+  if constexpr (kCompare == kOrdered) return a == a && b == b;  // NOLINT: not of NaN
 }
 
 inline float FlushOperand(float v) { return Flush(v); }

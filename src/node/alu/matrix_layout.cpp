@@ -68,7 +68,7 @@ void GatherRows(const std::vector<Slot>& slots, int outer, int inner, MatrixType
     const std::byte* from = SlotAt(registers, constants, slots[static_cast<std::size_t>(i)]);
     std::byte* to = rows->at(8 * block) + along * 4 * unit;
     for (int g = 0; g < 8; ++g) {
-      std::memcpy(to + g * rows->pitch, from + g * 4 * unit, static_cast<std::size_t>(4 * unit));
+      std::memcpy(to + g * rows->pitch, from + g * 4 * unit, 4 * static_cast<std::size_t>(unit));
     }
   }
 }

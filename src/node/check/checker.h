@@ -6,13 +6,13 @@
 // through State::checker, which is null unless something is checked.
 //   checker.cpp   agents, launches, operations of streams, hosts
 //   access.cpp    accesses against the shadow: races
-//   strong.cpp    strong loads and stores: values
+//   strong.cpp    strong loads: values; strong_store.cpp the stores
 //   release.cpp   what they say and who hears it: releases, acquires, fences
 //   mbarriers.cpp the life of mbarriers: init, use, inval
 //   meet.cpp      barriers of warps, CTAs and clusters, mbarriers, asynchronous copies
 //   host.cpp      accesses of hosts
 //   report.cpp    findings
-//   remedy.cpp    what would cure them: trail.h has what it looks at
+//   remedy.cpp    what would cure them: trail.h has what it looks at; remedy_text.cpp says it
 #pragma once
 
 #include <algorithm>

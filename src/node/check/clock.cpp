@@ -99,7 +99,7 @@ KnownRef Merged(std::vector<KnownRef> all) {
   const auto more = [](const KnownRef& a, const KnownRef& b) {
     return a->base != b->base ? a->base < b->base : a->beyond.size() < b->beyond.size();
   };
-  const KnownRef most = *std::max_element(all.begin(), all.end(), more);
+  KnownRef most = *std::max_element(all.begin(), all.end(), more);
   std::erase_if(all, [&](const KnownRef& known) { return most->Covers(*known); });
   if (all.empty()) return most;
   Known joined = *most;

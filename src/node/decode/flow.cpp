@@ -65,13 +65,17 @@ int DestinationCount(const ptx::Instruction& instruction) {
 }
 
 Flow Analyse(const ptx::Function& function, const std::vector<bool>& constant) {
-  using namespace flow_internal;
+  using flow_internal::DominatorTree;
+  using flow_internal::Graph;
+  using flow_internal::kNone;
+  using flow_internal::Liveness;
+  using flow_internal::SpinCandidate;
   Flow flow;
   flow.reconverge.assign(function.code.size(), kNoPc);
   flow.place.assign(function.registers.size(), kNoSlot);
   if (function.code.empty()) return flow;
 
-  const Graph graph = BuildGraph(function);
+  const Graph graph = flow_internal::BuildGraph(function);
   if (!graph.error.empty()) {
     flow.ok = false;
     flow.error = graph.error;

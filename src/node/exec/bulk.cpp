@@ -71,7 +71,7 @@ Next Store(Simulator& sim, Path& path, const AsyncOp& a, std::uint32_t lanes) {
       std::memcpy(transfer->buffer.data() + e * a.bytes, &value, a.bytes);
     }
     CheckTargets(sim, path, l, *transfer, bytes);
-    StartTransfer(sim, std::move(transfer), path.clock, path.clock + sim.costs.cluster);
+    StartTransfer(sim, transfer, path.clock, path.clock + sim.costs.cluster);
   }
   return Next::kGo;
 }
@@ -161,7 +161,7 @@ Next Copy(Simulator& sim, Path& path, const AsyncOp& a, int lane) {
           done = std::max(done, sim.timing.ChargeLoad(cta, Mover::kTma, part,
                                                       sim.timing.Touch(part, offset, bytes), now));
         });
-    StartTransfer(sim, std::move(transfer), read, std::max(read, done));
+    StartTransfer(sim, transfer, read, std::max(read, done));
     return Next::kGo;
   }
   SharedPlace from;
@@ -180,7 +180,7 @@ Next Copy(Simulator& sim, Path& path, const AsyncOp& a, int lane) {
     transfer->buffer.resize(size);
     CheckSource(sim, path, lane, *transfer, cta.shared_object, from.offset, size);
     CheckTargets(sim, path, lane, *transfer, size);
-    StartTransfer(sim, std::move(transfer), read, read + sim.costs.cluster);
+    StartTransfer(sim, transfer, read, read + sim.costs.cluster);
     return Next::kGo;
   }
   Place to;
@@ -218,7 +218,7 @@ Next Copy(Simulator& sim, Path& path, const AsyncOp& a, int lane) {
   }
   cta.store_arrival = std::max(cta.store_arrival, acknowledged);
   JoinGroup(path, lane, read, done);
-  StartTransfer(sim, std::move(transfer), read, done);
+  StartTransfer(sim, transfer, read, done);
   return Next::kGo;
 }
 
@@ -329,7 +329,8 @@ void ReadOpenCopies(Cta& cta) {
   }
 }
 
-void StartTransfer(Simulator& sim, std::shared_ptr<Transfer> transfer, Time read, Time done) {
+void StartTransfer(Simulator& sim, const std::shared_ptr<Transfer>& transfer, Time read,
+                   Time done) {
   constexpr std::size_t kTidy = 64;
   transfer->sim = &sim;
   if (transfer->source != nullptr) {

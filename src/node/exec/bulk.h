@@ -43,7 +43,7 @@ struct Transfer {
 };
 
 // Plans both halves of a transfer.
-void StartTransfer(Simulator& sim, std::shared_ptr<Transfer> transfer, Time read, Time done);
+void StartTransfer(Simulator& sim, const std::shared_ptr<Transfer>& transfer, Time read, Time done);
 
 // Reads what open copies have not yet read of a CTA's shared memory, which is about to end. PTX
 // wants their threads to wait for that; hardware delivers the bytes all the same.

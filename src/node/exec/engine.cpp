@@ -1,5 +1,6 @@
 // The engine's loop and control flow; see engine.h.
 #include "node/exec/engine.h"
+#include "node/exec/engine_bytes.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,6 +8,7 @@
 
 #include "node/decode/flow.h"
 #include "node/exec/cluster.h"
+#include "node/exec/engine_bytes.h"
 #include "node/exec/engine_global.h"
 #include "node/exec/engine_matrix.h"
 #include "node/exec/engine_memory.h"

@@ -1,6 +1,7 @@
 // The engine's state: executes one path at a time. A template, so that an absent checker costs
-// nothing. engine.cpp has the loop and control flow, engine_memory.h the accesses,
-// engine_global.h what is special of global memory, engine_matrix.h the matrix instructions.
+// nothing. engine.cpp has the loop and control flow, engine_memory.h and engine_bytes.h the
+// accesses, engine_global.h what is special of global memory, engine_matrix.h the matrix
+// instructions.
 //
 // Order. A path runs ahead of the queue for at most a quantum, but only with what race-free
 // programs cannot notice: registers and weak accesses. A strong access, an atomic or a sleep first

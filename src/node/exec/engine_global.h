@@ -1,5 +1,5 @@
 // Accesses to global memory: which mapping, which object or replicas, what it costs, and who is
-// told of it. The bytes themselves move in MemoryGroup (engine_memory.h). Included by engine.cpp;
+// told of it. The bytes themselves move in MemoryGroup (engine_bytes.h). Included by engine.cpp;
 // see engine.h.
 #pragma once
 

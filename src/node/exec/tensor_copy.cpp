@@ -235,7 +235,7 @@ Next Copy(Simulator& sim, Path& path, const AsyncOp& a, int lane) {
           });
     }
     CheckTargets(sim, path, lane, *transfer, tile->bytes);
-    StartTransfer(sim, std::move(transfer), read, std::max(read, done));
+    StartTransfer(sim, transfer, read, std::max(read, done));
     return Next::kGo;
   }
   transfer->source = &cta;
@@ -285,7 +285,7 @@ Next Copy(Simulator& sim, Path& path, const AsyncOp& a, int lane) {
   }
   cta.store_arrival = std::max(cta.store_arrival, acknowledged);
   JoinGroup(path, lane, read, done);
-  StartTransfer(sim, std::move(transfer), read, done);
+  StartTransfer(sim, transfer, read, done);
   return Next::kGo;
 }
 

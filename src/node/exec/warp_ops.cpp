@@ -24,8 +24,12 @@ Word LaneOf(const Path& path, Slot slot, int lane) {
   std::memcpy(&value, base + static_cast<std::size_t>(lane) * sizeof value, sizeof value);
   return value;
 }
-constexpr auto Lane32 = LaneOf<std::uint32_t>;
-constexpr auto Lane64 = LaneOf<std::uint64_t>;
+std::uint32_t Lane32(const Path& path, Slot slot, int lane) {
+  return LaneOf<std::uint32_t>(path, slot, lane);
+}
+std::uint64_t Lane64(const Path& path, Slot slot, int lane) {
+  return LaneOf<std::uint64_t>(path, slot, lane);
+}
 
 void SetLane32(const Path& path, Slot slot, int lane, std::uint32_t value) {
   std::memcpy(RegistersOf(path) + slot * kSlotBytes + lane * 4, &value, 4);

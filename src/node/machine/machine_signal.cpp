@@ -25,7 +25,7 @@ bool Holds(const ValueOp& op, std::uint64_t seen) {
       case ValueOp::Compare::kAnd:
         return (have & want) != 0;
       case ValueOp::Compare::kNor:
-        return static_cast<std::uint32_t>(~(have | want)) != 0;
+        return ~(have | want) != 0;
     }
   }
   switch (op.compare) {

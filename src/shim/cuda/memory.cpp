@@ -91,7 +91,7 @@ CUresult Describe(CUdeviceptr address, wire::DescribeReply* reply) {
 
 template <class T>
 void Store(void* place, T value) {
-  memcpy(place, &value, sizeof value);
+  memcpy(place, static_cast<const void*>(&value), sizeof(T));
 }
 
 }  // namespace

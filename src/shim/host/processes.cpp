@@ -14,8 +14,6 @@
 #include "shim/host/link.h"
 #include "shim/host/real.h"
 
-extern char** environ;
-
 namespace allranks::shim {
 namespace {
 
@@ -41,7 +39,7 @@ class Environment {
     if (linked) list_[out++] = join_;
     list_[out] = nullptr;
   }
-  ~Environment() { free(list_); }
+  ~Environment() { free(static_cast<void*>(list_)); }
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
 
@@ -182,7 +180,7 @@ ALLRANKS_INTERPOSE int execvp(const char* file, char* const* arguments) noexcept
   last;                                                                       \
   va_end(list);                                                               \
   const int result = call;                                                    \
-  free(arguments);                                                            \
+  free(static_cast<void*>(arguments));                                        \
   return result
 
 ALLRANKS_INTERPOSE int execl(const char* path, const char* first, ...) noexcept {

@@ -1,0 +1,260 @@
+// The bytes of an access: what a load finds of writes in flight, what a store leaves, atomics in
+// their order. engine_memory.h has found out where they are. Included by engine.cpp; see engine.h.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "node/alu/atomic_ops.h"
+#include "node/alu/dense.h"
+#include "node/alu/memory_ops.h"
+#include "node/check/checker.h"
+#include "node/check/errors.h"
+#include "node/code/lanes.h"
+#include "node/exec/engine.h"
+#include "node/exec/simulator.h"
+#include "node/exec/wait.h"
+#include "node/state/access.h"
+
+namespace allranks::node {
+
+// A strong load under the checker, which knows the writes of the place and may choose among them.
+template <bool kChecked>
+void EngineT<kChecked>::CheckedLoad(const MemoryOp& m, const Access& access, const std::byte* base,
+                                    Time sampled) {
+  Object& object = *access.object;
+  std::byte values[kLanes][kMaxKept];
+  ForLanes(access.lanes, [&](int l) {
+    std::memcpy(values[l], base + access.offset[l], access.bytes);
+    HideLate(object, access.offset[l], access.bytes, values[l], sampled);
+  });
+  // A value that will become another one by itself is nothing to park on.
+  if (sim_.checker->Load(access, values[0], sampled) || late_by_ != 0)
+    sim_.waiting.RecordChange(*path_);
+  ForLanes(access.lanes, [&](int l) {
+    LoadLane(m, registers_, l, values[l]);
+    if (!path_->spins.empty()) {
+      sim_.waiting.RecordRead(*path_, object, access.offset[l], access.bytes, values[l],
+                              path_->clock, sampled - path_->clock);
+    }
+  });
+}
+
+// What a strong access that looks at `sampled` finds instead of the newest bytes.
+template <bool kChecked>
+void EngineT<kChecked>::HideLate(const Object& object, std::uint64_t offset, std::uint32_t bytes,
+                                 std::byte* value, Time sampled) {
+  if (!object.late.Pending(sampled)) return;
+  const Time own = object.late.Hide(offset, bytes, value, sampled, cta_->number);
+  // Behind an atomic of this CTA on the same bytes, which waits for its turn there.
+  late_by_ = std::max(late_by_, own - sampled);
+}
+
+// Atomics while something is on its way to their bytes. Those that leave alone what a load would
+// see now, as polls do, come before it in modification order: they are over, and their lanes are
+// returned with what they saw in `seen`. The rest has to come after it (late_writes.h).
+template <bool kChecked>
+std::uint32_t EngineT<kChecked>::EarlyAtomics(const MemoryOp& m, std::uint32_t lanes,
+                                              const Object& object, const std::byte* base,
+                                              const std::uint64_t* offset, Time sampled,
+                                              std::byte (*seen)[kMaxKept]) {
+  static constexpr std::uint64_t kAtStart[kLanes] = {};
+  const std::uint32_t bytes = std::uint32_t{m.bytes} * m.count;
+  const bool global = object.kind != Object::Kind::kShared;
+  MemoryOp trial = m;  // leaves registers alone: a destination may be an operand, too
+  std::fill(std::begin(trial.data), std::end(trial.data), kNoSlot);
+  std::uint32_t early = 0;
+  ForLanes(lanes, [&](int l) {
+    const Time latest = object.late.Latest(offset[l], bytes);
+    if (latest <= sampled) return;
+    std::byte after[kMaxKept];
+    std::memcpy(seen[l], base + offset[l], bytes);
+    if (m.kind == MemoryOpKind::kAtomic && !object.late.Crowded(offset[l])) {
+      const Time own = object.late.Hide(offset[l], bytes, seen[l], sampled, cta_->number);
+      std::memcpy(after, seen[l], bytes);
+      AtomicLanes(trial, registers_, constants_, 1u << l, after, kAtStart, global);
+      if (std::memcmp(after, seen[l], bytes) == 0) {
+        AtomicLanes(m, registers_, constants_, 1u << l, after, kAtStart, global);
+        late_by_ = std::max(late_by_, own - sampled);
+        early |= 1u << l;
+        return;
+      }
+    }
+    not_before_ = std::max(not_before_, latest);
+  });
+  return early;
+}
+
+// The access itself, for lanes whose bytes are all in one piece of memory of `size` bytes.
+template <bool kChecked>
+bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Object* object,
+                                    std::byte* base, std::uint64_t size,
+                                    const std::uint64_t* offset) {
+  const std::uint32_t bytes = std::uint32_t{m.bytes} * m.count;
+  std::uint64_t highest = 0;
+  dense_ = false;
+  if (lanes == kAllLanes) {
+    std::uint64_t off = 0;
+    for (std::uint64_t l = 0; l < kLanes; ++l) {
+      highest = std::max(highest, offset[l]);
+      off |= offset[l] - offset[0] - l * bytes;
+    }
+    dense_ = off == 0;
+  } else {
+    ForLanes(lanes, [&](int l) { highest = std::max(highest, offset[l]); });
+  }
+  if (size < bytes || highest > size - bytes) {
+    int culprit = std::countr_zero(lanes);
+    ForLanes(lanes, [&](int l) {
+      if (size < bytes || offset[l] > size - bytes) culprit = l;
+    });
+    const std::uint32_t thread = warp_->id * kLanes + static_cast<std::uint32_t>(culprit);
+    sim_.Fault(
+        *path_, Status::kIllegalAddress,
+        fmt::format("{} accesses {} bytes at offset {} of {} ({} bytes), thread {}",
+                    code_->forms[path_->pc], bytes, offset[culprit],
+                    object != nullptr ? object->name : "local or parameter memory", size, thread),
+        {FaultAt::Cause::kBeyond, culprit, 0, object, offset[culprit], bytes});
+    return false;
+  }
+  if (Misaligned(m, lanes, object, offset)) return false;
+  [[maybe_unused]] const Access access{path_,  &m,    object, lanes,
+                                       offset, bytes, dense_, path_->clock};
+  // Local memory and parameters are nobody else's.
+  const bool checked = kChecked && object != nullptr;
+  if constexpr (kChecked) {
+    if (checked) sim_.errors->OnAccess(access);
+    if (checked && !m.Strong()) sim_.checker->Weak(access);
+  }
+  const bool global = object != nullptr && object->kind != Object::Kind::kShared;
+  // Writes to it take their time: others see them later.
+  const bool far = global || (object != nullptr && object != &cta_->shared_object);
+  // When a strong access looks at its bytes, and whether these may be newer than it may see.
+  const Time sampled = path_->clock + (!far || !m.Strong() ? 0
+                                       : global            ? sim_.timing.DelayTo(*device_, *object)
+                                                           : sim_.costs.cluster / 2);
+  const bool late = m.Strong() && object != nullptr && object->late.Pending(sampled);
+  late_by_ = not_before_ = 0;
+  const bool audited = sim_.livelock.auditing();
+
+  if (m.kind == MemoryOpKind::kLoad) {
+    if (audited && object != nullptr) {
+      const std::uint64_t at = offset[std::countr_zero(lanes)];
+      sim_.livelock.OnRead(*path_, *object, at, base + at, bytes);
+    }
+    if constexpr (kChecked) {
+      if (checked && m.Strong()) {
+        CheckedLoad(m, access, base, sampled);
+        return true;
+      }
+    }
+    if (late) {
+      std::byte value[kLanes][kMaxKept];
+      ForLanes(lanes, [&](int l) {
+        std::memcpy(value[l], base + offset[l], bytes);
+        HideLate(*object, offset[l], bytes, value[l], sampled);
+        LoadLane(m, registers_, l, value[l]);
+      });
+      if (late_by_ != 0) sim_.waiting.RecordChange(*path_);
+      if (path_->spins.empty()) return true;
+      ForLanes(lanes, [&](int l) {
+        sim_.waiting.RecordRead(*path_, *object, offset[l], bytes, value[l], path_->clock,
+                                sampled - path_->clock);
+      });
+      return true;
+    }
+    LoadLanes(m, registers_, lanes, base, offset, dense_);
+    if (!path_->spins.empty() && object != nullptr) {
+      const Time delay = global ? sim_.timing.DelayTo(*device_, *object) : sampled - path_->clock;
+      ForLanes(lanes, [&](int l) {
+        sim_.waiting.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock,
+                                delay);
+      });
+    }
+    return true;
+  }
+
+  // Old bytes of strong writes: others may see them for a while.
+  const bool keeps = m.Strong() && (far || checked || late) && bytes <= kMaxKept;
+  std::byte old[kLanes][kMaxKept], seen[kLanes][kMaxKept];
+  if (keeps || audited) {
+    ForLanes(lanes, [&](int l) { std::memcpy(old[l], base + offset[l], bytes); });
+  }
+  std::uint32_t early = 0;  // lanes whose atomic is over
+  if (m.kind == MemoryOpKind::kStore) {
+    const bool watched = (object != nullptr && !object->watches.empty()) || !path_->spins.empty();
+    changed_ |= StoreLanes(m, registers_, constants_, lanes, base, offset, dense_, watched);
+    if (!changed_ && !path_->spins.empty() && object != nullptr) {
+      const Time delay = global ? sim_.timing.DelayTo(*device_, *object) : sampled - path_->clock;
+      ForLanes(lanes, [&](int l) {
+        sim_.waiting.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock,
+                                delay);
+      });
+    }
+  } else {
+    if (late) early = EarlyAtomics(m, lanes, *object, base, offset, sampled, seen);
+    changed_ |= AtomicLanes(m, registers_, constants_, lanes & ~early, base, offset, global);
+    if (late_by_ != 0 || not_before_ != 0) sim_.waiting.RecordChange(*path_);
+    if (!changed_ && !path_->spins.empty() && object != nullptr) {
+      // A failed compare-and-swap and its like only read.
+      ForLanes(lanes, [&](int l) {
+        const std::byte* value = (early >> l & 1) != 0 ? seen[l] : base + offset[l];
+        sim_.waiting.RecordRead(*path_, *object, offset[l], bytes, value, path_->clock,
+                                sampled - path_->clock);
+      });
+    }
+  }
+  if (audited) {
+    ForLanes(lanes, [&](int l) { sim_.livelock.OnWrite(*path_, base + offset[l], old[l], bytes); });
+    if (object != nullptr && m.kind == MemoryOpKind::kAtomic) {
+      const std::uint64_t at = offset[std::countr_zero(lanes)];
+      sim_.livelock.OnRead(*path_, *object, at, base + at, bytes);
+    }
+  }
+  const bool timed = far || not_before_ != 0;
+  const std::uint32_t wrote = lanes & ~early;
+  if constexpr (kChecked) {
+    if (checked && keeps) {
+      Access part = access;
+      part.lanes = early;
+      if (early != 0) sim_.checker->Load(part, seen[0], sampled);
+      part.lanes = wrote;
+      if (wrote != 0) sim_.checker->Store(part, old[0], !timed);
+    }
+  }
+  if (m.Strong() && global) {
+    ForLanes(wrote, [&](int l) {
+      sim_.last_writes.Note(object->id, offset[l], base + offset[l], bytes, launch_->code,
+                            path_->pc, device_->number);
+    });
+  }
+  if (keeps && timed) {
+    const bool atomic = m.kind != MemoryOpKind::kStore;
+    ForLanes(wrote, [&](int l) {
+      // One that came behind others is kept even if it changed nothing: it has seen them.
+      if (not_before_ == 0 && std::memcmp(old[l], base + offset[l], bytes) == 0) return;
+      for (std::uint32_t at = 0; at < bytes; at += 16) {
+        object->late.Add(offset[l] + at, std::min<std::uint32_t>(16, bytes - at), old[l] + at,
+                         cta_->number, sim_.now, atomic);
+      }
+    });
+  }
+  if (!global && object != nullptr) {
+    sim_.last_change = std::max(sim_.last_change, path_->clock);
+    sim_.timer_wakes = 0;
+    const Time visible = std::max(path_->clock + (far ? sim_.costs.cluster : 0), not_before_);
+    if (keeps && timed) {
+      object->late.Close(visible);
+      if constexpr (kChecked) sim_.checker->Close(*object, wrote, offset, visible);
+    }
+    if (changed_ && !object->watches.empty()) {
+      ForLanes(lanes, [&](int l) {
+        sim_.waiting.NotifyWrite(*object, offset[l], bytes, path_->clock, visible);
+      });
+    }
+  }
+  return true;
+}
+
+}  // namespace allranks::node
