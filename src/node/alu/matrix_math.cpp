@@ -102,6 +102,7 @@ void ToInts(MatrixType type, const std::byte* from, int count, std::int32_t* to)
   const auto nibble = [&](int i) { return bytes[i / 2] >> (i % 2 * 4) & 15; };
   switch (type) {
     case MatrixType::kS8:
+      // NOLINTNEXTLINE(bugprone-signed-char-misuse): the sign is meant
       for (int i = 0; i < count; ++i) to[i] = static_cast<std::int8_t>(bytes[i]);
       break;
     case MatrixType::kU8:

@@ -1,6 +1,5 @@
 // The engine's loop and control flow; see engine.h.
 #include "node/exec/engine.h"
-#include "node/exec/engine_bytes.h"
 
 #include <algorithm>
 #include <bit>

@@ -91,6 +91,7 @@ CUresult Describe(CUdeviceptr address, wire::DescribeReply* reply) {
 
 template <class T>
 void Store(void* place, T value) {
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): some attributes are pointers
   memcpy(place, static_cast<const void*>(&value), sizeof(T));
 }
 
