@@ -51,9 +51,8 @@ TEST(KnownTest, AgreesWithAMap) {
             at = std::max<Tick>(at, tick);
           }
         }
-        const KnownRef joined = Merged(others[0], others[1]);
-        const KnownRef all =
-            Merged(std::vector<KnownRef>{others[0], nullptr, others[1], others[0]});
+        const KnownRef joined = Merged(others[0], others[1]), nobody;
+        const KnownRef all = MergedAll({&others[0], &nobody, &others[1], &others[0]});
         RC_ASSERT(joined == all);
         for (std::uint16_t warp = 0; warp < 3; ++warp) {
           for (int l = 0; l < 8; ++l) {
@@ -97,9 +96,10 @@ TEST(TrieTest, AgreesWithAMap) {
         RC_ASSERT(even.Get(key) == (key % 2 == 0 ? most : 0u));
       }
     }
-    const Numbers at_once = Numbers::Joined({a, {}, b, a});
-    RC_ASSERT(at_once == joined);
-    RC_ASSERT(Numbers::Joined({a, joined, b}) == joined);
+    const Numbers nothing;
+    const auto all = [](std::uint32_t) { return true; };
+    RC_ASSERT(Numbers::Joined({&a, &nothing, &b, &a}, all) == joined);
+    RC_ASSERT(Numbers::Joined({&a, &joined, &b}, all) == joined);
     RC_ASSERT(Numbers::Joined(joined, a) == joined);
     RC_ASSERT(Numbers::Joined(a, joined) == joined);
     RC_ASSERT(Numbers::Joined(start, start) == start);
@@ -118,7 +118,8 @@ ClockRef Of(Agent cta, Tick base) { return With(nullptr, cta, WithBase(nullptr, 
 
 TEST(ClockTest, JoiningIsKnowingEither) {
   const Places places = SomePlaces();
-  const ClockRef joined = Join(Of(2, 4), With(Of(3, 7), ChainPlace{1, 1}));
+  const Joins join(places);
+  const ClockRef joined = join(Of(2, 4), With(Of(3, 7), ChainPlace{1, 1}));
   EXPECT_EQ(joined->Of(2)->base, 4u);
   EXPECT_EQ(joined->Of(3)->base, 7u);
   EXPECT_TRUE(joined->Over(1, places));
@@ -126,10 +127,60 @@ TEST(ClockTest, JoiningIsKnowingEither) {
 }
 
 TEST(ClockTest, NothingNewIsTheSameClock) {
-  const ClockRef more = Join(Of(2, 4), Of(300, 7));
-  EXPECT_EQ(Join(more, Of(2, 3)), more);
-  EXPECT_EQ(Join(Of(2, 3), more), more);
-  EXPECT_EQ(Join(more, nullptr), more);
+  Places places = SomePlaces();
+  places.of.resize(301, {2, 2});
+  const Joins join(places);
+  const ClockRef more = join(Of(2, 4), Of(300, 7));
+  EXPECT_EQ(join(more, Of(2, 3)), more);
+  EXPECT_EQ(join(Of(2, 3), more), more);
+  EXPECT_EQ(join(more, nullptr), more);
+}
+
+// Who learns that a kernel is over forgets its blocks, whichever side knew them.
+TEST(ClockTest, WhatIsOverIsNotJoined) {
+  const Places places = SomePlaces();
+  const Joins join(places);
+  const ClockRef over = With(Of(3, 7), ChainPlace{1, 2});
+  const ClockRef pair = join(Of(2, 4), over);
+  EXPECT_EQ(pair, over);
+  EXPECT_EQ(join({Of(2, 4), Of(2, 5), over}), over);
+  EXPECT_TRUE(pair->Over(2, places));
+  // Nor is what one side had forgotten already news to it.
+  EXPECT_EQ(join(over, Of(1, 1)), over);
+  // What nobody says to be over stays.
+  const ClockRef both = join({Of(2, 4), Of(3, 5), Of(4, 1)});
+  EXPECT_EQ(both->Of(2)->base, 4u);
+  EXPECT_EQ(both->Of(3)->base, 5u);
+  EXPECT_EQ(both->Of(4)->base, 1u);
+}
+
+// One after the other and all at once, in any order.
+TEST(ClockTest, JoinsAreTheSameInAnyOrder) {
+  EXPECT_TRUE(rc::check([](const std::vector<std::tuple<std::uint8_t, std::uint8_t, bool>>& facts) {
+    Places places;
+    places.of.emplace_back();
+    for (std::uint32_t agent = 1; agent < 256; ++agent)
+      places.of.push_back({1 + agent / 64, 1 + agent / 8 % 8});
+    places.ends.resize(8);
+    const Joins join(places);
+    std::vector<ClockRef> clocks;
+    for (const auto& [agent, tick, over] : facts) {
+      const Agent of = std::max<Agent>(agent, 1);
+      clocks.push_back(over ? With(nullptr, places.of[of]) : Of(of, 1u + tick));
+    }
+    ClockRef one_by_one, backwards;
+    for (const ClockRef& clock : clocks) one_by_one = join(one_by_one, clock);
+    for (std::size_t i = clocks.size(); i-- > 0;) backwards = join(backwards, clocks[i]);
+    const ClockRef at_once = join(clocks);
+    for (Agent agent = 1; agent < 256; ++agent) {
+      const auto knows = [&](const ClockRef& clock) {
+        if (clock == nullptr) return Tick{0};
+        return clock->Over(agent, places) ? kOver : BaseOf(clock->Of(agent));
+      };
+      RC_ASSERT(knows(one_by_one) == knows(at_once));
+      RC_ASSERT(knows(backwards) == knows(at_once));
+    }
+  }));
 }
 
 TEST(ClockTest, BlocksOfAKernelThatIsOverAreDropped) {
@@ -204,15 +255,17 @@ TEST(EntryTest, CommonLanesAgreeWithBytes) {
 }
 
 TEST(HistoryTest, KeepsWhatIsOnItsWayAndAFewOfTheRest) {
+  const Places places;
+  const Joins join(places);
   History history;
   for (int i = 0; i < 10; ++i) {
-    StrongWrite& write = history.Add(2, 100);
+    StrongWrite& write = history.Add(join, 2, 100);
     write.number = static_cast<std::uint64_t>(i);
     write.first = 8;
     write.size = 4;
     write.visible = i < 6 ? 50 : 200;
   }
-  history.Add(2, 100).first = 64;
+  history.Add(join, 2, 100).first = 64;
   std::vector<std::uint64_t> kept;
   for (const StrongWrite& write : history.writes())
     if (write.first == 8) kept.push_back(write.number);

@@ -130,9 +130,8 @@ class AccessWalk {
           line->history->Erase(entry.first, entry.end());
         }
       } else {
-        line->AddRead(entry, [&](const Entry& old) {
-          return checker_.Unordered(old, entry, *group, cta_) == 0;
-        });
+        line->AddRead(entry,
+                      [&](const Entry& old) { return checker_.Ordered(old, entry, *group, cta_); });
       }
     }
     count_ = 0;
@@ -198,6 +197,14 @@ std::uint32_t Checker::Unordered(const Entry& e, const Entry& a, const Group& gr
     met |= theirs & ~(1u << one.lane);
   }
   return lanes & met;
+}
+
+bool Checker::Ordered(const Entry& e, const Entry& a, const Group& group,
+                      const CtaClocks& cta) const {
+  // A line that all blocks read: nothing is known of most of them.
+  if (e.agent != cta.agent && group.others != nullptr && group.others->Of(e.agent) == nullptr)
+    return group.others->Over(e.agent, places_);
+  return Unordered(e, a, group, cta) == 0;
 }
 
 bool Checker::MorallyStrong(const Entry& e, const Entry& a) const {
@@ -303,7 +310,7 @@ void Checker::Weak(const Access& access) {
   if (access.op->proxy) {
     // ld.global.nc is for what nobody writes while the kernel runs: synchronisation is not enough.
     const LaunchClocks& launch = *access.path->warp->cta->launch->clocks;
-    start.others = Join(launch.start, launch.primary);
+    start.others = join_(launch.start, launch.primary);
     walk.Before(start);
   }
   for (const Group& group : warp.groups) {
@@ -377,8 +384,7 @@ void Checker::Direct(const OpClocks* op, Object& object, std::uint64_t offset, s
       line.AddWrite(entry, [&](const Entry& old) { return Stays(old, entry, group, nobody); });
       if (!strong && line.history != nullptr) line.history->Erase(entry.first, entry.end());
     } else {
-      line.AddRead(entry,
-                   [&](const Entry& old) { return Unordered(old, entry, group, nobody) == 0; });
+      line.AddRead(entry, [&](const Entry& old) { return Ordered(old, entry, group, nobody); });
     }
     at += part;
   }

@@ -56,7 +56,7 @@ void Checker::Enqueue(OpClocks& op, ProcessId process, ChainPlace* stream) {
     speaker->second.op.agent = 0;
 }
 
-void Checker::After(OpClocks& op, const ClockRef& clock) { op.known = Join(op.known, clock); }
+void Checker::After(OpClocks& op, const ClockRef& clock) { op.known = join_(op.known, clock); }
 
 void Checker::After(OpClocks& op, OpId over) {
   if (over == 0) return;
@@ -88,8 +88,8 @@ void Checker::Beside(OpClocks& op, OpId over, int device) {
 
 void Checker::PrimaryOver(OpClocks& op, const ClockRef& done, const ClockRef& end) {
   op.beside = true;
-  op.primary = Join(op.primary, done);
-  op.before = Join(op.before, end);
+  op.primary = join_(op.primary, done);
+  op.before = join_(op.before, end);
   if (op.launch != nullptr) op.launch->primary = op.primary;
 }
 
@@ -133,8 +133,8 @@ void Checker::BeginLaunch(Launch& launch, OpClocks& op, std::uint64_t stream, Op
 
 void Checker::End(OpClocks& op, OpId id) {
   ClockRef done = op.known;
-  if (op.launch != nullptr) done = Join(done, op.launch->end);
-  ClockRef end = Join(done, op.before);
+  if (op.launch != nullptr) done = join_(done, op.launch->end);
+  ClockRef end = join_(done, op.before);
   if (op.place.chain != 0) end = With(end, op.place);
   end = Compacted(end, places_);
   op.end = end;
@@ -151,8 +151,8 @@ void Checker::End(OpClocks& op, OpId id) {
   }
   for (const ProcessId process : op.told) HostKnows(process, end);
   ClockRef& device = devices_[{op.process, op.device}];
-  everything_ = Join(everything_, end);
-  device = Join(device, end);
+  everything_ = join_(everything_, end);
+  device = join_(device, end);
   if (id % kSettleEvery == 0) {
     everything_ = Compacted(everything_, places_);
     device = Compacted(device, places_);
@@ -165,7 +165,7 @@ void Checker::End(OpClocks& op, OpId id) {
     ended_[id].start = op.launch->start;
   }
   if (ended_.size() <= kMostEnded) return;
-  retired_ = Compacted(Join(retired_, ended_.begin()->second.clock), places_);
+  retired_ = Compacted(join_(retired_, ended_.begin()->second.clock), places_);
   ended_.erase(ended_.begin());
 }
 
@@ -177,7 +177,7 @@ void Checker::StreamWrites(OpClocks& op, Object& object, std::uint64_t offset, s
   Direct(&op, object, offset, size, true, true);
   Line& line = ShadowOf(object).At(offset / kLineBytes);
   if (line.history == nullptr) line.history = std::make_unique<History>();
-  StrongWrite& write = line.history->Add(History::kDepth, state_.now);
+  StrongWrite& write = line.history->Add(join_, History::kDepth, state_.now);
   write.number = ++writes_;
   write.first = static_cast<std::uint8_t>(offset % kLineBytes);
   write.size = write.element = static_cast<std::uint8_t>(size);
@@ -227,7 +227,7 @@ void Checker::HostWaited(OpId over) {
   const auto it = ended_.find(over);
   if (it != ended_.end()) return HostKnows(it->second.process, it->second.clock);
   if (over == 0) return;
-  for (auto& [process, clock] : hosts_) clock = Join(clock, retired_);
+  for (auto& [process, clock] : hosts_) clock = join_(clock, retired_);
 }
 
 void Checker::HostWaited(OpId over, ProcessId process) {
@@ -237,18 +237,18 @@ void Checker::HostWaited(OpId over, ProcessId process) {
 
 void Checker::HostKnows(ProcessId process, const ClockRef& clock) {
   const auto [host, made] = hosts_.try_emplace(process, met_);
-  host->second = Join(host->second, clock);
+  host->second = join_(host->second, clock);
 }
 
 void Checker::HostMeets(ProcessId process) {
   const auto [host, made] = hosts_.try_emplace(process, met_);
-  met_ = Join(met_, host->second);
+  met_ = join_(met_, host->second);
   host->second = met_;
 }
 
 void Checker::HostsMeet(bool idle) {
   if (!idle) {
-    met_ = Join(met_, everything_);
+    met_ = join_(met_, everything_);
     for (auto& [process, clock] : hosts_) clock = met_;
     return;
   }
@@ -265,6 +265,7 @@ void Checker::HostsMeet(bool idle) {
   fence_sc_.clear();
   met_ = retired_ = everything_ = nullptr;
   places_.of.resize(1);
+  join_.Forget();
   positions_.resize(1);
   agents_.resize(1);
   trails_.clear();

@@ -220,7 +220,7 @@ class Checker {
   std::uint64_t chosen() const { return chosen_; }
   std::uint64_t accesses = 0, bytes = 0;
 
-  // --- accesses of a warp (access.cpp, strong.cpp) ---
+  // --- accesses of a warp (access.cpp, strong.cpp, strong_store.cpp) ---
   void Weak(const Access& access);
   // Weak stores of size[lane] bytes at offset[lane]: st.bulk.
   void Fill(const Path& path, std::uint32_t lanes, Object& object, const std::uint64_t* offset,
@@ -349,7 +349,7 @@ class Checker {
                        Tick tick);
   void Learn(CtaClocks& cta, Group& group, const Part& part);
   // What any of them knows.
-  static Group United(const std::vector<Group>& groups);
+  Group United(const std::vector<Group>& groups) const;
   Message Say(const CtaClocks& cta, const Path& path, int lane, const Group& group, bool releases,
               Scope scope, Tick tick) const;
   bool Hear(CtaClocks& cta, WarpClocks& warp, std::uint32_t lanes, const Message& message,
@@ -379,6 +379,8 @@ class Checker {
   // Lanes of `e` that have bytes in common with `a` and that the group is not ordered after.
   std::uint32_t Unordered(const Entry& e, const Entry& a, const Group& group,
                           const CtaClocks& cta) const;
+  // Whether there are none, of two that have bytes in common.
+  bool Ordered(const Entry& e, const Entry& a, const Group& group, const CtaClocks& cta) const;
   // `pushed`: an mbarrier completes the copy, so any thread of the block may wait.
   void ReportSource(const Path& path, const CtaClocks::Source& source, bool pushed);
   // init and inval write the mbarrier's bytes as ordinary stores do.
@@ -448,7 +450,8 @@ class Checker {
   static constexpr std::size_t kMostAllocated = std::size_t{1} << 20;
   std::unordered_map<std::uint32_t, SiteId> allocated_;  // by object
   std::uint64_t seed_ = 0, draws_ = 0, chosen_ = 0, writes_ = 0;
-  Places places_;                    // by agent
+  Places places_;  // by agent
+  Joins join_{places_};
   std::vector<Position> positions_;  // by agent
   std::vector<AgentInfo> agents_;    // by agent
   struct Ended {
@@ -489,7 +492,8 @@ class Checker {
   Shadow& ShadowOf(Object& object);
 };
 
-// Strong accesses as accesses (access.cpp); strong.cpp does what makes them strong.
+// Strong accesses as accesses (access.cpp); strong.cpp and strong_store.cpp do what makes them
+// strong.
 void RememberStrong(Checker& checker, CtaClocks& cta, WarpClocks& warp, const Access& access);
 
 }  // namespace allranks::node::check

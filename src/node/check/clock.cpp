@@ -2,7 +2,6 @@
 #include "node/check/clock.h"
 
 #include <algorithm>
-#include <array>
 
 namespace allranks::node::check {
 namespace {
@@ -33,26 +32,10 @@ void Tidy(Known& known) {
   known.beyond.resize(kept);
 }
 
-// The latest joins: threads of a warp learn the same one after the other, and those that poll learn
-// it again and again.
-struct Memo {
-  ClockRef a, b, joined;
-};
-
-Memo& MemoOf(const ClockRef& a, const ClockRef& b) {
-  static thread_local std::array<Memo, 512> memos;
-  const auto x = reinterpret_cast<std::uintptr_t>(a.get());
-  const auto y = reinterpret_cast<std::uintptr_t>(b.get());
-  return memos[(x * 0x9e3779b97f4a7c15u ^ y * 0xbf58476d1ce4e5b9u) >> 40 & 511];
-}
-
-ClockRef JoinAnew(const ClockRef& a, const ClockRef& b) {
-  Clock joined{Trie<std::uint32_t>::Joined(a->chains, b->chains),
-               Trie<KnownRef>::Joined(a->ctas, b->ctas)};
-  return Interned<Clock>::Of(std::move(joined));
-}
-
 }  // namespace
+
+void Known::Free(const Known* known) { Interned<Known>::Drop(known); }
+void Clock::Free(const Clock* clock) { Interned<Clock>::Drop(clock); }
 
 std::uint32_t Known::Lanes(std::uint16_t warp, std::uint32_t lanes, Tick tick) const {
   if (tick <= base && (warp < kFirstCopyWarp || base == kOver)) return lanes;
@@ -93,18 +76,28 @@ KnownRef Merged(const KnownRef& a, const KnownRef& b) {
   return Interned<Known>::Of(std::move(joined));
 }
 
-KnownRef Merged(std::vector<KnownRef> all) {
-  std::erase(all, nullptr);
-  if (all.empty()) return nullptr;
-  const auto more = [](const KnownRef& a, const KnownRef& b) {
-    return a->base != b->base ? a->base < b->base : a->beyond.size() < b->beyond.size();
+KnownRef MergedAll(const std::vector<const KnownRef*>& all) {
+  const auto less = [](const Known& a, const Known& b) {
+    return a.base != b.base ? a.base < b.base : a.beyond.size() < b.beyond.size();
   };
-  KnownRef most = *std::max_element(all.begin(), all.end(), more);
-  std::erase_if(all, [&](const KnownRef& known) { return most->Covers(*known); });
-  if (all.empty()) return most;
-  Known joined = *most;
-  for (const KnownRef& known : all)
-    joined.beyond.insert(joined.beyond.end(), known->beyond.begin(), known->beyond.end());
+  const KnownRef* most = nullptr;
+  for (const KnownRef* known : all)
+    if (*known != nullptr && (most == nullptr || (*known != *most && less(**most, **known))))
+      most = known;
+  if (most == nullptr) return nullptr;
+  // Mostly it covers all others, and most of those are the same.
+  Known joined;
+  const Known* before = most->get();
+  bool covers = true;
+  for (const KnownRef* known : all) {
+    if (*known == nullptr || *known == *most || known->get() == before) continue;
+    before = known->get();
+    if ((*most)->Covers(*before)) continue;
+    if (covers) joined = **most;
+    covers = false;
+    joined.beyond.insert(joined.beyond.end(), before->beyond.begin(), before->beyond.end());
+  }
+  if (covers) return *most;
   std::sort(joined.beyond.begin(), joined.beyond.end(), Before);
   Tidy(joined);
   return Interned<Known>::Of(std::move(joined));
@@ -127,28 +120,66 @@ KnownRef WithBase(const KnownRef& known, Tick base) {
   return Interned<Known>::Of(std::move(made));
 }
 
-ClockRef Join(const ClockRef& a, const ClockRef& b) {
-  if (b == nullptr || a == b) return a;
-  if (a == nullptr) return b;
-  Memo& memo = MemoOf(a, b);
-  if (memo.a == a && memo.b == b) return memo.joined;
-  memo = {a, b, JoinAnew(a, b)};
-  return memo.joined;
+// Whether an agent is not over for who knows `chains`. Those of one launch follow each other.
+class Joins::Live {
+ public:
+  Live(const Trie<std::uint32_t>& chains, const Places& places)
+      : clock_(chains, {}), places_(places) {}
+  bool operator()(Agent agent) {
+    const ChainPlace& place = places_.of[agent];
+    if (place.chain != last_.chain || place.number != last_.number) {
+      last_ = place;
+      live_ = !clock_.Over(place, places_);
+    }
+    return live_;
+  }
+
+ private:
+  const Clock clock_;
+  const Places& places_;
+  ChainPlace last_{.chain = ~0u};
+  bool live_ = true;
+};
+
+ClockRef Joins::Anew(const Clock& a, const Clock& b) const {
+  Clock joined;
+  joined.chains = Trie<std::uint32_t>::Joined(a.chains, b.chains);
+  // Who does not learn of chains has nothing to forget.
+  const auto live = [&](const Clock& clock) {
+    if (clock.chains == joined.chains) return clock.ctas;
+    return clock.ctas.Filtered([live = Live(joined.chains, places_)](
+                                   Agent cta, const KnownRef&) mutable { return live(cta); });
+  };
+  joined.ctas = Trie<KnownRef>::Joined(live(a), live(b));
+  return Interned<Clock>::Of(std::move(joined));
 }
 
-ClockRef Join(std::vector<ClockRef> clocks) {
+ClockRef Joins::operator()(const ClockRef& a, const ClockRef& b) const {
+  if (b == nullptr || a == b) return a;
+  if (a == nullptr) return b;
+  const auto x = reinterpret_cast<std::uintptr_t>(a.get());
+  const auto y = reinterpret_cast<std::uintptr_t>(b.get());
+  Latest& latest =
+      latest_[(x * 0x9e3779b97f4a7c15u ^ y * 0xbf58476d1ce4e5b9u) >> 40 & (latest_.size() - 1)];
+  if (latest.a != a || latest.b != b) latest = {a, b, Anew(*a, *b)};
+  return latest.joined;
+}
+
+ClockRef Joins::operator()(std::vector<ClockRef> clocks) const {
   std::erase(clocks, nullptr);
   std::sort(clocks.begin(), clocks.end());
   clocks.erase(std::unique(clocks.begin(), clocks.end()), clocks.end());
   if (clocks.empty()) return nullptr;
-  if (clocks.size() <= 2) return Join(clocks.front(), clocks.back());
-  std::vector<Trie<std::uint32_t>> chains;
-  std::vector<Trie<KnownRef>> ctas;
+  if (clocks.size() <= 2) return (*this)(clocks.front(), clocks.back());
+  std::vector<const Trie<std::uint32_t>*> chains;
+  std::vector<const Trie<KnownRef>*> ctas;
   for (const ClockRef& clock : clocks) {
-    chains.push_back(clock->chains);
-    ctas.push_back(clock->ctas);
+    chains.push_back(&clock->chains);
+    ctas.push_back(&clock->ctas);
   }
-  Clock joined{Trie<std::uint32_t>::Joined(chains), Trie<KnownRef>::Joined(ctas)};
+  Clock joined;
+  joined.chains = Trie<std::uint32_t>::Joined(chains, [](std::uint32_t) { return true; });
+  joined.ctas = Trie<KnownRef>::Joined(ctas, Live(joined.chains, places_));
   return Interned<Clock>::Of(std::move(joined));
 }
 

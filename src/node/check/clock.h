@@ -6,8 +6,9 @@
 // warp and lanes. To know a CTA is to know all its threads up to a tick (`base`, after a barrier),
 // and some lanes of some warps beyond that. Operations of a stream stand on a *chain*: to know one
 // is to know all before it on its chain, with all their CTAs, so what is known of CTAs is dropped
-// some time after their launch is known to be over. Numbers of agents, chains and ticks are not
-// reused while anything remembers them: a hardware slot that two launches share hides nothing.
+// when their launch becomes known to be over, or some time after. Numbers of agents, chains and
+// ticks are not reused while anything remembers them: a hardware slot that two launches share hides
+// nothing.
 //
 // Clocks and what they are made of are immutable and shared (trie.h); equal ones are one object.
 // Threads of a warp mostly know the same and share one (Group); they are split where lanes part, by
@@ -15,8 +16,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
-#include <memory>
+#include <utility>
 #include <vector>
 
 #include "node/check/trie.h"
@@ -46,7 +48,8 @@ struct Beyond {
 };
 
 // What is known of one CTA.
-struct Known {
+struct Known : Counted {
+  static void Free(const Known* known);
   Tick base = 0;
   std::vector<Beyond> beyond;  // by warp, the highest tick first; every lane at most once
   bool operator==(const Known&) const = default;
@@ -56,11 +59,11 @@ struct Known {
   bool Covers(const Known& other) const;
   std::size_t Hash() const;
 };
-using KnownRef = std::shared_ptr<const Known>;  // null: nothing
+using KnownRef = Ref<Known>;  // null: nothing
 
 // The arguments themselves where there is nothing to add.
 KnownRef Merged(const KnownRef& a, const KnownRef& b);
-KnownRef Merged(std::vector<KnownRef> all);
+KnownRef MergedAll(const std::vector<const KnownRef*>& all);
 KnownRef With(const KnownRef& known, std::uint16_t warp, std::uint32_t lanes, Tick tick);
 KnownRef WithBase(const KnownRef& known, Tick base);
 inline std::uint32_t LanesOf(const KnownRef& known, std::uint16_t warp, std::uint32_t lanes,
@@ -77,8 +80,13 @@ struct Places {
   std::vector<ChainPlace> ends;  // by chain; chain 0: it goes on
 };
 
-class Clock {
+class Clock : public Counted {
  public:
+  Clock() = default;
+  Clock(Trie<std::uint32_t> of_chains, Trie<KnownRef> of_ctas)
+      : chains(std::move(of_chains)), ctas(std::move(of_ctas)) {}
+  static void Free(const Clock* clock);
+
   // The highest number on a chain that is known; 0: none.
   std::uint32_t On(std::uint32_t chain) const { return chains.Get(chain); }
   KnownRef Of(Agent cta) const { return ctas.Get(cta); }
@@ -95,11 +103,8 @@ class Clock {
   bool operator==(const Clock&) const = default;
   std::size_t Hash() const { return MixHash(chains.Hash(), ctas.Hash()); }
 };
-using ClockRef = std::shared_ptr<const Clock>;  // null: knows nothing
+using ClockRef = Ref<Clock>;  // null: knows nothing
 
-// What either knows; one of the two itself if that is all.
-ClockRef Join(const ClockRef& a, const ClockRef& b);
-ClockRef Join(std::vector<ClockRef> clocks);
 // The clock with one more thing known; what is known of the CTA before is replaced.
 ClockRef With(const ClockRef& clock, const ChainPlace& place);
 ClockRef With(const ClockRef& clock, Agent cta, const KnownRef& known);
@@ -107,5 +112,30 @@ ClockRef With(const ClockRef& clock, Agent cta, const KnownRef& known);
 ClockRef Plus(const ClockRef& clock, Agent cta, const KnownRef& known);
 // Without what follows from the rest: CTAs of launches that are over, and chains that have ended.
 ClockRef Compacted(const ClockRef& clock, const Places& places);
+
+// What several clocks know together. Most of what a clock knows of CTAs is of launches that are
+// over for whoever learns of another rank: it is forgotten, not joined.
+class Joins {
+ public:
+  explicit Joins(const Places& places) : places_(places) {}
+
+  // One of the two itself if that is all.
+  ClockRef operator()(const ClockRef& a, const ClockRef& b) const;
+  ClockRef operator()(std::vector<ClockRef> clocks) const;
+  // Agents' numbers have a new meaning.
+  void Forget() { latest_ = {}; }
+
+ private:
+  class Live;
+  ClockRef Anew(const Clock& a, const Clock& b) const;
+
+  // Threads of a warp learn the same one after the other, and those that poll learn it again and
+  // again.
+  struct Latest {
+    ClockRef a, b, joined;
+  };
+  const Places& places_;
+  mutable std::array<Latest, 512> latest_;
+};
 
 }  // namespace allranks::node::check

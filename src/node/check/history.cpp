@@ -5,29 +5,29 @@
 
 namespace allranks::node::check {
 
-void Absorb(Part& into, const Part& part) {
+void Absorb(const Joins& join, Part& into, const Part& part) {
   if (into.agent == part.agent) {
-    into.clock = Join(into.clock, part.clock);
+    into.clock = join(into.clock, part.clock);
     into.own = Merged(into.own, part.own);
   } else {
-    into.clock = Join(into.Whole(), part.Whole());
+    into.clock = join(into.Whole(), part.Whole());
     into.agent = 0;
     into.own = nullptr;
   }
-  into.seen = Join(into.seen, part.seen);
-  into.sc = Join(into.sc, part.sc);
-  into.proxied = Join(into.proxied, part.proxied);
+  into.seen = join(into.seen, part.seen);
+  into.sc = Join(join, into.sc, part.sc);
+  into.proxied = Join(join, into.proxied, part.proxied);
   if (into.from.cta != part.from.cta) into.from.cta = 0;
   if (into.from.cluster != part.from.cluster) into.from.cluster = 0;
 }
 
-void Merge(Message& message, const Part& part) {
+void Merge(const Joins& join, Message& message, const Part& part) {
   constexpr std::size_t kMaxParts = 24;
   // At these scopes it does not matter which CTA of the device it was.
   const bool wide = part.scope >= Scope::kGpu;
   for (Part& known : message) {
     if (known.scope != part.scope || known.from.device != part.from.device) continue;
-    if (wide || known.from.cta == part.from.cta) return Absorb(known, part);
+    if (wide || known.from.cta == part.from.cta) return Absorb(join, known, part);
   }
   if (wide || message.size() < kMaxParts) {
     message.push_back(part);
@@ -35,7 +35,7 @@ void Merge(Message& message, const Part& part) {
   }
   for (Part& known : message) {
     if (known.scope == part.scope && known.from.device == part.from.device)
-      return Absorb(known, part);
+      return Absorb(join, known, part);
   }
 }
 
@@ -68,31 +68,34 @@ void StrongWrite::Read(const Stamp& reader, std::uint8_t elements) {
   }
 }
 
-StrongWrite& History::Add(std::size_t depth, Time now) {
+StrongWrite& History::Add(const Joins& join, std::size_t depth, Time now) {
   // From the newest back: of each place `depth` that everybody can see.
   if (writes_.size() > depth) {
-    std::size_t settled[128] = {}, kept[128] = {};
-    std::vector<bool> drop(writes_.size(), false);
-    bool any = false;
-    for (std::size_t i = writes_.size(); i-- > 0;) {
-      const StrongWrite& write = writes_[i];
-      if (write.visible > now && writes_.size() - i <= kMostOnTheirWay) continue;
-      if (++settled[write.first] <= depth) {
-        kept[write.first] = i;
+    std::uint8_t settled[128] = {};
+    std::size_t kept[128];  // where the last of the settled is
+    const std::size_t size = writes_.size();
+    std::size_t at = size;  // those that stay are moved to the end
+    const auto keep = [&](std::size_t i) {
+      if (--at != i) writes_[at] = std::move(writes_[i]);
+    };
+    for (std::size_t i = size; i-- > 0;) {
+      StrongWrite& write = writes_[i];
+      if (write.visible > now && size - i <= kMostOnTheirWay) {
+        keep(i);
+      } else if (settled[write.first] < depth) {
+        ++settled[write.first];
+        keep(i);
+        kept[writes_[at].first] = at;
       } else {
         // What it has said would be lost on a load that got its value.
         StrongWrite& next = writes_[kept[write.first]];
         next.base = true;
         // On its way, it may be what a load gets before the next one has arrived.
         if (write.visible > now || next.visible > now)
-          for (const Part& part : write.message) Merge(next.message, part);
-        drop[i] = any = true;
+          for (const Part& part : write.message) Merge(join, next.message, part);
       }
     }
-    if (any) {
-      std::size_t at = 0;
-      std::erase_if(writes_, [&](const StrongWrite&) { return drop[at++]; });
-    }
+    writes_.erase(writes_.begin(), writes_.begin() + static_cast<std::ptrdiff_t>(at));
   }
   return writes_.emplace_back();
 }

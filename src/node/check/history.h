@@ -34,8 +34,8 @@ struct Proxied {
   ClockRef global, shared;
   bool operator==(const Proxied&) const = default;
 };
-inline Proxied Join(const Proxied& a, const Proxied& b) {
-  return {Join(a.global, b.global), Join(a.shared, b.shared)};
+inline Proxied Join(const Joins& join, const Proxied& a, const Proxied& b) {
+  return {join(a.global, b.global), join(a.shared, b.shared)};
 }
 
 // What fence.sc of system scope orders beyond releases. `fenced`: what those say that are before.
@@ -45,8 +45,8 @@ struct ScOrder {
   ClockRef fenced, read;
   bool operator==(const ScOrder&) const = default;
 };
-inline ScOrder Join(const ScOrder& a, const ScOrder& b) {
-  return {Join(a.fenced, b.fenced), Join(a.read, b.read)};
+inline ScOrder Join(const Joins& join, const ScOrder& a, const ScOrder& b) {
+  return {join(a.fenced, b.fenced), join(a.read, b.read)};
 }
 
 // What a release says: `clock`, and `own` of the CTA that released, is known to whoever acquires
@@ -67,9 +67,9 @@ struct Part {
 using Message = std::vector<Part>;
 
 // `into` says what `part` says, too.
-void Absorb(Part& into, const Part& part);
+void Absorb(const Joins& join, Part& into, const Part& part);
 // Releases of one scope by one CTA become one, and those of one device if they get many.
-void Merge(Message& message, const Part& part);
+void Merge(const Joins& join, Message& message, const Part& part);
 
 // A thread at a moment.
 struct Stamp {
@@ -121,7 +121,7 @@ class History {
   void Lose() { lossy_ = true; }
   bool lossy() const { return lossy_; }
   // `depth`: how many writes of a place that everybody can see are kept.
-  StrongWrite& Add(std::size_t depth, Time now);
+  StrongWrite& Add(const Joins& join, std::size_t depth, Time now);
   void Close(Time visible);  // of those added since the last call
   // Bytes were written by other means: what was known of them is void.
   void Erase(std::uint32_t begin, std::uint32_t end);

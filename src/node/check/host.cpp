@@ -59,7 +59,7 @@ ClockRef Checker::Heard(const Line& line, std::uint32_t begin, std::uint32_t end
   ClockRef heard;
   if (write == nullptr || write->scope != Scope::kSys) return heard;
   for (const Part& part : write->message)
-    if (part.scope == Scope::kSys) heard = Join(heard, part.Whole());
+    if (part.scope == Scope::kSys) heard = join_(heard, part.Whole());
   return heard;
 }
 
@@ -79,7 +79,7 @@ void Checker::HostAccess(ProcessId process, Object& object, std::uint64_t offset
       HostKnows(process, heard);
       After(speaker.op, heard);
     } else {
-      speaker.pending = Join(speaker.pending, heard);
+      speaker.pending = join_(speaker.pending, heard);
     }
   }
   StrongWrite* last =
@@ -98,7 +98,8 @@ void Checker::HostAccess(ProcessId process, Object& object, std::uint64_t offset
   if (!write || !atomic) return;
   const ClockRef knows = With(speaker.op.known, speaker.op.place);
   if (line.history == nullptr) line.history = std::make_unique<History>();
-  StrongWrite& made = line.history->Add(seed_ != 0 ? History::kDepth : std::size_t{1}, state_.now);
+  StrongWrite& made =
+      line.history->Add(join_, seed_ != 0 ? History::kDepth : std::size_t{1}, state_.now);
   made.number = ++writes_;
   made.first = static_cast<std::uint8_t>(begin);
   made.size = made.element = static_cast<std::uint8_t>(size);
@@ -111,7 +112,7 @@ void Checker::HostAccess(ProcessId process, Object& object, std::uint64_t offset
   const ClockRef said = Releases(order) ? knows : speaker.fenced;
   if (said != nullptr)
     made.message.push_back({Scope::kSys, made.from, said, nullptr, {said, said}});
-  for (const Part& part : before) Merge(made.message, part);
+  for (const Part& part : before) Merge(join_, made.message, part);
   speaker.op.agent = 0;
 }
 
@@ -127,7 +128,7 @@ bool Checker::HostBehind(ProcessId process) const {
   const ClockRef& knows = host != hosts_.end() ? host->second : met_;
   for (auto it = devices_.lower_bound({process, std::numeric_limits<int>::min()});
        it != devices_.end() && it->first.first == process; ++it) {
-    if (Join(knows, it->second) != knows) return true;
+    if (join_(knows, it->second) != knows) return true;
   }
   return false;
 }

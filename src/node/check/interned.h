@@ -1,12 +1,16 @@
 // Equal values are one object: what many threads have come to know in different ways is compared
 // and joined by address.
+//
+// A machine runs in one thread, so references are counted without atomics: a checked run makes and
+// drops millions. An object that nobody refers to leaves its table at once.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <unordered_map>
+#include <functional>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace allranks::node::check {
 
@@ -15,45 +19,141 @@ inline std::size_t MixHash(std::size_t hash, std::size_t more) {
   return hash * 0xbf58476d1ce4e5b9u ^ hash >> 29;
 }
 
-// T has == and `std::size_t Hash() const`.
+// The base of what is interned. A copy is a value of its own, to which nobody refers.
+class Counted {
+ public:
+  Counted() = default;
+  Counted(const Counted&) {}
+  Counted& operator=(const Counted&) { return *this; }
+  bool operator==(const Counted&) const { return true; }
+
+ private:
+  template <class T>
+  friend class Ref;
+  mutable std::uint32_t references_ = 0;
+};
+
+// Refers to an interned object. T has `static void Free(const T*)`, which is called with one that
+// nobody refers to any more.
+template <class T>
+class Ref {
+ public:
+  Ref() = default;
+  Ref(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): as other pointers have it
+  explicit Ref(const T* object) : object_(object) {
+    if (object_ != nullptr) ++object_->references_;
+  }
+  Ref(const Ref& other) : Ref(other.object_) {}
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  template <class Derived>
+    requires std::is_base_of_v<T, Derived>
+  Ref(const Ref<Derived>& other) : Ref(other.get()) {}  // NOLINT(google-explicit-constructor)
+  ~Ref() {
+    if (object_ != nullptr && --object_->references_ == 0) T::Free(object_);
+  }
+  Ref& operator=(Ref other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+
+  const T* get() const { return object_; }
+  const T& operator*() const { return *object_; }
+  const T* operator->() const { return object_; }
+  bool operator==(const Ref& other) const { return object_ == other.object_; }
+  bool operator==(std::nullptr_t) const { return object_ == nullptr; }
+  bool operator<(const Ref& other) const { return std::less<>()(object_, other.object_); }
+
+ private:
+  const T* object_ = nullptr;
+};
+
+// T is Counted, has == and `std::size_t Hash() const`.
 template <class T>
 class Interned {
  public:
   // The object that is equal to `value`; made if there is none.
-  static std::shared_ptr<const T> Of(T value) {
-    static thread_local Interned table;
-    return table.Find(std::move(value));
+  static Ref<T> Of(T value) {
+    static thread_local const Owner owner;
+    return Ref<T>(owner.table->Find(std::move(value)));
+  }
+
+  static void Drop(const T* object) {
+    const auto* entry = static_cast<const Entry*>(object);
+    Interned* table = entry->table;
+    table->Remove(*entry);
+    const bool last = table->orphan_ && table->count_ == 0;
+    delete entry;
+    if (last) delete table;
   }
 
  private:
-  std::shared_ptr<const T> Find(T value) {
+  struct Entry : T {
+    Entry(T value, std::size_t of, Interned* in) : T(std::move(value)), hash(of), table(in) {}
+    std::size_t hash;
+    mutable const Entry* next = nullptr;
+    Interned* table;
+  };
+  // The thread's table. Objects may outlive the thread: then the last of them ends the table.
+  struct Owner {
+    Owner() = default;
+    Owner(const Owner&) = delete;
+    Owner& operator=(const Owner&) = delete;
+    ~Owner() {
+      if (table->count_ == 0) {
+        delete table;
+      } else {
+        table->orphan_ = true;
+      }
+    }
+    Interned* table = new Interned;
+  };
+
+  const Entry*& Bucket(std::size_t hash) { return buckets_[hash & (buckets_.size() - 1)]; }
+
+  const Entry* Find(T value) {
     const std::size_t hash = value.Hash();
-    const auto [begin, end] = known_.equal_range(hash);
-    auto free = end;  // an entry whose object is gone
-    for (auto it = begin; it != end; ++it) {
-      std::shared_ptr<const T> known = it->second.lock();
-      if (known == nullptr) free = it;
-      if (known != nullptr && *known == value) return known;
-    }
-    auto made = std::make_shared<const T>(std::move(value));
-    if (free != end) {
-      free->second = made;
-      return made;
-    }
-    known_.emplace(hash, made);
-    if (known_.size() > limit_) {
-      std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
-      limit_ = 2 * known_.size() + kLeast;
-    }
+    for (const Entry* entry = Bucket(hash); entry != nullptr; entry = entry->next)
+      if (entry->hash == hash && static_cast<const T&>(*entry) == value) return entry;
+    if (++count_ > buckets_.size()) Grow();
+    const Entry*& bucket = Bucket(hash);
+    auto* made = new Entry(std::move(value), hash, this);
+    made->next = bucket;
+    bucket = made;
     return made;
   }
 
-  static constexpr std::size_t kLeast = 4096;
-  struct Same {
-    std::size_t operator()(std::size_t hash) const { return hash; }
-  };
-  std::unordered_multimap<std::size_t, std::weak_ptr<const T>, Same> known_;
-  std::size_t limit_ = kLeast;
+  void Remove(const Entry& gone) {
+    const Entry** place = &Bucket(gone.hash);
+    while (*place != &gone) place = &(*place)->next;
+    *place = gone.next;
+    --count_;
+  }
+
+  void Grow() {
+    std::vector<const Entry*> before(buckets_.size() * 2);
+    before.swap(buckets_);
+    for (const Entry* entry : before) {
+      while (entry != nullptr) {
+        const Entry* next = entry->next;
+        const Entry*& bucket = Bucket(entry->hash);
+        entry->next = bucket;
+        bucket = entry;
+        entry = next;
+      }
+    }
+  }
+
+  std::vector<const Entry*> buckets_ = std::vector<const Entry*>(4096);  // a power of two
+  std::size_t count_ = 0;
+  bool orphan_ = false;
 };
 
 }  // namespace allranks::node::check
+
+template <class T>
+struct std::hash<allranks::node::check::Ref<T>> {
+  std::size_t operator()(const allranks::node::check::Ref<T>& ref) const {
+    // Objects lie sixteen bytes apart at least.
+    return reinterpret_cast<std::uintptr_t>(ref.get()) >> 4;
+  }
+};

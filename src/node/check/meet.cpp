@@ -52,7 +52,7 @@ void Checker::Coalesce(WarpClocks& warp) {
   }
 }
 
-Group Checker::United(const std::vector<Group>& groups) {
+Group Checker::United(const std::vector<Group>& groups) const {
   const auto same = [&](const Group& group) { return group.Same(groups.front()); };
   if (!groups.empty() && std::all_of(groups.begin(), groups.end(), same)) return groups.front();
   const auto each = [&](auto of) {
@@ -61,13 +61,13 @@ Group Checker::United(const std::vector<Group>& groups) {
     return all;
   };
   Group all;
-  all.others = Join(each([](const Group& group) { return group.others; }));
-  all.own = Merged(each([](const Group& group) { return group.own; }));
-  all.seen = Join(each([](const Group& group) { return group.seen; }));
-  all.sc.fenced = Join(each([](const Group& group) { return group.sc.fenced; }));
-  all.sc.read = Join(each([](const Group& group) { return group.sc.read; }));
-  all.proxied.global = Join(each([](const Group& group) { return group.proxied.global; }));
-  all.proxied.shared = Join(each([](const Group& group) { return group.proxied.shared; }));
+  all.others = join_(each([](const Group& group) { return group.others; }));
+  all.own = MergedAll(each([](const Group& group) { return &group.own; }));
+  all.seen = join_(each([](const Group& group) { return group.seen; }));
+  all.sc.fenced = join_(each([](const Group& group) { return group.sc.fenced; }));
+  all.sc.read = join_(each([](const Group& group) { return group.sc.read; }));
+  all.proxied.global = join_(each([](const Group& group) { return group.proxied.global; }));
+  all.proxied.shared = join_(each([](const Group& group) { return group.proxied.shared; }));
   return all;
 }
 
@@ -125,7 +125,7 @@ void Checker::Exit(const Path& path, std::uint32_t lanes) {
     }
   }
   for (const Group& group : Of(path).groups) {
-    if ((group.lanes & lanes) != 0) launch.end = Join(launch.end, group.others);
+    if ((group.lanes & lanes) != 0) launch.end = join_(launch.end, group.others);
   }
 }
 
@@ -238,14 +238,14 @@ void Checker::ClusterArrives(const Path& path, std::uint32_t lanes, const AsyncO
   ForLanes(lanes, [&](int l) {
     const Group& group = GroupOf(Of(path), l);
     Message said = Say(clocks, path, l, group, !op.relaxed, Scope::kCluster, clocks.tick);
-    for (const Part& part : said) Merge(cluster.clocks->arriving, part);
+    for (const Part& part : said) Merge(join_, cluster.clocks->arriving, part);
   });
   ++clocks.tick;
 }
 
 void Checker::ClusterEnds(Cluster& cluster) {
   if (cluster.clocks == nullptr) return;
-  for (const Part& part : cluster.clocks->arriving) Merge(cluster.clocks->ended, part);
+  for (const Part& part : cluster.clocks->arriving) Merge(join_, cluster.clocks->ended, part);
   cluster.clocks->arriving.clear();
 }
 
@@ -293,20 +293,20 @@ void Checker::MbarrierArrives(const Path& path, int lane, Cta& target, std::uint
   const Group& group = GroupOf(Of(path), lane);
   Message& arriving = target.clocks->mbarriers[offset].arriving;
   for (const Part& part : Say(cta, path, lane, group, !op.relaxed, op.scope, cta.tick)) {
-    Merge(arriving, part);
+    Merge(join_, arriving, part);
   }
   ++cta.tick;
 }
 
 // The copy's bytes are known to whoever sees the phase end, and nothing else is.
 void Checker::MbarrierCompletes(Cta& target, std::uint32_t offset, const ClockRef& copy) {
-  Merge(target.clocks->mbarriers[offset].arriving,
+  Merge(join_, target.clocks->mbarriers[offset].arriving,
         {Scope::kCluster, target.clocks->position, copy, nullptr, {}});
 }
 
 void Checker::MbarrierEnds(Cta& target, std::uint32_t offset) {
   MbarrierClocks& mbarrier = target.clocks->mbarriers[offset];
-  for (const Part& part : mbarrier.arriving) Merge(mbarrier.ended, part);
+  for (const Part& part : mbarrier.arriving) Merge(join_, mbarrier.ended, part);
   mbarrier.arriving.clear();
   std::erase_if(mbarrier.uses, [](const MbarrierClocks::Use& use) { return !use.wait; });
 }
@@ -349,7 +349,7 @@ void Checker::CopyTouches(const Path& path, int lane, const Completion& by, Obje
     passed.own = proxied != nullptr ? proxied->Of(cta.agent) : nullptr;
     Clock chains;
     if (group.others != nullptr) chains.chains = group.others->chains;
-    passed.others = Join(Interned<Clock>::Of(std::move(chains)), proxied);
+    passed.others = join_(Interned<Clock>::Of(std::move(chains)), proxied);
   }
   if (by.by == Completion::By::kBulkGroup && !write && object.kind == Object::Kind::kShared)
     cta.sources[path.warp->id] = {cta.tick, lane, path.pc};
@@ -388,7 +388,7 @@ void Checker::CopyTouches(const Path& path, int lane, const Completion& by, Obje
       line.AddWrite(entry, [&](const Entry& old) { return Stays(old, entry, group, cta); });
       if (line.history != nullptr) line.history->Erase(entry.first, entry.end());
     } else {
-      line.AddRead(entry, [&](const Entry& old) { return Unordered(old, entry, group, cta) == 0; });
+      line.AddRead(entry, [&](const Entry& old) { return Ordered(old, entry, group, cta); });
     }
     at += part;
   }

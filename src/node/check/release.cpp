@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMaxPending = 64;
 
 // One more thing that a fence will acquire.
-void Keep(std::vector<Pending>& pending, const Pending& heard) {
+void Keep(const Joins& join, std::vector<Pending>& pending, const Pending& heard) {
   const Part& part = heard.part;
   const auto alike = [&](const Pending& old) {
     return old.part.scope == part.scope && old.part.from.device == part.from.device;
@@ -28,7 +28,7 @@ void Keep(std::vector<Pending>& pending, const Pending& heard) {
   // Too many flags to tell apart: one more joins another of its kind.
   const bool full = pending.size() >= kMaxPending;
   if (full && known == pending.end()) known = std::find_if(pending.begin(), pending.end(), alike);
-  if (known != pending.end()) return Absorb(known->part, part);
+  if (known != pending.end()) return Absorb(join, known->part, part);
   if (full) pending.erase(pending.begin());
   pending.push_back(heard);
 }
@@ -41,9 +41,9 @@ ClockRef Checker::Full(Agent agent, const Group& group, std::uint16_t warp, std:
 }
 
 void Checker::Learn(CtaClocks& cta, Group& group, const Part& part) {
-  group.seen = Join(group.seen, part.seen);
-  group.sc = Join(group.sc, part.sc);
-  group.proxied = Join(group.proxied, part.proxied);
+  group.seen = join_(group.seen, part.seen);
+  group.sc = Join(join_, group.sc, part.sc);
+  group.proxied = Join(join_, group.proxied, part.proxied);
   // Who knows a thread at its release has learned it from that one or a later one of the thread,
   // and with it all that the thread knew.
   if (part.own != nullptr && group.others != nullptr && part.agent != cta.agent) {
@@ -52,7 +52,7 @@ void Checker::Learn(CtaClocks& cta, Group& group, const Part& part) {
   }
   if (part.clock != nullptr && part.clock != group.others) {
     group.own = Merged(group.own, part.clock->Of(cta.agent));
-    group.others = Join(group.others, part.clock);
+    group.others = join_(group.others, part.clock);
   }
   if (part.own != nullptr && part.agent == cta.agent) {
     group.own = Merged(group.own, part.own);
@@ -101,7 +101,8 @@ bool Checker::Hear(CtaClocks& cta, WarpClocks& warp, std::uint32_t lanes, const 
     const Scope between = cta.position.Common(part.from);
     if (part.scope < between) continue;
     if (!acquires || scope < between) {
-      ForLanes(lanes, [&](int l) { Keep(StateOf(warp, l).pending, {part, object, offset}); });
+      ForLanes(lanes,
+               [&](int l) { Keep(join_, StateOf(warp, l).pending, {part, object, offset}); });
       continue;
     }
     learned = true;
@@ -141,7 +142,7 @@ void Checker::Fence(const Path& path, const MemoryOp& op, std::uint32_t mask) {
       const bool global = op.space == ptx::Space::kNone || op.space == ptx::Space::kGlobal;
       const bool shared = op.space == ptx::Space::kNone || op.space == ptx::Space::kShared;
       const Proxied passed{global ? all : nullptr, shared ? all : nullptr};
-      group.proxied = Join(group.proxied, passed);
+      group.proxied = Join(join_, group.proxied, passed);
     }
     ++cta.tick;
     return;
@@ -172,7 +173,7 @@ void Checker::Fence(const Path& path, const MemoryOp& op, std::uint32_t mask) {
       // the other way round the read would be ordered before the write that it has read.
       if (group.sc.read != nullptr) {
         group.own = Merged(group.own, group.sc.read->Of(cta.agent));
-        group.others = Join(group.others, group.sc.read);
+        group.others = join_(group.others, group.sc.read);
         group.sc.read = nullptr;
       }
       group.sc.fenced = Full(cta.agent, group, number, group.lanes, cta.tick);
@@ -188,14 +189,15 @@ void Checker::Fence(const Path& path, const MemoryOp& op, std::uint32_t mask) {
                                       std::uint64_t{1} << 61 | cta.position.cluster,
                                       static_cast<std::uint64_t>(cta.position.device) + 1, 0};
       ClockRef all;
-      const ClockRef mine = Join(Full(cta.agent, group, number, group.lanes, cta.tick), group.seen);
+      const ClockRef mine =
+          join_(Full(cta.agent, group, number, group.lanes, cta.tick), group.seen);
       for (int level = 0; level <= static_cast<int>(op.scope); ++level) {
         if (level == static_cast<int>(Scope::kCluster) && cta.position.cluster == 0) continue;
         ClockRef& met = fence_sc_[places[level]];
-        all = Join(all, met);
-        met = Join(met, mine);
+        all = join_(all, met);
+        met = join_(met, mine);
       }
-      group.seen = Join(group.seen, all);
+      group.seen = join_(group.seen, all);
     }
   }
   if (op.order != Order::kAcquire) {

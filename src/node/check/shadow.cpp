@@ -33,17 +33,28 @@ std::uint32_t Entry::Common(const Entry& other, std::uint32_t* others, bool* cro
     *crossed = lane + shift != other.lane;
     return static_cast<std::uint32_t>(bits << (lane + from));
   }
-  for (std::uint32_t i = 0; i < count; ++i) {
+  // Each place meets a row of the other's, which follow each other.
+  const std::uint32_t places = stride == 0 ? 1 : count;
+  for (std::uint32_t i = 0; i < places; ++i) {
     const std::uint32_t begin = first + i * stride, stop = begin + width;
-    for (std::uint32_t k = 0; k < other.count; ++k) {
-      const std::uint32_t from = other.first + k * other.stride;
-      if (from >= stop || begin >= from + other.width) continue;
-      mine |= 1u << (lane + i);
-      *others |= 1u << (other.lane + k);
-      *crossed |= lane + i != other.lane + k;
-    }
+    const auto [from, to] = other.Row(begin, stop);
+    if (from >= to) continue;
+    const std::uint64_t bits = (std::uint64_t{1} << (to - from)) - 1;
+    *others |= static_cast<std::uint32_t>(bits << (other.lane + from));
+    mine |= 1u << (lane + i);
+    *crossed |= to - from > 1 || lane + i != other.lane + from;
   }
-  return mine;
+  if (stride != 0 || mine == 0) return mine;
+  *crossed |= count > 1;
+  return lanes();
+}
+
+std::pair<std::uint32_t, std::uint32_t> Entry::Row(std::uint32_t begin, std::uint32_t stop) const {
+  if (stop <= first || begin >= end()) return {0, 0};
+  if (stride == 0) return {0, count};
+  const std::uint32_t stops = std::uint32_t{first} + width;  // the first one
+  return {begin < stops ? 0 : (begin - stops) / stride + 1,
+          std::min<std::uint32_t>(count, (stop - first - 1) / stride + 1)};
 }
 
 void Shadow::Forget(std::uint64_t offset, std::uint64_t size) {

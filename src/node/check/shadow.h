@@ -63,6 +63,10 @@ struct Entry {
   // Lanes of this entry that have bytes in common with `other`; `others`: its lanes. `crossed`: two
   // different lanes have.
   std::uint32_t Common(const Entry& other, std::uint32_t* others, bool* crossed) const;
+
+ private:
+  // Which of its accesses have bytes from `begin` up to `stop`: from the first up to the second.
+  std::pair<std::uint32_t, std::uint32_t> Row(std::uint32_t begin, std::uint32_t stop) const;
 };
 static_assert(sizeof(Entry) == 20);
 

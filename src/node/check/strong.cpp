@@ -68,13 +68,13 @@ void Checker::Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, con
     const std::size_t count = warp.groups.size();
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint32_t inside = warp.groups[i].lanes & lanes;
-      if (inside == 0 || Join(warp.groups[i].others, write.fenced) == warp.groups[i].others)
+      if (inside == 0 || join_(warp.groups[i].others, write.fenced) == warp.groups[i].others)
         continue;
-      const ClockRef read = Join(warp.groups[i].sc.read, write.fenced);
+      const ClockRef read = join_(warp.groups[i].sc.read, write.fenced);
       if (read == warp.groups[i].sc.read) continue;
       Separate(warp, lanes);
       for (Group& group : warp.groups)
-        if ((group.lanes & lanes) != 0) group.sc.read = Join(group.sc.read, write.fenced);
+        if ((group.lanes & lanes) != 0) group.sc.read = join_(group.sc.read, write.fenced);
       break;
     }
   }

@@ -69,10 +69,10 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     }
     Message own = Say(cta, path, l, GroupOf(warp, l), says, op.scope, before_it);
     if (said != nullptr)
-      for (const Part& part : *said) Merge(own, part);
+      for (const Part& part : *said) Merge(join_, own, part);
     Message message = own;
     if (before != nullptr)
-      for (const Part& part : *before) Merge(message, part);
+      for (const Part& part : *before) Merge(join_, message, part);
     if (object.HostVisible() && !hosts_speak_) {
       // A host that polls will see it.
       for (const Part& part : message) {
@@ -87,7 +87,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     if (crowded) {
       for (const StrongWrite& older : history.writes())
         if (older.Overlaps(begin, end))
-          for (const Part& part : older.message) Merge(message, part);
+          for (const Part& part : older.message) Merge(join_, message, part);
       history.Erase(begin, end);
       history.Lose();
       if (message.empty()) {
@@ -95,7 +95,8 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
         return;
       }
     }
-    StrongWrite& write = history.Add(seed_ != 0 ? History::kDepth : std::size_t{1}, state_.now);
+    StrongWrite& write =
+        history.Add(join_, seed_ != 0 ? History::kDepth : std::size_t{1}, state_.now);
     records_ += history.writes().size();
     records_ -= kept;
     write.base = crowded;
@@ -116,7 +117,7 @@ void Checker::Store(const Access& access, const std::byte* old, bool settled) {
     write.message = std::move(message);
     write.own = std::move(own);
     write.fenced = GroupOf(warp, l).sc.fenced;
-    if (fenced != nullptr) write.fenced = Join(write.fenced, fenced);
+    if (fenced != nullptr) write.fenced = join_(write.fenced, fenced);
     if (settled || crowded) write.visible = state_.now;
   });
   RememberStrong(*this, cta, warp, access);

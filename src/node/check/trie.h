@@ -7,7 +7,6 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -17,14 +16,16 @@
 namespace allranks::node::check {
 
 inline std::uint32_t Merged(std::uint32_t a, std::uint32_t b) { return std::max(a, b); }
-inline std::uint32_t Merged(const std::vector<std::uint32_t>& all) {
-  return *std::max_element(all.begin(), all.end());
+inline std::uint32_t MergedAll(const std::vector<const std::uint32_t*>& all) {
+  std::uint32_t most = 0;
+  for (const std::uint32_t* one : all) most = std::max(most, *one);
+  return most;
 }
 
 // A value that is equal to Value{} is not there. Values have == and std::hash, and are joined by a
 // function
 //   Value Merged(const Value& a, const Value& b)
-//   Value Merged(std::vector<Value> values)
+//   Value MergedAll(const std::vector<const Value*>& values)
 // which return one of them where that is all.
 template <class Value>
 class Trie {
@@ -59,18 +60,24 @@ class Trie {
     return grown;
   }
 
-  // All of them at once: nothing is made that is not part of the result.
-  static Trie Joined(const std::vector<Trie>& tries) {
+  // All of them at once: nothing is made that is not part of the result. What is not the same in
+  // all is left out unless `keep(key)` holds.
+  template <class F>
+  static Trie Joined(const std::vector<const Trie*>& tries, F keep) {
     Trie joined;
-    for (const Trie& trie : tries)
-      if (trie.root_ != nullptr) joined.height_ = std::max(joined.height_, trie.height_);
-    std::vector<NodeRef> roots;
-    for (Trie trie : tries) {
-      if (trie.root_ == nullptr) continue;
-      while (trie.height_ < joined.height_) trie.Grow();
-      roots.push_back(trie.root_);
+    for (const Trie* trie : tries)
+      if (trie->root_ != nullptr) joined.height_ = std::max(joined.height_, trie->height_);
+    std::vector<NodeRef> grown;  // keeps them
+    std::vector<const Node*> roots;
+    for (const Trie* trie : tries) {
+      if (trie->root_ == nullptr) continue;
+      Trie high = *trie;
+      while (high.height_ < joined.height_) high.Grow();
+      AddDistinct(high.root_.get(), 0, roots);
+      grown.push_back(std::move(high.root_));
     }
-    joined.root_ = JoinMany(std::move(roots), joined.height_);
+    if (!roots.empty()) joined.root_ = JoinMany(roots, 0, joined.height_, 0, keep);
+    joined.Shrink();
     return joined;
   }
 
@@ -79,15 +86,7 @@ class Trie {
   Trie Filtered(F keep) const {
     Trie made = *this;
     if (root_ != nullptr) made.root_ = FilterNode(root_, height_, 0, keep);
-    if (made.root_ == nullptr) made.height_ = 0;
-    // As high as it need be, so that equal ones are the same.
-    const auto set = [](const NodeRef& below) { return below != nullptr; };
-    while (made.height_ > 0) {
-      const auto& slots = AsInner(*made.root_).slots;
-      if (std::any_of(slots.begin() + 1, slots.end(), set)) break;
-      made.root_ = NodeRef(slots[0]);
-      --made.height_;
-    }
+    made.Shrink();
     return made;
   }
 
@@ -99,11 +98,22 @@ class Trie {
  private:
   static constexpr int kBits = 3;
   static constexpr std::uint32_t kWays = 1u << kBits;
-  struct Node {};
-  using NodeRef = std::shared_ptr<const Node>;
+  struct Node : Counted {
+    explicit Node(bool leaf) : is_leaf(leaf) {}
+    static void Free(const Node* node) {
+      if (node->is_leaf) {
+        Interned<Leaf>::Drop(static_cast<const Leaf*>(node));
+      } else {
+        Interned<Inner>::Drop(static_cast<const Inner*>(node));
+      }
+    }
+    bool is_leaf;
+  };
+  using NodeRef = Ref<Node>;
   template <class Slot>
   struct NodeOf : Node {
-    explicit NodeOf(std::array<Slot, kWays> of) : slots(std::move(of)) {}
+    explicit NodeOf(std::array<Slot, kWays> of)
+        : Node(!std::is_same_v<Slot, NodeRef>), slots(std::move(of)) {}
     std::array<Slot, kWays> slots;
     bool operator==(const NodeOf& other) const { return slots == other.slots; }
     std::size_t Hash() const {
@@ -127,6 +137,18 @@ class Trie {
       root_ = Interned<Inner>::Of(Inner(std::move(slots)));
     }
     ++height_;
+  }
+
+  // As high as it need be, so that equal ones are the same.
+  void Shrink() {
+    if (root_ == nullptr) height_ = 0;
+    const auto set = [](const NodeRef& below) { return below != nullptr; };
+    while (height_ > 0) {
+      const auto& slots = AsInner(*root_).slots;
+      if (std::any_of(slots.begin() + 1, slots.end(), set)) break;
+      root_ = NodeRef(slots[0]);
+      --height_;
+    }
   }
 
   static NodeRef Put(const NodeRef& node, int height, std::uint32_t key, Value value) {
@@ -157,83 +179,101 @@ class Trie {
   template <class Kind, class Slots, class F>
   static NodeRef JoinSlots(const NodeRef& a, const NodeRef& b, const Slots& of_a, const Slots& of_b,
                            F join) {
-    Slots joined;
+    // Nothing is copied before it is known that the result is neither: mostly it is.
+    Slots made{};
+    std::array<const typename Slots::value_type*, kWays> joined;
     bool is_a = true, is_b = true;
     for (std::size_t i = 0; i < kWays; ++i) {
-      joined[i] = of_a[i] == of_b[i] ? of_a[i] : join(of_a[i], of_b[i]);
-      is_a = is_a && joined[i] == of_a[i];
-      is_b = is_b && joined[i] == of_b[i];
+      joined[i] = &of_a[i];
+      if (of_a[i] == of_b[i]) continue;
+      made[i] = join(of_a[i], of_b[i]);
+      joined[i] = &made[i];
+      is_a = is_a && made[i] == of_a[i];
+      is_b = is_b && made[i] == of_b[i];
     }
     if (is_a || is_b) return is_a ? a : b;
-    return Interned<Kind>::Of(Kind(std::move(joined)));
+    for (std::size_t i = 0; i < kWays; ++i)
+      if (joined[i] != &made[i]) made[i] = *joined[i];
+    return Interned<Kind>::Of(Kind(std::move(made)));
   }
 
-  static NodeRef JoinMany(std::vector<NodeRef> nodes, int height) {
-    KeepDistinct(nodes);
-    if (nodes.empty()) return nullptr;
-    if (nodes.size() == 1) return nodes[0];
-    if (nodes.size() == 2) return JoinNodes(nodes[0], nodes[1], height);
+  // Adds to those behind `first`, unless it is there.
+  template <class T>
+  static void AddDistinct(const T* one, std::size_t first, std::vector<const T*>& to) {
+    // The same one comes many times running.
+    for (std::size_t i = to.size(); i-- > first;)
+      if (to[i] == one) return;
+    to.push_back(one);
+  }
+
+  // Of the nodes behind `first`, which are distinct and have the keys from `key` on. `stack` serves
+  // all levels: a join of many clocks touches thousands of nodes, and allocates only new ones.
+  template <class F>
+  static NodeRef JoinMany(std::vector<const Node*>& stack, std::size_t first, int height,
+                          std::uint32_t key, F& keep) {
+    if (stack.size() - first == 1) return NodeRef(stack[first]);
     if (height == 0) {
-      return JoinSlotsOf<Leaf>(
-          nodes, [](const Node& node) -> const auto& { return AsLeaf(node).slots; },
-          [](std::vector<Value> values) {
-            KeepDistinct(values);
-            return values.empty() ? Value{} : Merged(std::move(values));
-          });
+      static thread_local std::vector<const Value*> values;
+      return JoinSlotsOf<Leaf>(stack, first, [&](std::uint32_t slot) {
+        values.clear();
+        for (std::size_t k = first; k < stack.size(); ++k) {
+          const Value& value = AsLeaf(*stack[k]).slots[slot];
+          if (value != Value{}) values.push_back(&value);
+        }
+        return values.empty() || !keep(key + slot) ? Value{} : MergedAll(values);
+      });
     }
-    return JoinSlotsOf<Inner>(
-        nodes, [](const Node& node) -> const auto& { return AsInner(node).slots; },
-        [&](std::vector<NodeRef> below) { return JoinMany(std::move(below), height - 1); });
+    return JoinSlotsOf<Inner>(stack, first, [&](std::uint32_t slot) -> NodeRef {
+      const std::size_t end = stack.size();
+      for (std::size_t k = first; k < end; ++k)
+        if (const Node* below = AsInner(*stack[k]).slots[slot].get())
+          AddDistinct(below, end, stack);
+      if (stack.size() == end) return nullptr;
+      NodeRef joined = JoinMany(stack, end, height - 1, key + (slot << kBits * height), keep);
+      stack.resize(end);
+      return joined;
+    });
   }
 
   // One of the nodes where that is all.
-  template <class Kind, class Of, class F>
-  static NodeRef JoinSlotsOf(const std::vector<NodeRef>& nodes, Of of, F join) {
-    using Slots = std::decay_t<decltype(of(*nodes[0]))>;
-    Slots joined;
-    std::vector<typename Slots::value_type> slot(nodes.size());
-    for (std::size_t i = 0; i < kWays; ++i) {
-      for (std::size_t k = 0; k < nodes.size(); ++k) slot[k] = of(*nodes[k])[i];
-      joined[i] = join(slot);
-    }
-    for (const NodeRef& node : nodes)
-      if (of(*node) == joined) return node;
+  template <class Kind, class F>
+  static NodeRef JoinSlotsOf(const std::vector<const Node*>& stack, std::size_t first, F join) {
+    decltype(Kind::slots) joined;
+    for (std::uint32_t i = 0; i < kWays; ++i) joined[i] = join(i);
+    if (joined == decltype(joined){}) return nullptr;
+    for (std::size_t k = first; k < stack.size(); ++k)
+      if (static_cast<const Kind&>(*stack[k]).slots == joined) return NodeRef(stack[k]);
     return Interned<Kind>::Of(Kind(std::move(joined)));
-  }
-
-  // Without empty ones, in an order of no meaning.
-  template <class List>
-  static void KeepDistinct(List& list) {
-    std::erase(list, typename List::value_type{});
-    std::sort(list.begin(), list.end());
-    list.erase(std::unique(list.begin(), list.end()), list.end());
   }
 
   template <class F>
   static NodeRef FilterNode(const NodeRef& node, int height, std::uint32_t first, F& keep) {
-    bool same = true, empty = true;
-    const auto filter = [&](const auto& slots, auto next) {
-      auto kept = slots;
-      for (std::uint32_t i = 0; i < kWays; ++i) {
-        if (kept[i] == typename std::decay_t<decltype(slots)>::value_type{}) continue;
-        kept[i] = next(kept[i], first + (i << kBits * height));
-        same = same && kept[i] == slots[i];
-        empty = empty && kept[i] == typename std::decay_t<decltype(slots)>::value_type{};
-      }
-      return kept;
-    };
     if (height == 0) {
-      auto kept = filter(AsLeaf(*node).slots, [&](const Value& value, std::uint32_t key) {
-        return keep(key, value) ? value : Value{};
-      });
-      if (same || empty) return same ? node : nullptr;
-      return Interned<Leaf>::Of(Leaf(std::move(kept)));
+      const auto& slots = AsLeaf(*node).slots;
+      std::uint32_t there = 0, kept = 0;
+      for (std::uint32_t i = 0; i < kWays; ++i) {
+        if (slots[i] == Value{}) continue;
+        there |= 1u << i;
+        if (keep(first + i, slots[i])) kept |= 1u << i;
+      }
+      if (kept == there) return node;
+      if (kept == 0) return nullptr;
+      std::array<Value, kWays> made{};
+      for (std::uint32_t i = 0; i < kWays; ++i)
+        if ((kept >> i & 1) != 0) made[i] = slots[i];
+      return Interned<Leaf>::Of(Leaf(std::move(made)));
     }
-    auto kept = filter(AsInner(*node).slots, [&](const NodeRef& below, std::uint32_t begin) {
-      return FilterNode(below, height - 1, begin, keep);
-    });
+    const auto& slots = AsInner(*node).slots;
+    std::array<NodeRef, kWays> made;
+    bool same = true, empty = true;
+    for (std::uint32_t i = 0; i < kWays; ++i) {
+      if (slots[i] == nullptr) continue;
+      made[i] = FilterNode(slots[i], height - 1, first + (i << kBits * height), keep);
+      same = same && made[i] == slots[i];
+      empty = empty && made[i] == nullptr;
+    }
     if (same || empty) return same ? node : nullptr;
-    return Interned<Inner>::Of(Inner(std::move(kept)));
+    return Interned<Inner>::Of(Inner(std::move(made)));
   }
 
   NodeRef root_;

@@ -11,14 +11,11 @@
 #include <memory>
 #include <vector>
 
+#include "node/check/clock.h"
 #include "node/exec/async_internal.h"
 #include "node/exec/simulator.h"
 
 namespace allranks::node {
-
-namespace check {
-class Clock;
-}
 
 struct Transfer {
   Simulator* sim = nullptr;
@@ -34,7 +31,7 @@ struct Transfer {
   struct Target {
     SharedPlace to, bar;
     std::uint64_t number = 0, bar_number = 0;  // of the CTAs
-    std::shared_ptr<const check::Clock> done;  // what the mbarrier then knows, for the checker
+    check::ClockRef done;                      // what the mbarrier then knows, for the checker
   };
   std::vector<Target> targets;
   std::uint64_t bytes = 0;  // to be counted
