@@ -81,6 +81,9 @@ JudgeCommand::JudgeCommand(CLI::App* app) {
   command_->add_flag("--no-cache", options_.no_cache, "Neither read nor write the cache of builds");
   command_->add_flag("--keep-going", options_.keep_going,
                      "Continue after wrong results: run every case and count the wrong calls");
+  option("-j", options_.jobs, "N [1]",
+         "Run up to N worlds concurrently; the judgement is the same for every N")
+      ->check(CLI::Range(1, 64));
   command_->add_flag("--drawn-last", options_.drawn_last, "Run the drawn cases of all worlds last");
   option("--band", options_.band, "N [0]",
          "Also time a passing candidate and the reference on N perturbed profiles")
@@ -132,6 +135,7 @@ int JudgeCommand::Run() const {
   request.schedules = options.schedules;
   request.band = options.band;
   request.drawn_last = options.drawn_last;
+  request.jobs = options.jobs;
   if (!options.seed_file.empty()) {
     Result<std::string> seed = SeedFrom(options.seed_file);
     if (!seed) return Usage(seed.error().message);

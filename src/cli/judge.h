@@ -21,6 +21,7 @@ struct JudgeOptions {
        drawn_last = false, no_check = false;
   std::optional<std::uint64_t> schedule;
   std::uint64_t schedules = 0;
+  int jobs = 1;
   int band = 0;
   double idle_s = 60;
   double cpu_s = 60;

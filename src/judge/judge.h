@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,6 +54,7 @@ struct Request {
   // So many schedules instead of the usual number, however much a case takes; 0: the usual number.
   std::uint64_t schedules = 0;
   int band = 0;  // on so many perturbed profiles, too (band.h)
+  int jobs = 1;  // so many sessions side by side; the judgement is the same
 };
 
 struct CaseResult {
@@ -78,7 +80,8 @@ struct CaseResult {
 // CPU seconds by part, and wall seconds of the whole. Not part of what must repeat.
 struct Cost {
   double compile = 0, ranks = 0, node = 0, judge = 0, wall = 0;
-  double band = 0;  // all parts of what was run on perturbed profiles
+  double band = 0;                             // all parts of what was run on perturbed profiles
+  std::map<std::string, double> windows = {};  // of `node`, by kind of window
   bool cached_build = false;
 };
 

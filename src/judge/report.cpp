@@ -203,6 +203,7 @@ std::string ToJson(const problem::Problem& problem, const Judgement& judgement) 
         {"compile_cpu_s", cost.compile},
         {"ranks_cpu_s", cost.ranks},
         {"node_cpu_s", cost.node},
+        {"node_cpu_s_by_window", cost.windows},
         {"judge_cpu_s", cost.judge},
         {"band_cpu_s", cost.band},
         {"build_cached", cost.cached_build}}},

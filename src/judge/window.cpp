@@ -1,5 +1,5 @@
 // One window of a case: inputs are drawn, the node runs the calls, every output of every call and
-// rank is compared, and what links carried is held against the floors. Part of Trial.
+// rank is compared, and what links carried is held against the floors. Part of SessionRun.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "judge/trial.h"
+#include "judge/session_run.h"
 #include "node/findings.h"
 #include "node/schedule_choice.h"
 
@@ -33,56 +33,69 @@ constexpr std::uint64_t kCheapInstructions = 1'000'000, kTinyInstructions = 200'
 // where the reference needs more instructions for a burst than the first of these. Beyond the
 // second a case is large: it has only the one.
 constexpr std::uint64_t kManyReplays = 1'000'000, kSomeReplays = 5'000'000;
-// How long a burst may take where that is not known beforehand.
-constexpr double kUsualCallNs = 50'000;
 // All kernels of a window together may do so many times the reference's work; the largest only up
 // to a bound that the judge can execute in seconds. What work is: Machine::SetFuel.
 constexpr std::uint64_t kFuelFactor = 64, kLargeFuelFactor = 8;
 constexpr std::uint64_t kLeastFuel = 500'000'000, kLargeFuel = 2'500'000'000;
 
+// What costs are listed by: "timed replay".
+std::string KindOf(Case::Kind kind, const WindowSpec& spec) {
+  static constexpr const char* kCases[] = {"timed", "visible", "drawn"};
+  static constexpr const char* kModes[] = {"alone", "burst", "replay", "late", "schedule"};
+  return fmt::format("{} {}", kCases[static_cast<int>(kind)],
+                     spec.directed() ? "directed" : kModes[static_cast<int>(spec.mode)]);
+}
+
 }  // namespace
 
-std::uint64_t Trial::FuelOf(const CaseResult& result) const {
-  if (!lock_) return kLargeFuel;
-  const problem::LockEntry* entry = lock_->Find(profile_->name, result.what.name);
+std::uint64_t SessionRun::FuelOf(const CaseResult& result) const {
+  if (!matter_.lock) return kLargeFuel;
+  const problem::LockEntry* entry = matter_.lock->Find(matter_.profile.name, result.what.name);
   // A drawn case has no entry; the costliest of the known ones bounds it.
-  const std::uint64_t whole = entry != nullptr ? entry->reference.thread_instructions
-                                               : lock_->MostInstructions(profile_->name);
+  const std::uint64_t whole = entry != nullptr
+                                  ? entry->reference.thread_instructions
+                                  : matter_.lock->MostInstructions(matter_.profile.name);
   if (whole == 0) return kLargeFuel;
   return std::clamp(whole * kFuelFactor, kLeastFuel,
                     std::max(kLargeFuel, whole * kLargeFuelFactor));
 }
 
-std::optional<std::uint64_t> Trial::SizeOf(const CaseResult& result) const {
-  const auto locked = [&](const CaseResult& one) -> std::optional<std::uint64_t> {
-    const problem::LockEntry* entry = lock_ ? lock_->Find(profile_->name, one.what.name) : nullptr;
+std::optional<std::uint64_t> SessionRun::SizeOf(const CaseResult& result) const {
+  const auto locked = [&](const Case& one) -> std::optional<std::uint64_t> {
+    const problem::LockEntry* entry =
+        matter_.lock ? matter_.lock->Find(matter_.profile.name, one.name) : nullptr;
     return entry == nullptr ? std::nullopt : std::optional(entry->reference.thread_instructions);
   };
-  if (const auto own = locked(result)) return own;
-  if (!lock_)  // a problem under construction
+  if (const auto own = locked(result.what)) return own;
+  if (!matter_.lock)  // a problem under construction
     return result.what.kind == Case::Kind::kVisible ? std::optional<std::uint64_t>(0)
                                                     : std::nullopt;
-  // A drawn one is as large as the least known one that has to move as much.
-  const auto moves = [](const CaseResult& one) { return one.bytes * one.what.world; };
+  // A drawn one is as large as the least known one with as many bytes.
+  const auto bytes = [&](const Case& one) {
+    std::uint64_t sum = 0;
+    for (const problem::Tensor& tensor : problem_.tensors)
+      sum += problem::BytesOf(problem_, tensor, one);
+    return sum * static_cast<std::uint64_t>(one.world);
+  };
   std::optional<std::uint64_t> size;
-  for (const CaseResult& one : judgement_.cases) {
+  for (const Case& one : matter_.cases) {
     const auto known = locked(one);
-    if (known && one.ran && moves(one) >= moves(result) && (!size || *known < *size)) size = known;
+    if (known && bytes(one) >= bytes(result.what) && (!size || *known < *size)) size = known;
   }
   return size;
 }
 
 // The window under way shows that this is no pass.
-void Trial::NoteShown() {
+void SessionRun::NoteShown() {
   using Mode = WindowSpec::Mode;
-  if (!judgement_.shown_by.empty()) return;
-  judgement_.shown_by = window_.directed()                ? "directed"
-                        : window_.mode == Mode::kSchedule ? "drawn"
-                        : window_.mode == Mode::kReplay   ? "replay"
-                                                          : "plain";
+  if (!state_.shown_by.empty()) return;
+  state_.shown_by = window_.directed()                ? "directed"
+                    : window_.mode == Mode::kSchedule ? "drawn"
+                    : window_.mode == Mode::kReplay   ? "replay"
+                                                      : "plain";
 }
 
-bool Trial::Failed(CaseResult& result, Verdict verdict, std::string text, std::string log) {
+bool SessionRun::Failed(CaseResult& result, Verdict verdict, std::string text, std::string log) {
   result.verdict = verdict;
   NoteShown();
   if (window_.schedule != 0 && verdict != Verdict::kInternalError) {
@@ -98,31 +111,32 @@ bool Trial::Failed(CaseResult& result, Verdict verdict, std::string text, std::s
     result.text = fmt::format("{}: {}: {}", result.what.name, how, text);
     if (live()) return End(verdict, result.text, std::move(log));
     // Not the end: outputs under schedule 0 say whether it is right but for its order.
-    perturbed_ = &result;
+    state_.perturbed = static_cast<std::size_t>(&result - state_.cases.data());
+    SessionProgress::Lower(progress_.found, number_);
     return false;
   }
   result.text = fmt::format("{}: {}", result.what.name, text);
   return End(verdict, result.text, std::move(log));
 }
 
-bool Trial::IsLarge(const CaseResult& result) const {
+bool SessionRun::IsLarge(const CaseResult& result) const {
   return SizeOf(result).value_or(0) > kSomeReplays;
 }
 
 // By the reference's size, and never by the candidate's, which could make itself too large.
-std::size_t Trial::ScheduleCount(const CaseResult& result) const {
+std::size_t SessionRun::ScheduleCount(const CaseResult& result) const {
   if (request_.schedules != 0) return request_.schedules;
   const std::optional<std::uint64_t> size = SizeOf(result);
   if (!request_.schedule && (!size || *size > kCheapInstructions)) return 0;
   return size && *size <= kTinyInstructions ? kMoreSchedules : kSchedules;
 }
 
-std::vector<std::uint64_t> Trial::Schedules(const CaseResult& result) const {
+std::vector<std::uint64_t> SessionRun::Schedules(const CaseResult& result) const {
   const std::size_t most = ScheduleCount(result);
   if (most == 0) return {};
   // At which places directed ones begin nobody can foresee.
   std::vector<std::uint64_t> schedules = node::ChooseSchedules(
-      result.places, most, drawers_[0].ScheduleSeed(result.what.name, kDirectedCall));
+      result.places, most, matter_.drawers[0].ScheduleSeed(result.what.name, kDirectedCall));
   if (!request_.schedule) return schedules;
   const auto last = std::find(schedules.begin(), schedules.end(), *request_.schedule);
   schedules.erase(last == schedules.end() ? last : last + 1, schedules.end());
@@ -134,13 +148,13 @@ std::vector<std::uint64_t> Trial::Schedules(const CaseResult& result) const {
 // The first one is disturbed from its beginning on. The others begin exactly as the burst that is
 // timed does, and go on so until a moment that is drawn, in equal parts of the burst: whatever a
 // candidate leaves out there because nothing disturbs it, it leaves out here as well.
-std::vector<WindowSpec> Trial::Replays(const CaseResult& result) const {
+std::vector<WindowSpec> SessionRun::Replays(const CaseResult& result) const {
   std::vector<WindowSpec> replays;
   if (result.what.kind != Case::Kind::kTimed || request_.times_only) return replays;
-  if (!checks()) return {{.mode = WindowSpec::Mode::kLate}};
+  if (!matter_.checks()) return {{.mode = WindowSpec::Mode::kLate}};
   const int parts = SizeOf(result).value_or(kManyReplays + 1) <= kManyReplays ? 3 : 1;
   for (int i = IsLarge(result) && !live() ? 1 : 0; i <= parts; ++i) {
-    const double drawn = drawers_[0].Fraction(result.what.name, fmt::format("moment {}", i));
+    const double drawn = matter_.drawers[0].Fraction(result.what.name, fmt::format("moment {}", i));
     replays.push_back({.mode = WindowSpec::Mode::kReplay,
                        .seed = i % kSeeds,
                        .schedule = static_cast<std::uint64_t>(i) + 1,
@@ -149,73 +163,15 @@ std::vector<WindowSpec> Trial::Replays(const CaseResult& result) const {
   return replays;
 }
 
-bool Trial::RunCase(Session& session, std::uint32_t place, CaseResult& result) {
-  using Mode = WindowSpec::Mode;
-  const bool timed = result.what.kind == Case::Kind::kTimed;
-  // Visible cases are for finding out what is wrong: one seed does.
-  const int seeds = result.what.kind == Case::Kind::kVisible || request_.times_only ? 1 : kSeeds;
-  std::vector<WindowSpec> windows;
-  if (timed && !request_.times_only) windows.push_back({.mode = Mode::kAlone});
-  for (int seed = 0; seed < seeds; ++seed)
-    windows.push_back(
-        {.mode = timed && !result.what.skew ? Mode::kBurst : Mode::kLate, .seed = seed});
-  if (live() && problem_.window != problem::Window::kQuery) {
-    // Ranks count windows: which of them is timed must not be known before.
-    for (const WindowSpec& replay : Replays(result)) windows.push_back(replay);
-    if (timed)
-      drawers_[0].Shuffle(result.what.name, windows.size(),
-                          [&](std::size_t a, std::size_t b) { std::swap(windows[a], windows[b]); });
-  }
-  for (double& known : burst_ns_)
-    known = static_cast<double>(problem_.burst) *
-            (result.reference_ns != 0 ? result.reference_ns : kUsualCallNs);
-  for (const WindowSpec& spec : windows) {
-    Seen seen;
-    if (!RunWindow(session, place, result, spec, &seen)) return false;
-    if (spec.mode == Mode::kAlone) result.isolated_ns = seen.ns;
-    if (spec.mode == Mode::kAlone || spec.mode == Mode::kReplay) continue;
-    burst_ns_[spec.seed] = seen.ns * problem_.burst;
-    if (seen.ns > result.call_ns) {
-      result.call_ns = seen.ns;
-      result.roofline_ns = seen.roofline_ns;
-      result.bytes = seen.ingress;
-    }
-    if (spec.seed == 0) {
-      result.moved = seen.moved;
-      result.thread_instructions = seen.thread_instructions;
-    }
-  }
-  result.ran = true;
-  return true;
-}
-
-// What is wrong already need not be looked at from other sides.
-bool Trial::RunSchedules(Session& session, std::uint32_t place, CaseResult& result) {
-  if (problem_.window == problem::Window::kQuery || found_ || perturbed_ != nullptr) return false;
-  std::vector<WindowSpec> windows;
-  if (!live()) windows = Replays(result);
-  if (checks())
-    for (const std::uint64_t number : Schedules(result))
-      windows.push_back({.mode = WindowSpec::Mode::kSchedule, .schedule = number});
-  for (int seed = 0; seed < kSeeds; ++seed) burst_ns_[seed] = result.call_ns * problem_.burst;
-  for (const WindowSpec& spec : windows) {
-    Seen seen;
-    const bool good = RunWindow(session, place, result, spec, &seen);
-    if (spec.schedule != 0) ++result.schedules;
-    if (!good || found_) return false;
-  }
-  return true;
-}
-
-Status Trial::Draw(Session& session, const CaseResult& result, const WindowSpec& spec,
-                   wire::JudgeRun* run, std::vector<CallView>* views) {
+Status SessionRun::Draw(Session& session, const CaseResult& result, const WindowSpec& spec,
+                        wire::JudgeRun* run, std::vector<CallView>* views) {
   using Mode = WindowSpec::Mode;
   const Case& one = result.what;
   const auto world = static_cast<std::uint32_t>(one.world);
   const bool timed = one.kind == Case::Kind::kTimed;
   run->calls = spec.mode == Mode::kAlone ? 1 : static_cast<std::uint32_t>(problem_.burst);
   const Placement placement = Place(problem_, one, run->calls);
-  const Drawer& drawer = drawers_[static_cast<std::size_t>(spec.seed)];
+  const Drawer& drawer = matter_.drawers[static_cast<std::size_t>(spec.seed)];
   const auto number =
       spec.directed()
           ? static_cast<std::uint32_t>(spec.schedule / node::kDirected * kPlacesOfLevel +
@@ -238,7 +194,7 @@ Status Trial::Draw(Session& session, const CaseResult& result, const WindowSpec&
   // Which of two seeds is checked nobody can tell from inside, and the slower burst counts. Nor can
   // a call alone be told from the first one of a burst.
   const bool looked_at = spec.seed == 0 && !(spec.mode == Mode::kAlone && IsLarge(result));
-  run->check = checks() && (live() || spec.schedule != 0 || looked_at);
+  run->check = matter_.checks() && (live() || spec.schedule != 0 || looked_at);
   run->places = run->check && spec.schedule == 0 && spec.seed == 0 && spec.mode != Mode::kAlone &&
                 ScheduleCount(result) != 0;
   if (spec.directed()) {
@@ -282,8 +238,8 @@ Status Trial::Draw(Session& session, const CaseResult& result, const WindowSpec&
 // `unsupported` does not count against a candidate, so it must not hide what does: the window is
 // run once more without the instruction. Whatever goes wrong then but outputs, which may depend on
 // it, is the verdict.
-void Trial::PassOver(Session& session, wire::JudgeRun run, Outcome* outcome,
-                     wire::JudgeRunReply* reply) const {
+void SessionRun::PassOver(Session& session, wire::JudgeRun run, Outcome* outcome,
+                          wire::JudgeRunReply* reply) const {
   run.pass_over = true;
   wire::JudgeRunReply again;
   Outcome other = session.Run(run, &again);
@@ -297,8 +253,8 @@ void Trial::PassOver(Session& session, wire::JudgeRun run, Outcome* outcome,
   *reply = std::move(again);
 }
 
-bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
-                      const WindowSpec& spec, Seen* seen) {
+bool SessionRun::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
+                           const WindowSpec& spec, Seen* seen) {
   const Case& one = result.what;
   const auto world = static_cast<std::uint32_t>(one.world);
   window_ = spec;
@@ -314,12 +270,14 @@ bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
   const Placement placement = Place(problem_, one, calls);
   wire::JudgeRunReply reply;
   Outcome outcome = session.Run(run, &reply);
+  windows_[KindOf(one.kind, spec)] += static_cast<double>(reply.cpu_us) * 1e-6;
   if (outcome.verdict == Verdict::kUnsupported && !live()) PassOver(session, run, &outcome, &reply);
   std::vector<node::Finding> findings = FindingsOf(reply);
   for (node::Finding& finding : findings) finding.schedule = spec.schedule;
   node::Fold(findings, &result.findings);
   if (VerdictOf(findings)) {
-    found_ = true;
+    state_.found = true;
+    SessionProgress::Lower(progress_.found, number_);
     NoteShown();
   }
   for (std::size_t i = 0; i < result.places.size() && i < reply.places.size(); ++i)
@@ -349,7 +307,7 @@ bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
   // What each rank had to do in all calls of the window.
   std::vector<FloorValues> floors(world);
   for (const CallView& view : views) {
-    const Result<std::vector<FloorValues>> one_call = oracle_->Floors(problem_, one, view);
+    const Result<std::vector<FloorValues>> one_call = matter_.oracle.Floors(problem_, one, view);
     if (!one_call) return Failed(result, Verdict::kInternalError, one_call.error().message);
     for (std::uint32_t rank = 0; rank < world; ++rank) {
       floors[rank].ingress += (*one_call)[rank].ingress;
@@ -367,9 +325,9 @@ bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
                           &values.flops, &values.hops})
       *value /= calls;
     seen->roofline_ns =
-        std::max(seen->roofline_ns, RooflineNs(*profile_, problem_, one.world, values));
-    least_ns = std::max(least_ns,
-                        LeastNs(*profile_, problem_, one.world, values, static_cast<int>(calls)));
+        std::max(seen->roofline_ns, RooflineNs(matter_.profile, problem_, one.world, values));
+    least_ns = std::max(
+        least_ns, LeastNs(matter_.profile, problem_, one.world, values, static_cast<int>(calls)));
     seen->ingress = std::max(seen->ingress, values.ingress);
   }
   const auto last = *std::max_element(reply.closed_ps.begin(), reply.closed_ps.end());
@@ -385,8 +343,9 @@ bool Trial::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
   return true;
 }
 
-bool Trial::CheckOutputs(CaseResult& result, const WindowSpec& spec,
-                         const std::vector<CallView>& views, const wire::JudgeRunReply& reply) {
+bool SessionRun::CheckOutputs(CaseResult& result, const WindowSpec& spec,
+                              const std::vector<CallView>& views,
+                              const wire::JudgeRunReply& reply) {
   const auto world = static_cast<std::size_t>(result.what.world);
   std::string first_text;
   for (std::size_t call = 0; call < views.size(); ++call) {
@@ -399,7 +358,7 @@ bool Trial::CheckOutputs(CaseResult& result, const WindowSpec& spec,
         return Failed(result, Verdict::kMemoryError,
                       fmt::format("an input of rank {} was overwritten in call {}", rank, call));
     }
-    const Verified verified = oracle_->Verify(problem_, result.what, views[call]);
+    const Verified verified = matter_.oracle.Verify(problem_, result.what, views[call]);
     if (!verified.failure.empty()) return Failed(result, Verdict::kInternalError, verified.failure);
     ++result.calls;
     if (verified.wrong == 0) continue;
@@ -408,16 +367,18 @@ bool Trial::CheckOutputs(CaseResult& result, const WindowSpec& spec,
       first_text = fmt::format("seed {}, call {}: {}", spec.seed, call, verified.text);
   }
   if (first_text.empty()) return true;
-  const bool first = judgement_.verdict == Verdict::kPass;
   if (!request_.keep_going || spec.schedule != 0)
     return Failed(result, Verdict::kWrongResult, first_text);
-  if (first) Failed(result, Verdict::kWrongResult, first_text);
-  result.verdict = Verdict::kWrongResult;
+  // Each case has a text of its own, whichever was run before it.
+  if (result.verdict == Verdict::kWrongResult) return true;
+  const Outcome before = state_.outcome;
+  Failed(result, Verdict::kWrongResult, first_text);
+  if (before.verdict != Verdict::kPass) state_.outcome = before;
   return true;
 }
 
-bool Trial::CheckTraffic(CaseResult& result, const std::vector<FloorValues>& floors,
-                         const wire::JudgeRunReply& reply) {
+bool SessionRun::CheckTraffic(CaseResult& result, const std::vector<FloorValues>& floors,
+                              const wire::JudgeRunReply& reply) {
   std::map<std::string, double> in, out;  // bytes by vertex
   for (const wire::JudgeLink& link : reply.links) {
     double bytes = 0;

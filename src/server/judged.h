@@ -142,6 +142,7 @@ class Judged final : public JudgedRules {
     std::uint64_t sequence = 0;
     wire::JudgeRun request;
     wire::JudgeRunReply reply;
+    std::uint64_t cpu_us = 0;  // of the node before it
     Time begin = 0;
     Time disturbed = 0;  // from when on; 0: all of it
     std::vector<node::LinkRecord> links;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -17,6 +18,13 @@ using node::Hosts;
 using node::Status;
 
 namespace {
+
+std::uint64_t CpuMicroseconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000 +
+         static_cast<std::uint64_t>(used.tv_nsec) / 1000;
+}
 
 constexpr std::uint32_t kMaxCalls = 4'096;
 // Windows are drawn to begin behind multiples of this, some nine seconds: far more than happens
@@ -169,6 +177,7 @@ void Judged::Start(std::uint64_t sequence, wire::JudgeRun request) {
               Whole(run.request.begin_ps, machine_.profile());
   const Time from = run.request.disturbed_from_ps;
   run.disturbed = from == 0 ? 0 : run.begin + from;
+  run.cpu_us = CpuMicroseconds();
   run.reply.opened_ps.assign(run.request.by_rank.size(), -1);
   run.reply.closed_ps.assign(run.request.by_rank.size(), -1);
   run.reply.changed.assign(run.request.by_rank.size(), 0);
@@ -452,6 +461,7 @@ void Judged::Finish(End end, std::int32_t rank, std::string text) {
   Window run = std::move(*run_);
   run_.reset();
   run.reply.end = end;
+  run.reply.cpu_us = CpuMicroseconds() - run.cpu_us;
   run.reply.rank = rank;
   run.reply.text = std::move(text);
   const node::Stats& stats = machine_.stats();
