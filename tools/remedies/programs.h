@@ -17,6 +17,7 @@ struct Variant {
   std::filesystem::path source;
   int bug = 0, ranks = 0;
   std::string kind;
+  std::string besides;  // a kind that variant 0 shows as well: another cause, not this bug's
   std::string Name() const;
 };
 
