@@ -2,8 +2,7 @@
 //
 // A broken variant must be found: a finding that counts, a failure of the program or a deadlock,
 // under schedule 0 or one of the next few (--schedules). A correct one must have none of these
-// under many
-// (--correct). Which schedule found what first is kept, drawn and directed apart.
+// under many (--correct). Which schedule found what first is kept, drawn and directed apart.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -215,15 +214,20 @@ int Run(const Options& options) {
                result.found ? fmt::format("schedule {}", result.schedule) : "", result.seconds);
     std::fflush(stdout);
   });
-  std::size_t wrong = 0;
+  std::size_t wrong = 0, broke = 0;
   double seconds = 0;
   for (const Result& result : results) {
     wrong += result.right() ? 0 : 1;
+    broke += result.broke ? 1 : 0;
     seconds += result.seconds;
   }
   const std::string table = Table(results, options);
   fmt::print("\n{}\n{} variants of {} protocols, {} not as expected, {:.0f} CPU s\n", table,
              results.size(), protocols.size(), wrong, seconds);
+  if (options.write && broke != 0) {
+    fmt::print(stderr, "{} variants could not be run: the table is not written\n", broke);
+    return 2;
+  }
   if (options.write) {
     const auto put = tools::PutBetween("<!-- protocols: written by `protocols --write` -->\n",
                                        "<!-- protocols: end -->", table,
