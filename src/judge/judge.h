@@ -54,7 +54,7 @@ struct Request {
   // So many schedules instead of the usual number, however much a case takes; 0: the usual number.
   std::uint64_t schedules = 0;
   int band = 0;  // on so many perturbed profiles, too (band.h)
-  int jobs = 1;  // so many sessions side by side; the judgement is the same
+  int jobs = 1;  // so many sessions side by side; the judgement is the same, but for its cost
 };
 
 struct CaseResult {
@@ -83,6 +83,8 @@ struct Cost {
   double band = 0;                             // all parts of what was run on perturbed profiles
   std::map<std::string, double> windows = {};  // of `node`, by kind of window
   bool cached_build = false;
+  // Without the compiler.
+  double RunSeconds() const { return ranks + node + judge; }
 };
 
 struct Judgement {

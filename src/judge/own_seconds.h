@@ -1,4 +1,4 @@
-// CPU seconds of this thread: a judgement is one or several, and there may be several judgements.
+// CPU seconds of the calling thread; a judgement may use several threads.
 #pragma once
 
 #include <sys/resource.h>

@@ -2,7 +2,6 @@
 #include "judge/session_run.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -101,27 +100,27 @@ Result<std::unique_ptr<Session>> SessionRun::Start() {
   plan.window = WireWindow(problem_.window);
   plan.world = static_cast<std::uint32_t>(group_.world);
   plan.host_threads = static_cast<std::uint32_t>(problem_.host_threads);
-  plan.module_hash = matter_.module_hash;
+  plan.module_hash = context_.module_hash;
   plan.rules = {.setup = problem_.setup,
                 .copies = Allows(problem_, "memcpy"),
                 .values = Allows(problem_, "values"),
                 .max_ctas = static_cast<std::uint32_t>(problem_.max_ctas)};
   SessionOptions options;
-  options.tools = &matter_.tools;
+  options.tools = &context_.tools;
   options.profile = request_.profile;
   if (!group_.profile.empty())
     options.profile =
         (std::filesystem::path(request_.profile).parent_path() / (group_.profile + ".toml"))
             .string();
-  options.program = matter_.program;
-  options.folder = fmt::format("{}/{}", matter_.folder, number_);
+  options.program = context_.program;
+  options.folder = fmt::format("{}/{}", context_.folder, number_);
   if (mkdir(options.folder.c_str(), 0711) != 0 || chmod(options.folder.c_str(), 0711) != 0)
     return Fail("cannot create the folder {}: {}", options.folder, std::strerror(errno));
   if (problem_.window != problem::Window::kQuery) options.calls = problem_.calls;
-  options.secret = matter_.drawers[0].Secret(
+  options.secret = context_.drawers[0].Secret(
       fmt::format("handles of {}world {}", group_.late ? "drawn cases in " : "", group_.world));
-  if (traced_) options.trace_fd = matter_.trace.get();
-  options.check = matter_.checks();
+  if (traced_) options.trace_fd = context_.trace.get();
+  options.check = context_.checks();
   options.cpu = std::chrono::milliseconds(static_cast<std::int64_t>(cpu_ms_) + 1);
   bool timed = false;
   for (const CaseResult& result : state_.cases) {
@@ -142,6 +141,8 @@ SessionResult SessionRun::Run() {
   Result<std::unique_ptr<Session>> session = Start();
   if (!session) {
     result.good = End(Verdict::kInternalError, session.error().message);
+    SessionProgress::Lower(progress_.failed, number_);
+    result.plain = state_;
   } else {
     const Outcome captured = (*session)->Capture();
     if (captured.verdict != Verdict::kPass)
@@ -160,7 +161,6 @@ SessionResult SessionRun::Run() {
     result.cost.ranks = (*session)->rank_seconds();
     result.cost.node = (*session)->node_seconds();
   }
-  if (!session) result.plain = state_;
   result.whole = std::move(state_);
   result.cost.windows = std::move(windows_);
   result.cost.judge = OwnSeconds() - before;
@@ -181,7 +181,7 @@ bool SessionRun::RunCase(Session& session, std::uint32_t place, CaseResult& resu
     // Ranks count windows: which of them is timed must not be known before.
     for (const WindowSpec& replay : Replays(result)) windows.push_back(replay);
     if (timed)
-      matter_.drawers[0].Shuffle(
+      context_.drawers[0].Shuffle(
           result.what.name, windows.size(),
           [&](std::size_t a, std::size_t b) { std::swap(windows[a], windows[b]); });
   }
@@ -211,11 +211,11 @@ bool SessionRun::RunCase(Session& session, std::uint32_t place, CaseResult& resu
 // What is wrong already need not be looked at from other sides.
 bool SessionRun::RunSchedules(Session& session, std::uint32_t place, CaseResult& result) {
   if (problem_.window == problem::Window::kQuery || state_.found || state_.perturbed ||
-      FoundBefore())
+      FoundBefore() || Overtaken())
     return false;
   std::vector<WindowSpec> windows;
   if (!live()) windows = Replays(result);
-  if (matter_.checks())
+  if (context_.checks())
     for (const std::uint64_t number : Schedules(result))
       windows.push_back({.mode = WindowSpec::Mode::kSchedule, .schedule = number});
   for (int seed = 0; seed < kSeeds; ++seed) burst_ns_[seed] = result.call_ns * problem_.burst;

@@ -25,7 +25,7 @@ namespace allranks::judge {
 inline constexpr int kSeeds = 2;  // the worse of them counts
 
 // What all sessions of a judgement read and none changes.
-struct Matter {
+struct JudgeContext {
   const Tools& tools;
   const Request& request;
   const problem::Problem& problem;
@@ -95,8 +95,8 @@ struct SessionResult {
   Cost cost;
 };
 
-// How far sessions that run side by side have come. What is wrong in one need not be looked at in
-// those behind it, in the order in which their results are put together.
+// How far sessions that run side by side have come. What is wrong in one lets those after it, in
+// the order in which their results are put together, skip their windows.
 struct SessionProgress {
   std::atomic<std::size_t> failed{~std::size_t{0}};  // the first that is not good
   std::atomic<std::size_t> found{~std::size_t{0}};   // the first with a finding that counts
@@ -110,11 +110,11 @@ struct SessionProgress {
 class SessionRun {
  public:
   // `number`: its place among all. `cpu_ms`: what it may use.
-  SessionRun(const Matter& matter, const SessionGroup& group, std::vector<CaseResult> cases,
+  SessionRun(const JudgeContext& context, const SessionGroup& group, std::vector<CaseResult> cases,
              std::size_t number, SessionProgress* progress, bool traced, double cpu_ms)
-      : matter_(matter),
-        request_(matter.request),
-        problem_(matter.problem),
+      : context_(context),
+        request_(context.request),
+        problem_(context.problem),
         group_(group),
         number_(number),
         progress_(*progress),
@@ -127,7 +127,7 @@ class SessionRun {
 
  private:
   bool End(Verdict verdict, std::string text, std::string log = "");
-  // Whether what this session shows is of no importance any more.
+  // Whether what this session shows will be discarded.
   bool Overtaken() const { return progress_.failed < number_; }
   bool FoundBefore() const { return progress_.found < number_; }
   Result<std::unique_ptr<Session>> Start();
@@ -149,8 +149,11 @@ class SessionRun {
   // A window as the node is asked for it: what is drawn, where outputs go.
   Status Draw(Session& session, const CaseResult& result, const WindowSpec& spec,
               wire::JudgeRun* run, std::vector<CallView>* views);
-  void PassOver(Session& session, wire::JudgeRun run, Outcome* outcome,
-                wire::JudgeRunReply* reply) const;
+  // Runs a window and counts what the node used for it.
+  Outcome Ask(Session& session, const std::string& kind, const wire::JudgeRun& run,
+              wire::JudgeRunReply* reply);
+  void PassOver(Session& session, const std::string& kind, wire::JudgeRun run, Outcome* outcome,
+                wire::JudgeRunReply* reply);
   bool CheckOutputs(CaseResult& result, const WindowSpec& spec, const std::vector<CallView>& views,
                     const wire::JudgeRunReply& reply);
   bool CheckTraffic(CaseResult& result, const std::vector<FloorValues>& floors,
@@ -162,7 +165,7 @@ class SessionRun {
   // least as large; nullopt: not known.
   std::optional<std::uint64_t> SizeOf(const CaseResult& result) const;
 
-  const Matter& matter_;
+  const JudgeContext& context_;
   const Request& request_;
   const problem::Problem& problem_;
   const SessionGroup group_;

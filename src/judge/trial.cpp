@@ -78,30 +78,30 @@ bool Trial::Prepare() {
 
   Result<Oracle> loaded = Oracle::Load(tools_, problem_);
   if (!loaded) return End(Verdict::kInternalError, loaded.error().message);
-  matter_.emplace(Matter{.tools = tools_,
-                         .request = request_,
-                         .problem = problem_,
-                         .profile = std::move(*profile),
-                         .oracle = std::move(*loaded),
-                         .lock = {},
-                         .drawers = {},
-                         .folder = scratch_->path(),
-                         .program = build.program,
-                         .module_hash = {},
-                         .trace = {},
-                         .cases = {}});
+  context_.emplace(JudgeContext{.tools = tools_,
+                                .request = request_,
+                                .problem = problem_,
+                                .profile = std::move(*profile),
+                                .oracle = std::move(*loaded),
+                                .lock = {},
+                                .drawers = {},
+                                .folder = scratch_->path(),
+                                .program = build.program,
+                                .module_hash = {},
+                                .trace = {},
+                                .cases = {}});
   for (int seed = 0; seed < kSeeds; ++seed)
-    matter_->drawers.emplace_back(KeyOf(request_.seed, fmt::format("seed {}", seed)));
+    context_->drawers.emplace_back(KeyOf(request_.seed, fmt::format("seed {}", seed)));
   for (std::size_t i = 0; i + 1 < build.module.size(); i += 2)
-    matter_->module_hash.push_back(
+    context_->module_hash.push_back(
         static_cast<std::byte>(std::stoi(build.module.substr(i, 2), nullptr, 16)));
   // A problem under construction has none: then there is nothing to compare with.
   if (Result<problem::Lock> lock = problem::LoadLock(problem_.folder))
-    matter_->lock = std::move(*lock);
+    context_->lock = std::move(*lock);
   if (!request_.trace.empty()) {
-    matter_->trace =
+    context_->trace =
         wire::Fd(open(request_.trace.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (matter_->trace.get() < 0)
+    if (context_->trace.get() < 0)
       return End(Verdict::kInternalError,
                  fmt::format("cannot write {}: {}", request_.trace, std::strerror(errno)));
   }
@@ -115,7 +115,7 @@ void Trial::ChooseCases() {
     if (visible ? !request_.times_only : !request_.visible_only) cases.push_back(one);
   }
   if (!request_.visible_only && !request_.times_only) {
-    for (Case& one : matter_->drawers[0].DrawCases(problem_)) cases.push_back(std::move(one));
+    for (Case& one : context_->drawers[0].DrawCases(problem_)) cases.push_back(std::move(one));
   }
   const auto order = [](Case::Kind kind) {
     return kind == Case::Kind::kVisible ? 0 : kind == Case::Kind::kTimed ? 1 : 2;
@@ -134,16 +134,16 @@ void Trial::ChooseCases() {
     CaseResult result;
     result.what = cases[i];
     // Elsewhere times are those of drawn delays, too.
-    if (matter_->lock && cases[i].kind == Case::Kind::kTimed) {
+    if (context_->lock && cases[i].kind == Case::Kind::kTimed) {
       if (const problem::LockEntry* entry =
-              matter_->lock->Find(matter_->profile.name, cases[i].name)) {
+              context_->lock->Find(context_->profile.name, cases[i].name)) {
         result.reference_ns = entry->reference.call_ns;
         result.baseline_ns = entry->baseline.call_ns;
       }
     }
     judgement_.cases.push_back(std::move(result));
   }
-  matter_->cases = std::move(cases);
+  context_->cases = std::move(cases);
 }
 
 SessionGroup Trial::GroupOf(const Case& one) const {
@@ -164,15 +164,18 @@ std::vector<SessionResult> Trial::RunSessions(
   std::vector<SessionResult> results(order.size());
   SessionProgress progress;
   std::mutex mutex;
-  double used = judgement_.cost.compile;  // seconds; with `mutex`
+  std::vector<double> seconds(order.size());  // that ended sessions have used; with `mutex`
   const auto run = [&](std::size_t number) {
     if (progress.failed < number) return;
     const auto& [group, indices] = *order[number];
-    double left = 0;
+    // Sessions after it do not count, and those before it that still run are not known yet:
+    // PutTogether adds up again.
+    double used = judgement_.cost.compile + judgement_.cost.judge;
     {
       const std::lock_guard lock(mutex);
-      left = tools_.cpu_ms - kCpuMargin - 1e3 * used;
+      for (std::size_t i = 0; i < number; ++i) used += seconds[i];
     }
+    const double left = LeftMs(used);
     if (left <= 0) {
       results[number].good = false;
       results[number].whole.outcome = results[number].plain.outcome = TooLong();
@@ -181,10 +184,10 @@ std::vector<SessionResult> Trial::RunSessions(
     std::vector<CaseResult> cases;
     for (const std::size_t i : indices) cases.push_back(judgement_.cases[i]);
     results[number] =
-        SessionRun(*matter_, group, std::move(cases), number, &progress, &group == traced, left)
+        SessionRun(*context_, group, std::move(cases), number, &progress, &group == traced, left)
             .Run();
     const std::lock_guard lock(mutex);
-    used += results[number].cost.ranks + results[number].cost.node + results[number].cost.judge;
+    seconds[number] = results[number].cost.RunSeconds();
   };
   // A trace is of what one judgement does in order.
   const std::size_t jobs = request_.trace.empty() ? std::max(request_.jobs, 1) : 1;
@@ -192,7 +195,7 @@ std::vector<SessionResult> Trial::RunSessions(
     for (std::size_t number = 0; number < order.size(); ++number) run(number);
     return results;
   }
-  // Large worlds take longest, so they begin.
+  // Large worlds take longest, so they start first.
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < order.size(); i = next++) run(order.size() - 1 - i);
@@ -203,6 +206,8 @@ std::vector<SessionResult> Trial::RunSessions(
   threads.clear();
   return results;
 }
+
+double Trial::LeftMs(double used) const { return tools_.cpu_ms - kCpuMargin - 1e3 * used; }
 
 Outcome Trial::TooLong() const {
   return {Verdict::kTimeout,
@@ -215,16 +220,25 @@ Outcome Trial::TooLong() const {
 // count if something was found before it.
 void Trial::PutTogether(const std::map<SessionGroup, std::vector<std::size_t>>& groups,
                         std::vector<SessionResult> results) {
-  std::optional<std::size_t> perturbed;
-  bool found = false;
-  std::size_t number = 0;
-  for (const auto& [group, indices] : groups) {
-    SessionResult& result = results[number++];
+  double used = judgement_.cost.compile + judgement_.cost.judge;
+  for (const SessionResult& result : results) {
     judgement_.cost.ranks += result.cost.ranks;
     judgement_.cost.node += result.cost.node;
     judgement_.cost.judge += result.cost.judge;
     for (const auto& [kind, seconds] : result.cost.windows)
       judgement_.cost.windows[kind] += seconds;
+  }
+  std::optional<std::size_t> perturbed;
+  bool found = false;
+  std::size_t number = 0;
+  for (const auto& [group, indices] : groups) {
+    SessionResult& result = results[number++];
+    if (LeftMs(used) <= 0) {
+      const Outcome late = TooLong();
+      End(late.verdict, late.text);
+      break;
+    }
+    used += result.cost.RunSeconds();
     SessionState& state = found ? result.plain : result.whole;
     for (std::size_t i = 0; i < state.cases.size(); ++i)
       judgement_.cases[indices[i]] = std::move(state.cases[i]);
@@ -235,8 +249,14 @@ void Trial::PutTogether(const std::map<SessionGroup, std::vector<std::size_t>>& 
       End(state.outcome.verdict, state.outcome.text, state.outcome.log);
     found = found || state.found || state.perturbed.has_value();
     if (!result.good) break;
+    // It had more time than it would have had behind the others.
+    if (1e3 * used > tools_.cpu_ms) {
+      const Outcome late = TooLong();
+      End(late.verdict, late.text);
+      break;
+    }
   }
-  judgement_.checked = matter_->checks();
+  judgement_.checked = context_->checks();
   Conclude(perturbed ? &judgement_.cases[*perturbed] : nullptr, &judgement_);
   if (judgement_.verdict == Verdict::kPass) judgement_.score = Score(judgement_.cases);
 }

@@ -28,6 +28,8 @@ class Trial {
   SessionGroup GroupOf(const problem::Case& one) const;
   std::vector<SessionResult> RunSessions(
       const std::map<SessionGroup, std::vector<std::size_t>>& groups);
+  // CPU time that is left once so many seconds are used.
+  double LeftMs(double used) const;
   Outcome TooLong() const;
   void PutTogether(const std::map<SessionGroup, std::vector<std::size_t>>& groups,
                    std::vector<SessionResult> results);
@@ -37,7 +39,7 @@ class Trial {
   const problem::Problem& problem_;
   Judgement judgement_;
   std::optional<Scratch> scratch_;
-  std::optional<Matter> matter_;
+  std::optional<JudgeContext> context_;
 };
 
 }  // namespace allranks::judge

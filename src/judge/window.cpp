@@ -49,12 +49,12 @@ std::string KindOf(Case::Kind kind, const WindowSpec& spec) {
 }  // namespace
 
 std::uint64_t SessionRun::FuelOf(const CaseResult& result) const {
-  if (!matter_.lock) return kLargeFuel;
-  const problem::LockEntry* entry = matter_.lock->Find(matter_.profile.name, result.what.name);
+  if (!context_.lock) return kLargeFuel;
+  const problem::LockEntry* entry = context_.lock->Find(context_.profile.name, result.what.name);
   // A drawn case has no entry; the costliest of the known ones bounds it.
   const std::uint64_t whole = entry != nullptr
                                   ? entry->reference.thread_instructions
-                                  : matter_.lock->MostInstructions(matter_.profile.name);
+                                  : context_.lock->MostInstructions(context_.profile.name);
   if (whole == 0) return kLargeFuel;
   return std::clamp(whole * kFuelFactor, kLeastFuel,
                     std::max(kLargeFuel, whole * kLargeFuelFactor));
@@ -63,11 +63,11 @@ std::uint64_t SessionRun::FuelOf(const CaseResult& result) const {
 std::optional<std::uint64_t> SessionRun::SizeOf(const CaseResult& result) const {
   const auto locked = [&](const Case& one) -> std::optional<std::uint64_t> {
     const problem::LockEntry* entry =
-        matter_.lock ? matter_.lock->Find(matter_.profile.name, one.name) : nullptr;
+        context_.lock ? context_.lock->Find(context_.profile.name, one.name) : nullptr;
     return entry == nullptr ? std::nullopt : std::optional(entry->reference.thread_instructions);
   };
   if (const auto own = locked(result.what)) return own;
-  if (!matter_.lock)  // a problem under construction
+  if (!context_.lock)  // a problem under construction
     return result.what.kind == Case::Kind::kVisible ? std::optional<std::uint64_t>(0)
                                                     : std::nullopt;
   // A drawn one is as large as the least known one with as many bytes.
@@ -78,7 +78,7 @@ std::optional<std::uint64_t> SessionRun::SizeOf(const CaseResult& result) const 
     return sum * static_cast<std::uint64_t>(one.world);
   };
   std::optional<std::uint64_t> size;
-  for (const Case& one : matter_.cases) {
+  for (const Case& one : context_.cases) {
     const auto known = locked(one);
     if (known && bytes(one) >= bytes(result.what) && (!size || *known < *size)) size = known;
   }
@@ -136,7 +136,7 @@ std::vector<std::uint64_t> SessionRun::Schedules(const CaseResult& result) const
   if (most == 0) return {};
   // At which places directed ones begin nobody can foresee.
   std::vector<std::uint64_t> schedules = node::ChooseSchedules(
-      result.places, most, matter_.drawers[0].ScheduleSeed(result.what.name, kDirectedCall));
+      result.places, most, context_.drawers[0].ScheduleSeed(result.what.name, kDirectedCall));
   if (!request_.schedule) return schedules;
   const auto last = std::find(schedules.begin(), schedules.end(), *request_.schedule);
   schedules.erase(last == schedules.end() ? last : last + 1, schedules.end());
@@ -151,10 +151,11 @@ std::vector<std::uint64_t> SessionRun::Schedules(const CaseResult& result) const
 std::vector<WindowSpec> SessionRun::Replays(const CaseResult& result) const {
   std::vector<WindowSpec> replays;
   if (result.what.kind != Case::Kind::kTimed || request_.times_only) return replays;
-  if (!matter_.checks()) return {{.mode = WindowSpec::Mode::kLate}};
+  if (!context_.checks()) return {{.mode = WindowSpec::Mode::kLate}};
   const int parts = SizeOf(result).value_or(kManyReplays + 1) <= kManyReplays ? 3 : 1;
   for (int i = IsLarge(result) && !live() ? 1 : 0; i <= parts; ++i) {
-    const double drawn = matter_.drawers[0].Fraction(result.what.name, fmt::format("moment {}", i));
+    const double drawn =
+        context_.drawers[0].Fraction(result.what.name, fmt::format("moment {}", i));
     replays.push_back({.mode = WindowSpec::Mode::kReplay,
                        .seed = i % kSeeds,
                        .schedule = static_cast<std::uint64_t>(i) + 1,
@@ -171,7 +172,7 @@ Status SessionRun::Draw(Session& session, const CaseResult& result, const Window
   const bool timed = one.kind == Case::Kind::kTimed;
   run->calls = spec.mode == Mode::kAlone ? 1 : static_cast<std::uint32_t>(problem_.burst);
   const Placement placement = Place(problem_, one, run->calls);
-  const Drawer& drawer = matter_.drawers[static_cast<std::size_t>(spec.seed)];
+  const Drawer& drawer = context_.drawers[static_cast<std::size_t>(spec.seed)];
   const auto number =
       spec.directed()
           ? static_cast<std::uint32_t>(spec.schedule / node::kDirected * kPlacesOfLevel +
@@ -194,7 +195,7 @@ Status SessionRun::Draw(Session& session, const CaseResult& result, const Window
   // Which of two seeds is checked nobody can tell from inside, and the slower burst counts. Nor can
   // a call alone be told from the first one of a burst.
   const bool looked_at = spec.seed == 0 && !(spec.mode == Mode::kAlone && IsLarge(result));
-  run->check = matter_.checks() && (live() || spec.schedule != 0 || looked_at);
+  run->check = context_.checks() && (live() || spec.schedule != 0 || looked_at);
   run->places = run->check && spec.schedule == 0 && spec.seed == 0 && spec.mode != Mode::kAlone &&
                 ScheduleCount(result) != 0;
   if (spec.directed()) {
@@ -235,14 +236,21 @@ Status SessionRun::Draw(Session& session, const CaseResult& result, const Window
   return Ok();
 }
 
+Outcome SessionRun::Ask(Session& session, const std::string& kind, const wire::JudgeRun& run,
+                        wire::JudgeRunReply* reply) {
+  Outcome outcome = session.Run(run, reply);
+  windows_[kind] += static_cast<double>(reply->cpu_us) * 1e-6;
+  return outcome;
+}
+
 // `unsupported` does not count against a candidate, so it must not hide what does: the window is
 // run once more without the instruction. Whatever goes wrong then but outputs, which may depend on
 // it, is the verdict.
-void SessionRun::PassOver(Session& session, wire::JudgeRun run, Outcome* outcome,
-                          wire::JudgeRunReply* reply) const {
+void SessionRun::PassOver(Session& session, const std::string& kind, wire::JudgeRun run,
+                          Outcome* outcome, wire::JudgeRunReply* reply) {
   run.pass_over = true;
   wire::JudgeRunReply again;
-  Outcome other = session.Run(run, &again);
+  Outcome other = Ask(session, kind, run, &again);
   if (other.verdict == Verdict::kPass && !VerdictOf(FindingsOf(again))) return;
   if (other.verdict == Verdict::kPass) {
     reply->findings = std::move(again.findings);
@@ -269,9 +277,10 @@ bool SessionRun::RunWindow(Session& session, std::uint32_t place, CaseResult& re
   const std::uint32_t calls = run.calls;
   const Placement placement = Place(problem_, one, calls);
   wire::JudgeRunReply reply;
-  Outcome outcome = session.Run(run, &reply);
-  windows_[KindOf(one.kind, spec)] += static_cast<double>(reply.cpu_us) * 1e-6;
-  if (outcome.verdict == Verdict::kUnsupported && !live()) PassOver(session, run, &outcome, &reply);
+  const std::string kind = KindOf(one.kind, spec);
+  Outcome outcome = Ask(session, kind, run, &reply);
+  if (outcome.verdict == Verdict::kUnsupported && !live())
+    PassOver(session, kind, run, &outcome, &reply);
   std::vector<node::Finding> findings = FindingsOf(reply);
   for (node::Finding& finding : findings) finding.schedule = spec.schedule;
   node::Fold(findings, &result.findings);
@@ -307,7 +316,7 @@ bool SessionRun::RunWindow(Session& session, std::uint32_t place, CaseResult& re
   // What each rank had to do in all calls of the window.
   std::vector<FloorValues> floors(world);
   for (const CallView& view : views) {
-    const Result<std::vector<FloorValues>> one_call = matter_.oracle.Floors(problem_, one, view);
+    const Result<std::vector<FloorValues>> one_call = context_.oracle.Floors(problem_, one, view);
     if (!one_call) return Failed(result, Verdict::kInternalError, one_call.error().message);
     for (std::uint32_t rank = 0; rank < world; ++rank) {
       floors[rank].ingress += (*one_call)[rank].ingress;
@@ -325,9 +334,9 @@ bool SessionRun::RunWindow(Session& session, std::uint32_t place, CaseResult& re
                           &values.flops, &values.hops})
       *value /= calls;
     seen->roofline_ns =
-        std::max(seen->roofline_ns, RooflineNs(matter_.profile, problem_, one.world, values));
+        std::max(seen->roofline_ns, RooflineNs(context_.profile, problem_, one.world, values));
     least_ns = std::max(
-        least_ns, LeastNs(matter_.profile, problem_, one.world, values, static_cast<int>(calls)));
+        least_ns, LeastNs(context_.profile, problem_, one.world, values, static_cast<int>(calls)));
     seen->ingress = std::max(seen->ingress, values.ingress);
   }
   const auto last = *std::max_element(reply.closed_ps.begin(), reply.closed_ps.end());
@@ -358,7 +367,7 @@ bool SessionRun::CheckOutputs(CaseResult& result, const WindowSpec& spec,
         return Failed(result, Verdict::kMemoryError,
                       fmt::format("an input of rank {} was overwritten in call {}", rank, call));
     }
-    const Verified verified = matter_.oracle.Verify(problem_, result.what, views[call]);
+    const Verified verified = context_.oracle.Verify(problem_, result.what, views[call]);
     if (!verified.failure.empty()) return Failed(result, Verdict::kInternalError, verified.failure);
     ++result.calls;
     if (verified.wrong == 0) continue;

@@ -174,7 +174,7 @@ struct JudgeRunReply {
   Blob answer;                          // query window: rank 0's
   std::vector<JudgeFinding> findings;   // of the window, if it was checked
   std::vector<std::uint64_t> places;    // node::PlaceCounts, if they were asked for
-  std::uint64_t cpu_us = 0;             // that the node has used for it
+  std::uint64_t cpu_us = 0;             // CPU time of the node for this window
   template <class A> void Visit(A& a) {
     a(end, rank, status, text, json, opened_ps, closed_ps, changed, links, moved,
       thread_instructions, answer, findings, places, cpu_us);

@@ -113,6 +113,37 @@ int Exact(const fs::path& folder, int runs, int beside, const std::string& slug,
   return failures + different == 0 ? 0 : 1;
 }
 
+// Worlds side by side (-j) change nothing: candidates that pass, and that fail in all worlds or in
+// one of them.
+int Jobs(const fs::path& folder, const std::string& slug) {
+  int compared = 0, different = 0;
+  std::map<std::string, int> verdicts;
+  for (const fs::path& problem : allranks::problem::Find(kProblems)) {
+    if (problem.filename() != slug) continue;
+    std::vector<fs::path> candidates = {problem / "reference.cu", problem / "template.cu"};
+    for (const auto& entry : fs::directory_iterator(problem / "controls"))
+      candidates.push_back(entry.path());
+    std::sort(candidates.begin(), candidates.end());
+    for (const fs::path& candidate : candidates) {
+      for (const char* more : {"--drawn-last", "--keep-going"}) {
+        const auto judge = [&](const char* jobs) {
+          return Run(JudgeCommand(problem, candidate, {"-j", jobs, more}), folder);
+        };
+        const Outcome alone = judge("1");
+        ++verdicts[Parse(alone)["verdict"].get<std::string>()];
+        ++compared;
+        if (Essence(judge("4")) == Essence(alone)) continue;
+        ++different;
+        fmt::print("{} {}: -j 4 differs from -j 1\n", candidate.filename().string(), more);
+      }
+    }
+  }
+  fmt::print("{} judgements with -j 4: {} differ from those with -j 1 (", compared, different);
+  for (const auto& [verdict, count] : verdicts) fmt::print(" {} {}", count, verdict);
+  fmt::print(" )\n");
+  return compared > 0 && different == 0 ? 0 : 1;
+}
+
 // The bare command that compiles a candidate; its CPU seconds.
 double Compile(const fs::path& problem, const fs::path& folder) {
   const fs::path work = folder / "bare";
@@ -344,6 +375,7 @@ int main(int argc, char** argv) {
   drain->add_option("--seeds", seeds, "Judgements of each variant and mode");
   CLI::App* order =
       app.add_subcommand("order", "Check that --drawn-last does not change the results");
+  CLI::App* jobs = app.add_subcommand("jobs", "Check that -j does not change the results");
   CLI::App* band = app.add_subcommand("band", "Check that ratios on perturbed profiles are exact");
   CLI11_PARSE(app, argc, argv);
 
@@ -352,6 +384,7 @@ int main(int argc, char** argv) {
   if (drain->parsed()) return Drain(folder, seeds);
   if (exact->parsed()) return Exact(folder, runs, beside, slug, options);
   if (band->parsed()) return BandOf(folder, "flag_pingpong", 3);
+  if (jobs->parsed()) return Jobs(folder, "allreduce_one_shot");
   if (order->parsed()) return Order(folder, "allreduce_one_shot", "tail_skipped");
   return CostOf(folder, repeat, limit, only);
 }

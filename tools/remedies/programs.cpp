@@ -29,13 +29,13 @@ std::vector<Variant> VariantsOf(const fs::path& source) {
     if (std::regex_search(line, match, kRanks)) ranks = std::stoi(match[1]);
     if (!std::regex_search(line, match, kExpect)) continue;
     const std::string kind = match[2];
+    if (kind.starts_with("none") || kind == "portability") continue;
     if (match[1] == "0") besides = kind;
-    if (match[1] == "0" || kind == "none" || kind == "portability") continue;
     all.push_back({source, std::stoi(match[1]), 0, kind, ""});
   }
   for (Variant& one : all) {
     one.ranks = ranks;
-    if (one.kind != besides) one.besides = besides;
+    if (one.kind.find(besides) == std::string::npos) one.besides = besides;
   }
   return all;
 }

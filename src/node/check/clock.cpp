@@ -120,7 +120,7 @@ KnownRef WithBase(const KnownRef& known, Tick base) {
   return Interned<Known>::Of(std::move(made));
 }
 
-// Whether an agent is not over for who knows `chains`. Those of one launch follow each other.
+// Whether an agent is not known to be over by `chains`. Those of one launch follow each other.
 class Joins::Live {
  public:
   Live(const Trie<std::uint32_t>& chains, const Places& places)
@@ -144,7 +144,7 @@ class Joins::Live {
 ClockRef Joins::Anew(const Clock& a, const Clock& b) const {
   Clock joined;
   joined.chains = Trie<std::uint32_t>::Joined(a.chains, b.chains);
-  // Who does not learn of chains has nothing to forget.
+  // A clock that gains no chains has no blocks to drop.
   const auto live = [&](const Clock& clock) {
     if (clock.chains == joined.chains) return clock.ctas;
     return clock.ctas.Filtered([live = Live(joined.chains, places_)](

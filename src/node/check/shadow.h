@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "node/check/clock.h"
@@ -65,7 +66,8 @@ struct Entry {
   std::uint32_t Common(const Entry& other, std::uint32_t* others, bool* crossed) const;
 
  private:
-  // Which of its accesses have bytes from `begin` up to `stop`: from the first up to the second.
+  // The range of its accesses, from the first up to before the second, that overlap `begin` to
+  // `stop`.
   std::pair<std::uint32_t, std::uint32_t> Row(std::uint32_t begin, std::uint32_t stop) const;
 };
 static_assert(sizeof(Entry) == 20);
