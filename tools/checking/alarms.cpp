@@ -171,7 +171,7 @@ std::string Table(const std::map<std::string, Row>& groups, const Row& all, cons
   std::string text = fmt::format(
       "As of {}, build `{}`: `checking alarms --seeds {}{}{} --write`, {:.0f} minutes of one "
       "core.\n\n"
-      "| what | sources | runs of them | schedules of each source | checked runs | told of "
+      "| what | sources | runs of them | schedules of each source | checked runs | with "
       "`portability` | alarms |\n|---|---:|---:|---:|---:|---:|---:|\n",
       tools::Today(), build, choice.seeds, choice.each ? " --each" : "",
       choice.all_cases ? " --all-cases" : "", all.seconds / 60);
