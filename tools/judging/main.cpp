@@ -1,8 +1,9 @@
 // What is claimed of judging, shown: `judging exact` (the same candidate and seed give the same
 // JSON, alone, beside load and side by side), `judging cost` (CPU seconds against the bare
 // compiler), `judging drain` (calls back to back find what draining hides), `judging order` (drawn
-// cases last change nothing but the order), `judging band` (ratios on perturbed profiles are
-// exact). Each runs the `allranks` command as a user would, and fails if the claim does not hold.
+// cases last change nothing but the order), `judging jobs` (-j changes nothing but the cost),
+// `judging band` (ratios on perturbed profiles are exact). Each runs the `allranks` command as a
+// user would, and fails if the claim does not hold.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -61,11 +62,16 @@ std::string Essence(const Outcome& finished) {
   return json.dump();
 }
 
+// The folder of a problem; empty: there is none.
+fs::path FolderOf(const std::string& slug) {
+  for (const fs::path& one : allranks::problem::Find(kProblems))
+    if (one.filename() == slug) return one;
+  return {};
+}
+
 int Exact(const fs::path& folder, int runs, int beside, const std::string& slug,
           const std::vector<std::string>& options) {
-  fs::path problem;
-  for (const fs::path& one : allranks::problem::Find(kProblems))
-    if (one.filename() == slug) problem = one;
+  const fs::path problem = FolderOf(slug);
   if (problem.empty()) {
     fmt::print(stderr, "no problem {}\n", slug);
     return 2;
@@ -116,26 +122,24 @@ int Exact(const fs::path& folder, int runs, int beside, const std::string& slug,
 // Worlds side by side (-j) change nothing: candidates that pass, and that fail in all worlds or in
 // one of them.
 int Jobs(const fs::path& folder, const std::string& slug) {
+  const fs::path problem = FolderOf(slug);
+  std::vector<fs::path> candidates = {problem / "reference.cu", problem / "template.cu"};
+  for (const auto& entry : fs::directory_iterator(problem / "controls"))
+    candidates.push_back(entry.path());
+  std::sort(candidates.begin(), candidates.end());
   int compared = 0, different = 0;
   std::map<std::string, int> verdicts;
-  for (const fs::path& problem : allranks::problem::Find(kProblems)) {
-    if (problem.filename() != slug) continue;
-    std::vector<fs::path> candidates = {problem / "reference.cu", problem / "template.cu"};
-    for (const auto& entry : fs::directory_iterator(problem / "controls"))
-      candidates.push_back(entry.path());
-    std::sort(candidates.begin(), candidates.end());
-    for (const fs::path& candidate : candidates) {
-      for (const char* more : {"--drawn-last", "--keep-going"}) {
-        const auto judge = [&](const char* jobs) {
-          return Run(JudgeCommand(problem, candidate, {"-j", jobs, more}), folder);
-        };
-        const Outcome alone = judge("1");
-        ++verdicts[Parse(alone)["verdict"].get<std::string>()];
-        ++compared;
-        if (Essence(judge("4")) == Essence(alone)) continue;
-        ++different;
-        fmt::print("{} {}: -j 4 differs from -j 1\n", candidate.filename().string(), more);
-      }
+  for (const fs::path& candidate : candidates) {
+    for (const char* more : {"--drawn-last", "--keep-going"}) {
+      const auto judge = [&](const char* jobs) {
+        return Run(JudgeCommand(problem, candidate, {"-j", jobs, more}), folder);
+      };
+      const Outcome alone = judge("1");
+      ++verdicts[Parse(alone)["verdict"].get<std::string>()];
+      ++compared;
+      if (Essence(judge("4")) == Essence(alone)) continue;
+      ++different;
+      fmt::print("{} {}: -j 4 differs from -j 1\n", candidate.filename().string(), more);
     }
   }
   fmt::print("{} judgements with -j 4: {} differ from those with -j 1 (", compared, different);
@@ -267,7 +271,7 @@ int Drain(const fs::path& folder, int seeds) {
 
 // A candidate that passes and one that does not, in both orders: the same figures of every case.
 int Order(const fs::path& folder, const std::string& slug, const std::string& mutant) {
-  const fs::path problem = kProblems / "collective" / slug;
+  const fs::path problem = FolderOf(slug);
   const Result<std::string> broken = MutantOf(problem, mutant);
   if (!broken) {
     fmt::print(stderr, "{}\n", broken.error().message);
