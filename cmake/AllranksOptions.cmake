@@ -102,3 +102,13 @@ function(allranks_common_headers target)
                              <map> <memory> <optional> <string> <vector>
                              "${PROJECT_SOURCE_DIR}/src/base/result.h" ${more})
 endfunction()
+
+# allranks_join_sources(target [EXCEPT source...]): quick builds compile several sources at a time, so that
+# headers outside of the precompiled one are read once. EXCEPT: sources with local names that others have.
+function(allranks_join_sources target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "EXCEPT")
+  if(ALLRANKS_PCH)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    set_source_files_properties(${arg_EXCEPT} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()

@@ -9,7 +9,7 @@
 namespace allranks::campaign {
 namespace {
 
-constexpr std::size_t kLongest = 120;
+constexpr std::size_t kLongestName = 120;
 
 // A name as a folder: one level, never hidden, and different for different names.
 std::string FolderName(const std::string& name) {
@@ -21,8 +21,8 @@ std::string FolderName(const std::string& name) {
   }
   if (folder.empty()) return "%";
   // A file system takes 255 bytes; '%' is followed by two digits in all other names.
-  if (folder.size() > kLongest) {
-    folder.resize(kLongest);
+  if (folder.size() > kLongestName) {
+    folder.resize(kLongestName);
     folder += "%-" + judge::HashOf({name}).substr(0, 16);
   }
   return folder;

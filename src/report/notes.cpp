@@ -15,7 +15,7 @@ namespace allranks::report {
 namespace {
 
 constexpr int kFewProblems = 30;
-constexpr std::size_t kName = 80;  // characters of a name that a file gives
+constexpr std::size_t kLongestName = 80;  // characters of a name that a file gives
 
 using campaign::Settings;
 
@@ -27,7 +27,7 @@ std::vector<std::string> Different(const std::vector<Settings>& runs,
   std::vector<std::string> names;
   for (const Settings& run : runs)
     if (seen.insert(identity(run)).second)
-      names.push_back(Shown(show(run), kName) + " in " + Shown(run.name, kName));
+      names.push_back(Shown(show(run), kLongestName) + " in " + Shown(run.name, kLongestName));
   return names;
 }
 
@@ -105,7 +105,7 @@ std::vector<std::string> TimesOf(const Summary& summary) {
     times.push_back(fmt::format(
         "Times are modelled on profile {} version {} ({}), never measured on hardware. The profile "
         "is {}.",
-        Shown(run.profile, kName), run.profile_version, Short(run.profile_hash), how));
+        Shown(run.profile, kLongestName), run.profile_version, Short(run.profile_hash), how));
     if (!summary.options.held_out.empty())
       times.back() += fmt::format(" Held-out error of the model: {}.", summary.options.held_out);
   }
