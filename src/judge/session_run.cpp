@@ -170,13 +170,7 @@ SessionResult SessionRun::Run() {
 bool SessionRun::RunCase(Session& session, std::uint32_t place, CaseResult& result) {
   using Mode = WindowSpec::Mode;
   const bool timed = result.what.kind == Case::Kind::kTimed;
-  // Visible cases are for finding out what is wrong: one seed does.
-  const int seeds = result.what.kind == Case::Kind::kVisible || request_.times_only ? 1 : kSeeds;
-  std::vector<WindowSpec> windows;
-  if (timed && !request_.times_only) windows.push_back({.mode = Mode::kAlone});
-  for (int seed = 0; seed < seeds; ++seed)
-    windows.push_back(
-        {.mode = timed && !result.what.skew ? Mode::kBurst : Mode::kLate, .seed = seed});
+  std::vector<WindowSpec> windows = ChoiceFor(result).Plain();
   if (live() && problem_.window != problem::Window::kQuery) {
     // Ranks count windows: which of them is timed must not be known before.
     for (const WindowSpec& replay : Replays(result)) windows.push_back(replay);

@@ -16,13 +16,12 @@
 #include "judge/roofline.h"
 #include "judge/session.h"
 #include "judge/verify.h"
+#include "judge/window_choice.h"
 #include "node/hardware/profile.h"
 #include "problem/lock.h"
 #include "problem/problem.h"
 
 namespace allranks::judge {
-
-inline constexpr int kSeeds = 2;  // the worse of them counts
 
 // What all sessions of a judgement read and none changes.
 struct JudgeContext {
@@ -49,25 +48,6 @@ struct SessionGroup {
   int world = 0;
   std::string profile;
   auto operator<=>(const SessionGroup&) const = default;
-};
-
-// How one window of a case is run.
-struct WindowSpec {
-  enum class Mode : std::uint8_t {
-    kAlone,     // one call
-    kBurst,     // of a timed case: undisturbed, its time counts
-    kReplay,    // the same burst once more, disturbed from a drawn moment on
-    kLate,      // ranks enter late, waits end late
-    kSchedule,  // under another schedule, on inputs of its own
-  };
-  Mode mode = Mode::kBurst;
-  int seed = 0;                // which drawer
-  std::uint64_t schedule = 0;  // kSchedule: its number (node::ScheduleOf); kReplay: from 1 on
-  double moment = 0;           // kReplay: where in the burst, 0 (all of it is disturbed) to 1
-
-  bool directed() const { return mode == Mode::kSchedule && schedule >= node::kDirected; }
-  // Whether ranks are late. Under a directed schedule nothing is but what it names.
-  bool disturbed() const { return mode != Mode::kAlone && mode != Mode::kBurst && !directed(); }
 };
 
 // What one window showed, beside its outputs being right.
@@ -139,7 +119,7 @@ class SessionRun {
   // How many schedules a case is run under beside 0, and their numbers.
   std::size_t ScheduleCount(const CaseResult& result) const;
   std::vector<std::uint64_t> Schedules(const CaseResult& result) const;
-  bool IsLarge(const CaseResult& result) const;
+  WindowChoice ChoiceFor(const CaseResult& result) const;
   // Ranks live while inputs exist: they remember what has happened, so that no window can be the
   // same as another.
   bool live() const { return problem_.window != problem::Window::kGraph; }

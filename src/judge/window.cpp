@@ -25,14 +25,6 @@ constexpr std::uint32_t kDirectedCall = 2'000'000'000;
 constexpr std::uint32_t kPlacesOfLevel = 50'000;  // places of a level that have calls of their own
 // Of a replay: its disturbances. Its inputs are those of the burst.
 constexpr std::uint32_t kReplayCall = 1'000'000'000;
-// Cases that take no more than this are run under so many schedules, too, and tiny ones under more:
-// values that are old show in one schedule and not in the next.
-constexpr std::uint64_t kSchedules = 4, kMoreSchedules = 12;
-constexpr std::uint64_t kCheapInstructions = 1'000'000, kTinyInstructions = 200'000;
-// Replays of a timed case beside the one that is disturbed from its beginning on: three, or one
-// where the reference needs more instructions for a burst than the first of these. Beyond the
-// second a case is large: it has only the one.
-constexpr std::uint64_t kManyReplays = 1'000'000, kSomeReplays = 5'000'000;
 // All kernels of a window together may do so many times the reference's work; the largest only up
 // to a bound that the judge can execute in seconds. What work is: Machine::SetFuel.
 constexpr std::uint64_t kFuelFactor = 64, kLargeFuelFactor = 8;
@@ -119,16 +111,19 @@ bool SessionRun::Failed(CaseResult& result, Verdict verdict, std::string text, s
   return End(verdict, result.text, std::move(log));
 }
 
-bool SessionRun::IsLarge(const CaseResult& result) const {
-  return SizeOf(result).value_or(0) > kSomeReplays;
+WindowChoice SessionRun::ChoiceFor(const CaseResult& result) const {
+  return WindowChoice({.kind = result.what.kind,
+                       .size = SizeOf(result),
+                       .burst = problem_.burst,
+                       .skew = result.what.skew,
+                       .live = live(),
+                       .checks = context_.checks(),
+                       .times_only = request_.times_only});
 }
 
-// By the reference's size, and never by the candidate's, which could make itself too large.
 std::size_t SessionRun::ScheduleCount(const CaseResult& result) const {
   if (request_.schedules != 0) return request_.schedules;
-  const std::optional<std::uint64_t> size = SizeOf(result);
-  if (!request_.schedule && (!size || *size > kCheapInstructions)) return 0;
-  return size && *size <= kTinyInstructions ? kMoreSchedules : kSchedules;
+  return ChoiceFor(result).Schedules(request_.schedule.has_value());
 }
 
 std::vector<std::uint64_t> SessionRun::Schedules(const CaseResult& result) const {
@@ -145,23 +140,10 @@ std::vector<std::uint64_t> SessionRun::Schedules(const CaseResult& result) const
   return schedules;
 }
 
-// The first one is disturbed from its beginning on. The others begin exactly as the burst that is
-// timed does, and go on so until a moment that is drawn, in equal parts of the burst: whatever a
-// candidate leaves out there because nothing disturbs it, it leaves out here as well.
 std::vector<WindowSpec> SessionRun::Replays(const CaseResult& result) const {
-  std::vector<WindowSpec> replays;
-  if (result.what.kind != Case::Kind::kTimed || request_.times_only) return replays;
-  if (!context_.checks()) return {{.mode = WindowSpec::Mode::kLate}};
-  const int parts = SizeOf(result).value_or(kManyReplays + 1) <= kManyReplays ? 3 : 1;
-  for (int i = IsLarge(result) && !live() ? 1 : 0; i <= parts; ++i) {
-    const double drawn =
-        context_.drawers[0].Fraction(result.what.name, fmt::format("moment {}", i));
-    replays.push_back({.mode = WindowSpec::Mode::kReplay,
-                       .seed = i % kSeeds,
-                       .schedule = static_cast<std::uint64_t>(i) + 1,
-                       .moment = i == 0 ? 0 : (i - 1 + drawn) / parts});
-  }
-  return replays;
+  return ChoiceFor(result).Replays([&](int i) {
+    return context_.drawers[0].Fraction(result.what.name, fmt::format("moment {}", i));
+  });
 }
 
 Status SessionRun::Draw(Session& session, const CaseResult& result, const WindowSpec& spec,
@@ -170,7 +152,8 @@ Status SessionRun::Draw(Session& session, const CaseResult& result, const Window
   const Case& one = result.what;
   const auto world = static_cast<std::uint32_t>(one.world);
   const bool timed = one.kind == Case::Kind::kTimed;
-  run->calls = spec.mode == Mode::kAlone ? 1 : static_cast<std::uint32_t>(problem_.burst);
+  const WindowChoice choice = ChoiceFor(result);
+  run->calls = static_cast<std::uint32_t>(choice.CallsOf(spec));
   const Placement placement = Place(problem_, one, run->calls);
   const Drawer& drawer = context_.drawers[static_cast<std::size_t>(spec.seed)];
   const auto number =
@@ -192,15 +175,12 @@ Status SessionRun::Draw(Session& session, const CaseResult& result, const Window
   run->drain = request_.drain;
   // Under a schedule hosts stop and blocks stall, and others spin meanwhile.
   run->fuel = FuelOf(result) * (spec.schedule != 0 ? 2 : 1);
-  // Which of two seeds is checked nobody can tell from inside, and the slower burst counts. Nor can
-  // a call alone be told from the first one of a burst.
-  const bool looked_at = spec.seed == 0 && !(spec.mode == Mode::kAlone && IsLarge(result));
-  run->check = context_.checks() && (live() || spec.schedule != 0 || looked_at);
+  run->check = choice.IsChecked(spec);
   run->places = run->check && spec.schedule == 0 && spec.seed == 0 && spec.mode != Mode::kAlone &&
                 ScheduleCount(result) != 0;
   if (spec.directed()) {
     run->directed = spec.schedule;
-  } else if (spec.schedule != 0) {
+  } else if (spec.schedule != 0 && run->check) {
     run->schedule = drawer.ScheduleSeed(one.name, disturbance);
   }
   run->brief = timed;
