@@ -82,7 +82,7 @@ JudgeCommand::JudgeCommand(CLI::App* app) {
   command_->add_flag("--keep-going", options_.keep_going,
                      "Continue after wrong results: run every case and count the wrong calls");
   option("-j", options_.jobs, "N [1]",
-         "Run up to N worlds concurrently; the judgement is the same for every N")
+         "Run up to N windows concurrently; the judgement is the same for every N")
       ->check(CLI::Range(1, 64));
   command_->add_flag("--drawn-last", options_.drawn_last, "Run the drawn cases of all worlds last");
   option("--band", options_.band, "N [0]",

@@ -54,7 +54,7 @@ struct Request {
   // So many schedules instead of the usual number, however much a case takes; 0: the usual number.
   std::uint64_t schedules = 0;
   int band = 0;  // on so many perturbed profiles, too (band.h)
-  int jobs = 1;  // so many sessions side by side; the judgement is the same, but for its cost
+  int jobs = 1;  // so many windows side by side; the judgement is the same, but for its cost
 };
 
 struct CaseResult {

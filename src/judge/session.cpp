@@ -86,6 +86,7 @@ Result<std::unique_ptr<Session>> Session::Start(const SessionOptions& options,
                                                 const wire::JudgePlan& plan) {
   std::unique_ptr<Session> session(new Session);
   session->cpu_ = options.cpu;
+  session->abandoned_ = options.abandoned;
   session->most_idle_ = std::chrono::milliseconds(options.tools->idle_ms);
   Result<MemoryFile> inputs = MemoryFile::Make("inputs", options.input_bytes, true);
   if (!inputs) return Fail(inputs.error());
@@ -235,6 +236,10 @@ std::optional<wire::Frame> Session::Next(Outcome* outcome) {
     if (poll(polls.data(), polls.size(), static_cast<int>(patience.count())) < 0 &&
         errno != EINTR) {
       *outcome = Internal(fmt::format("poll: {}", std::strerror(errno)));
+      return std::nullopt;
+    }
+    if (abandoned_ != nullptr && *abandoned_) {
+      *outcome = Internal("the session is abandoned");
       return std::nullopt;
     }
     if (polls[0].revents != 0) continue;  // the node's word on a rank comes before its end

@@ -5,6 +5,7 @@
 // is told apart: a rank's end is the candidate's, the node's or a sandbox's is ours.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -38,7 +39,9 @@ struct SessionOptions {
   std::vector<std::string> calls;  // entry points
   std::string secret;              // hexadecimal: what handles are drawn from
   int trace_fd = -1;
-  std::chrono::milliseconds cpu{};                  // that node and ranks together may use
+  std::chrono::milliseconds cpu{};  // that node and ranks together may use
+  // Once it is true nobody waits for this session: what it is asked for ends as an internal error.
+  const std::atomic<bool>* abandoned = nullptr;
   bool check = false;                               // runs may be checked
   std::uint64_t input_bytes = 0, output_bytes = 0;  // the most of one run
 };
@@ -88,6 +91,7 @@ class Session {
   bool delivered_ = false;  // a rank's end is of no importance
   bool traced_ = false;
   double rank_seconds_ = 0, node_seconds_ = 0;
+  const std::atomic<bool>* abandoned_ = nullptr;
   Idleness idle_;
   std::chrono::milliseconds most_idle_{};
   std::chrono::milliseconds cpu_{};  // of all together

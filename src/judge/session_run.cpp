@@ -88,6 +88,29 @@ wire::JudgeCase WireCase(const Problem& problem, const Case& one) {
 
 }  // namespace
 
+SessionRun::SessionRun(const JudgeContext& context, const SessionGroup& group,
+                       std::vector<CaseResult> cases, std::size_t number, SessionProgress* progress,
+                       bool traced, double cpu_ms)
+    : context_(context),
+      request_(context.request),
+      problem_(context.problem),
+      group_(group),
+      number_(number),
+      progress_(*progress),
+      traced_(traced),
+      cpu_ms_(cpu_ms) {
+  state_.cases = std::move(cases);
+  std::vector<WindowTask> tasks;
+  bool timed = false;
+  for (std::uint32_t place = 0; place < state_.cases.size(); ++place) {
+    const bool is_timed = state_.cases[place].what.kind == Case::Kind::kTimed;
+    if (is_timed || !timed) traced_place_ = place;
+    timed |= is_timed;
+    for (const WindowTask& task : PlainTasks(place)) tasks.push_back(task);
+  }
+  queue_.Fill(std::move(tasks));
+}
+
 bool SessionRun::End(Verdict verdict, std::string text, std::string log) {
   state_.outcome.verdict = verdict;
   state_.outcome.text = std::move(text);
@@ -95,7 +118,7 @@ bool SessionRun::End(Verdict verdict, std::string text, std::string log) {
   return false;
 }
 
-Result<std::unique_ptr<Session>> SessionRun::Start() {
+Result<std::unique_ptr<Session>> SessionRun::Start(int helper) {
   wire::JudgePlan plan;
   plan.window = WireWindow(problem_.window);
   plan.world = static_cast<std::uint32_t>(group_.world);
@@ -114,6 +137,8 @@ Result<std::unique_ptr<Session>> SessionRun::Start() {
             .string();
   options.program = context_.program;
   options.folder = fmt::format("{}/{}", context_.folder, number_);
+  if (helper != 0) options.folder += fmt::format("-{}", helper);
+  if (helper != 0) options.abandoned = &queue_.closed();
   if (mkdir(options.folder.c_str(), 0711) != 0 || chmod(options.folder.c_str(), 0711) != 0)
     return Fail("cannot create the folder {}: {}", options.folder, std::strerror(errno));
   if (problem_.window != problem::Window::kQuery) options.calls = problem_.calls;
@@ -122,12 +147,9 @@ Result<std::unique_ptr<Session>> SessionRun::Start() {
   if (traced_) options.trace_fd = context_.trace.get();
   options.check = context_.checks();
   options.cpu = std::chrono::milliseconds(static_cast<std::int64_t>(cpu_ms_) + 1);
-  bool timed = false;
   for (const CaseResult& result : state_.cases) {
     const Case& one = result.what;
     plan.cases.push_back(WireCase(problem_, one));
-    if (one.kind == Case::Kind::kTimed || !timed) traced_place_ = plan.cases.size() - 1;
-    timed |= one.kind == Case::Kind::kTimed;
     const Placement most = Place(problem_, one, static_cast<std::uint32_t>(problem_.burst));
     options.input_bytes = std::max(options.input_bytes, most.in_bytes);
     options.output_bytes = std::max(options.output_bytes, most.out_bytes);
@@ -135,91 +157,158 @@ Result<std::unique_ptr<Session>> SessionRun::Start() {
   return Session::Start(options, plan);
 }
 
+Result<std::unique_ptr<Session>> SessionRun::Ready(int helper, Outcome* captured) {
+  Result<std::unique_ptr<Session>> session = Start(helper);
+  if (!session) return session;
+  *captured = (*session)->Capture();
+  // From here on secrets are drawn; in a graph window no code of the candidate's lives on a host.
+  if (problem_.window == problem::Window::kGraph) (*session)->EndRanks();
+  return session;
+}
+
 SessionResult SessionRun::Run() {
   const double before = OwnSeconds();
   SessionResult result;
-  Result<std::unique_ptr<Session>> session = Start();
+  Outcome captured;
+  Result<std::unique_ptr<Session>> session = Ready(0, &captured);
   if (!session) {
     result.good = End(Verdict::kInternalError, session.error().message);
-    SessionProgress::Lower(progress_.failed, number_);
-    result.plain = state_;
+  } else if (captured.verdict != Verdict::kPass) {
+    result.good = End(captured.verdict, captured.text, captured.log);
   } else {
-    const Outcome captured = (*session)->Capture();
-    if (captured.verdict != Verdict::kPass)
-      result.good = End(captured.verdict, captured.text, captured.log);
-    // From here on secrets are drawn; in a graph window no code of the candidate's lives on a host.
-    if (problem_.window == problem::Window::kGraph) (*session)->EndRanks();
-    const auto count = static_cast<std::uint32_t>(state_.cases.size());
-    for (std::uint32_t place = 0; result.good && place < count && !Overtaken(); ++place)
-      result.good = RunCase(**session, place, state_.cases[place]);
-    if (!result.good) SessionProgress::Lower(progress_.failed, number_);
-    result.plain = state_;
-    // Last, since a window that does not end is the last of its session.
-    for (std::uint32_t place = 0; result.good && place < count; ++place)
-      if (!RunSchedules(**session, place, state_.cases[place])) break;
+    result.good = RunPlain(**session);
+  }
+  if (!result.good) SessionProgress::Lower(progress_.failed, number_);
+  result.plain = state_;
+  if (result.good) RunSchedules(**session);
+  queue_.Close();
+  if (session) {
     (*session)->End();
     result.cost.ranks = (*session)->rank_seconds();
     result.cost.node = (*session)->node_seconds();
   }
   result.whole = std::move(state_);
   result.cost.windows = std::move(windows_);
-  result.cost.judge = OwnSeconds() - before;
+  result.cost.ranks += helpers_cost_.ranks;
+  result.cost.node += helpers_cost_.node;
+  result.cost.judge = OwnSeconds() - before + helpers_cost_.judge;
   return result;
 }
 
-bool SessionRun::RunCase(Session& session, std::uint32_t place, CaseResult& result) {
-  using Mode = WindowSpec::Mode;
-  const bool timed = result.what.kind == Case::Kind::kTimed;
+bool SessionRun::Help() {
+  if (live() || traced_ || !queue_.Enter()) return false;
+  const double before = OwnSeconds();
+  int helper = 0;
+  {
+    const std::lock_guard lock(helpers_mutex_);
+    helper = ++helpers_;
+  }
+  Outcome captured;
+  Result<std::unique_ptr<Session>> session = Ready(helper, &captured);
+  // What is wrong with it the session itself finds out, too.
+  const bool ready = session && captured.verdict == Verdict::kPass;
+  if (ready) queue_.Help([&](const WindowTask& task) { return Execute(**session, task); });
+  if (session) (*session)->End();
+  {
+    const std::lock_guard lock(helpers_mutex_);
+    if (session) helpers_cost_.ranks += (*session)->rank_seconds();
+    if (session) helpers_cost_.node += (*session)->node_seconds();
+    helpers_cost_.judge += OwnSeconds() - before;
+  }
+  queue_.Leave();
+  return ready;
+}
+
+std::vector<WindowTask> SessionRun::PlainTasks(std::uint32_t place) const {
+  const CaseResult& result = state_.cases[place];
   std::vector<WindowSpec> windows = ChoiceFor(result).Plain();
   if (live() && problem_.window != problem::Window::kQuery) {
     // Ranks count windows: which of them is timed must not be known before.
     for (const WindowSpec& replay : Replays(result)) windows.push_back(replay);
-    if (timed)
+    if (result.what.kind == Case::Kind::kTimed)
       context_.drawers[0].Shuffle(
           result.what.name, windows.size(),
           [&](std::size_t a, std::size_t b) { std::swap(windows[a], windows[b]); });
   }
-  for (double& known : burst_ns_)
-    known = static_cast<double>(problem_.burst) *
-            (result.reference_ns != 0 ? result.reference_ns : kUsualCallNs);
-  for (const WindowSpec& spec : windows) {
-    Seen seen;
-    if (!RunWindow(session, place, result, spec, &seen)) return false;
-    if (spec.mode == Mode::kAlone) result.isolated_ns = seen.ns;
-    if (spec.mode == Mode::kAlone || spec.mode == Mode::kReplay) continue;
-    burst_ns_[spec.seed] = seen.ns * problem_.burst;
-    if (seen.ns > result.call_ns) {
-      result.call_ns = seen.ns;
-      result.roofline_ns = seen.roofline_ns;
-      result.bytes = seen.ingress;
-    }
-    if (spec.seed == 0) {
-      result.moved = seen.moved;
-      result.thread_instructions = seen.thread_instructions;
-    }
+  std::vector<WindowTask> tasks;
+  for (const WindowSpec& spec : windows) tasks.push_back({.place = place, .spec = spec});
+  return tasks;
+}
+
+// Where ranks live a replay has to know what came before it.
+Executed SessionRun::Obtain(Session& session, std::size_t index) {
+  return queue_.Obtain(index, [&](WindowTask task) {
+    if (live()) task.burst_ns = burst_ns_[task.spec.seed];
+    return Execute(session, task);
+  });
+}
+
+void SessionRun::NoteTimes(CaseResult& result, const WindowSpec& spec, const Seen& seen) {
+  using Mode = WindowSpec::Mode;
+  if (spec.mode == Mode::kAlone) result.isolated_ns = seen.ns;
+  if (spec.mode == Mode::kAlone || spec.mode == Mode::kReplay) return;
+  burst_ns_[spec.seed] = seen.ns * problem_.burst;
+  if (seen.ns > result.call_ns) {
+    result.call_ns = seen.ns;
+    result.roofline_ns = seen.roofline_ns;
+    result.bytes = seen.ingress;
   }
-  result.ran = true;
+  if (spec.seed == 0) {
+    result.moved = seen.moved;
+    result.thread_instructions = seen.thread_instructions;
+  }
+}
+
+bool SessionRun::RunPlain(Session& session) {
+  std::size_t index = 0;
+  for (std::uint32_t place = 0; place < state_.cases.size() && !Overtaken(); ++place) {
+    CaseResult& result = state_.cases[place];
+    for (double& known : burst_ns_)
+      known = static_cast<double>(problem_.burst) *
+              (result.reference_ns != 0 ? result.reference_ns : kUsualCallNs);
+    for (const WindowTask& task : PlainTasks(place)) {
+      Seen seen;
+      if (!Accept(result, task.spec, Obtain(session, index++), &seen)) return false;
+      NoteTimes(result, task.spec, seen);
+    }
+    result.ran = true;
+  }
   return true;
 }
 
-// What is wrong already need not be looked at from other sides.
-bool SessionRun::RunSchedules(Session& session, std::uint32_t place, CaseResult& result) {
-  if (problem_.window == problem::Window::kQuery || state_.found || state_.perturbed ||
-      FoundBefore() || Overtaken())
-    return false;
-  std::vector<WindowSpec> windows;
-  if (!live()) windows = Replays(result);
-  if (context_.checks())
+std::vector<WindowTask> SessionRun::ScheduledTasks() const {
+  std::vector<WindowTask> tasks;
+  if (problem_.window == problem::Window::kQuery) return tasks;
+  for (std::uint32_t place = 0; place < state_.cases.size(); ++place) {
+    const CaseResult& result = state_.cases[place];
+    const auto add = [&](const WindowSpec& spec) {
+      tasks.push_back({.place = place, .spec = spec, .burst_ns = result.call_ns * problem_.burst});
+    };
+    if (!live())
+      for (const WindowSpec& spec : Replays(result)) add(spec);
+    if (!context_.checks()) continue;
     for (const std::uint64_t number : Schedules(result))
-      windows.push_back({.mode = WindowSpec::Mode::kSchedule, .schedule = number});
-  for (int seed = 0; seed < kSeeds; ++seed) burst_ns_[seed] = result.call_ns * problem_.burst;
-  for (const WindowSpec& spec : windows) {
-    Seen seen;
-    const bool good = RunWindow(session, place, result, spec, &seen);
-    if (spec.schedule != 0) ++result.schedules;
-    if (!good || state_.found || FoundBefore() || Overtaken()) return false;
+      add({.mode = WindowSpec::Mode::kSchedule, .schedule = number});
   }
-  return true;
+  return tasks;
+}
+
+// Last, since a window that does not end is the last of its session. What is wrong already need not
+// be looked at from other sides.
+void SessionRun::RunSchedules(Session& session) {
+  const auto over = [&] {
+    return state_.found || state_.perturbed || FoundBefore() || Overtaken();
+  };
+  if (over()) return;
+  const std::vector<WindowTask> tasks = ScheduledTasks();
+  queue_.Fill(tasks);
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    CaseResult& result = state_.cases[tasks[i].place];
+    Seen seen;
+    const bool good = Accept(result, tasks[i].spec, Obtain(session, i), &seen);
+    if (tasks[i].spec.schedule != 0) ++result.schedules;
+    if (!good || over()) return;
+  }
 }
 
 }  // namespace allranks::judge

@@ -1,12 +1,15 @@
 // One session of a judgement: its cases, one after the other, each in several windows. Trial
 // (trial.h) makes the sessions and puts their results together; session_run.cpp has the order of
-// windows, window.cpp one window (draw, run, verify, floors).
+// windows, window.cpp one window (draw, run, verify, floors). Other threads may execute windows
+// ahead of this order (window_queue.h).
 #pragma once
 
 #include <atomic>
 #include <compare>
 #include <cstddef>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +20,7 @@
 #include "judge/session.h"
 #include "judge/verify.h"
 #include "judge/window_choice.h"
+#include "judge/window_queue.h"
 #include "node/hardware/profile.h"
 #include "problem/lock.h"
 #include "problem/problem.h"
@@ -59,6 +63,23 @@ struct Seen {
   std::uint64_t thread_instructions = 0;
 };
 
+// One window to be executed.
+struct WindowTask {
+  std::uint32_t place = 0;  // of its case in the session
+  WindowSpec spec;
+  double burst_ns = 0;  // of a replay: how long the burst took that it repeats
+};
+
+// What came of it.
+struct Executed {
+  Outcome outcome;
+  wire::JudgeRunReply reply;
+  std::uint32_t calls = 0;
+  // By call; of windows that have ended as they should.
+  std::vector<Verified> verified;
+  std::vector<Result<std::vector<FloorValues>>> floors;
+};
+
 // Where a session stands.
 struct SessionState {
   Outcome outcome;  // not a pass: what the judgement ends with, unless another session has ended it
@@ -91,29 +112,30 @@ class SessionRun {
  public:
   // `number`: its place among all. `cpu_ms`: what it may use.
   SessionRun(const JudgeContext& context, const SessionGroup& group, std::vector<CaseResult> cases,
-             std::size_t number, SessionProgress* progress, bool traced, double cpu_ms)
-      : context_(context),
-        request_(context.request),
-        problem_(context.problem),
-        group_(group),
-        number_(number),
-        progress_(*progress),
-        traced_(traced),
-        cpu_ms_(cpu_ms) {
-    state_.cases = std::move(cases);
-  }
+             std::size_t number, SessionProgress* progress, bool traced, double cpu_ms);
 
   SessionResult Run();
+  // For a thread that has nothing else to do: executes windows of this session in another one of
+  // the same kind until there are none. False, at once, if there are none, or if windows depend on
+  // each other.
+  bool Help();
 
  private:
   bool End(Verdict verdict, std::string text, std::string log = "");
   // Whether what this session shows will be discarded.
   bool Overtaken() const { return progress_.failed < number_; }
   bool FoundBefore() const { return progress_.found < number_; }
-  Result<std::unique_ptr<Session>> Start();
-  bool RunCase(Session& session, std::uint32_t place, CaseResult& result);
-  // The same case under other schedules; false if there are to be no more of them.
-  bool RunSchedules(Session& session, std::uint32_t place, CaseResult& result);
+  Result<std::unique_ptr<Session>> Start(int helper);
+  // Node and ranks, ready for windows. `helper`: 0 for the session's own, else a number.
+  Result<std::unique_ptr<Session>> Ready(int helper, Outcome* captured);
+  // All windows under schedule 0; false if the judgement is over.
+  bool RunPlain(Session& session);
+  // Replays and other schedules, until something is found.
+  void RunSchedules(Session& session);
+  std::vector<WindowTask> PlainTasks(std::uint32_t place) const;
+  std::vector<WindowTask> ScheduledTasks() const;
+  Executed Obtain(Session& session, std::size_t index);
+  void NoteTimes(CaseResult& result, const WindowSpec& spec, const Seen& seen);
   // The repetitions of a timed case's bursts.
   std::vector<WindowSpec> Replays(const CaseResult& result) const;
   // How many schedules a case is run under beside 0, and their numbers.
@@ -123,19 +145,18 @@ class SessionRun {
   // Ranks live while inputs exist: they remember what has happened, so that no window can be the
   // same as another.
   bool live() const { return problem_.window != problem::Window::kGraph; }
-  // One window; false if the judgement is over.
-  bool RunWindow(Session& session, std::uint32_t place, CaseResult& result, const WindowSpec& spec,
-                 Seen* seen);
   // A window as the node is asked for it: what is drawn, where outputs go.
-  Status Draw(Session& session, const CaseResult& result, const WindowSpec& spec,
-              wire::JudgeRun* run, std::vector<CallView>* views);
-  // Runs a window and counts what the node used for it.
-  Outcome Ask(Session& session, const std::string& kind, const wire::JudgeRun& run,
-              wire::JudgeRunReply* reply);
-  void PassOver(Session& session, const std::string& kind, wire::JudgeRun run, Outcome* outcome,
-                wire::JudgeRunReply* reply);
-  bool CheckOutputs(CaseResult& result, const WindowSpec& spec, const std::vector<CallView>& views,
-                    const wire::JudgeRunReply& reply);
+  Status Draw(Session& session, const WindowTask& task, wire::JudgeRun* run,
+              std::vector<CallView>* views) const;
+  // Runs one window and compares its outputs. Changes nothing here: several threads may do so, each
+  // with a session of its own.
+  Executed Execute(Session& session, const WindowTask& task) const;
+  void PassOver(Session& session, wire::JudgeRun run, Executed* executed) const;
+  void Compare(Session& session, const problem::Case& one, const std::vector<CallView>& views,
+               Executed* executed) const;
+  // What a window showed becomes part of the judgement; false if that is over.
+  bool Accept(CaseResult& result, const WindowSpec& spec, const Executed& executed, Seen* seen);
+  bool CheckOutputs(CaseResult& result, const WindowSpec& spec, const Executed& executed);
   bool CheckTraffic(CaseResult& result, const std::vector<FloorValues>& floors,
                     const wire::JudgeRunReply& reply);
   bool Failed(CaseResult& result, Verdict verdict, std::string text, std::string log = "");
@@ -155,9 +176,13 @@ class SessionRun {
   const double cpu_ms_;
   SessionState state_;
   std::map<std::string, double> windows_;  // CPU seconds of the node
-  double burst_ns_[kSeeds] = {};           // how long the burst of the case under way took, by seed
-  WindowSpec window_;                      // that is run
-  std::size_t traced_place_ = 0;           // of the case whose window a trace shows
+  double burst_ns_[kSeeds] = {};  // where ranks live: how long the last burst took, by seed
+  WindowQueue<WindowTask, Executed> queue_;
+  std::mutex helpers_mutex_;
+  int helpers_ = 0;  // that came; guarded, as is what they cost
+  Cost helpers_cost_;
+  WindowSpec window_;             // that is run
+  std::size_t traced_place_ = 0;  // of the case whose window a trace shows
 };
 
 }  // namespace allranks::judge

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -164,7 +165,8 @@ std::vector<SessionResult> Trial::RunSessions(
   std::vector<SessionResult> results(order.size());
   SessionProgress progress;
   std::mutex mutex;
-  std::vector<double> seconds(order.size());  // that ended sessions have used; with `mutex`
+  std::vector<double> seconds(order.size());         // that ended sessions have used; with `mutex`
+  std::vector<std::shared_ptr<SessionRun>> running;  // largest worlds first; with `mutex`
   const auto run = [&](std::size_t number) {
     if (progress.failed < number) return;
     const auto& [group, indices] = *order[number];
@@ -183,28 +185,50 @@ std::vector<SessionResult> Trial::RunSessions(
     }
     std::vector<CaseResult> cases;
     for (const std::size_t i : indices) cases.push_back(judgement_.cases[i]);
-    results[number] =
-        SessionRun(*context_, group, std::move(cases), number, &progress, &group == traced, left)
-            .Run();
+    const auto session = std::make_shared<SessionRun>(*context_, group, std::move(cases), number,
+                                                      &progress, &group == traced, left);
+    {
+      const std::lock_guard lock(mutex);
+      running.push_back(session);
+    }
+    results[number] = session->Run();
     const std::lock_guard lock(mutex);
+    std::erase(running, session);
     seconds[number] = results[number].cost.RunSeconds();
   };
-  // A trace is of what one judgement does in order.
-  const std::size_t jobs = request_.trace.empty() ? std::max(request_.jobs, 1) : 1;
+  const std::size_t jobs = Jobs();
   if (jobs == 1) {
     for (std::size_t number = 0; number < order.size(); ++number) run(number);
     return results;
   }
-  // Large worlds take longest, so they start first.
+  // Whether there was one to help.
+  const auto help = [&] {
+    std::vector<std::shared_ptr<SessionRun>> known;
+    {
+      const std::lock_guard lock(mutex);
+      known = running;
+    }
+    return std::any_of(known.begin(), known.end(), [](const auto& one) { return one->Help(); });
+  };
+  // Large worlds take longest, so they start first. Who finds none to start helps those that run.
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < order.size(); i = next++) run(order.size() - 1 - i);
+    while (help()) {
+    }
   };
   std::vector<std::jthread> threads;
-  for (std::size_t i = 1; i < std::min(jobs, order.size()); ++i) threads.emplace_back(work);
+  for (std::size_t i = 1; i < jobs; ++i) threads.emplace_back(work);
   work();
   threads.clear();
   return results;
+}
+
+// A trace is of what one judgement does in order. More threads than cores only wait for each other.
+std::size_t Trial::Jobs() const {
+  if (!request_.trace.empty()) return 1;
+  const unsigned cores = std::max(std::thread::hardware_concurrency(), 1u);
+  return std::min(static_cast<std::size_t>(std::max(request_.jobs, 1)), std::size_t{cores});
 }
 
 double Trial::LeftMs(double used) const { return tools_.cpu_ms - kCpuMargin - 1e3 * used; }
@@ -214,6 +238,11 @@ Outcome Trial::TooLong() const {
           fmt::format("the candidate exceeds the {} s of CPU time of a judgement",
                       tools_.cpu_ms / 1000),
           ""};
+}
+
+void Trial::EndTooLong() {
+  const Outcome late = TooLong();
+  End(late.verdict, late.text);
 }
 
 // What each has shown, as if one had been run after the other: other schedules of a session do not
@@ -234,8 +263,7 @@ void Trial::PutTogether(const std::map<SessionGroup, std::vector<std::size_t>>& 
   for (const auto& [group, indices] : groups) {
     SessionResult& result = results[number++];
     if (LeftMs(used) <= 0) {
-      const Outcome late = TooLong();
-      End(late.verdict, late.text);
+      EndTooLong();
       break;
     }
     used += result.cost.RunSeconds();
@@ -251,8 +279,7 @@ void Trial::PutTogether(const std::map<SessionGroup, std::vector<std::size_t>>& 
     if (!result.good) break;
     // It had more time than it would have had behind the others.
     if (1e3 * used > tools_.cpu_ms) {
-      const Outcome late = TooLong();
-      End(late.verdict, late.text);
+      EndTooLong();
       break;
     }
   }

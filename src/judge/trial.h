@@ -31,6 +31,9 @@ class Trial {
   // CPU time that is left once so many seconds are used.
   double LeftMs(double used) const;
   Outcome TooLong() const;
+  void EndTooLong();
+  // How many threads execute windows.
+  std::size_t Jobs() const;
   void PutTogether(const std::map<SessionGroup, std::vector<std::size_t>>& groups,
                    std::vector<SessionResult> results);
 

@@ -1,5 +1,6 @@
 // One window of a case: inputs are drawn, the node runs the calls, every output of every call and
-// rank is compared, and what links carried is held against the floors. Part of SessionRun.
+// rank is compared (Execute); what came of it is held against the floors, and becomes part of the
+// judgement (Accept). Part of SessionRun.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -146,9 +147,11 @@ std::vector<WindowSpec> SessionRun::Replays(const CaseResult& result) const {
   });
 }
 
-Status SessionRun::Draw(Session& session, const CaseResult& result, const WindowSpec& spec,
-                        wire::JudgeRun* run, std::vector<CallView>* views) {
+Status SessionRun::Draw(Session& session, const WindowTask& task, wire::JudgeRun* run,
+                        std::vector<CallView>* views) const {
   using Mode = WindowSpec::Mode;
+  const CaseResult& result = state_.cases[task.place];
+  const WindowSpec& spec = task.spec;
   const Case& one = result.what;
   const auto world = static_cast<std::uint32_t>(one.world);
   const bool timed = one.kind == Case::Kind::kTimed;
@@ -185,7 +188,7 @@ Status SessionRun::Draw(Session& session, const CaseResult& result, const Window
   }
   run->brief = timed;
   run->begin_ps = drawer.BeginPs(one.name, first);
-  run->disturbed_from_ps = static_cast<std::int64_t>(spec.moment * burst_ns_[spec.seed] * 1e3);
+  run->disturbed_from_ps = static_cast<std::int64_t>(spec.moment * task.burst_ns * 1e3);
   views->resize(run->calls);
   for (std::uint32_t call = 0; call < run->calls; ++call) {
     CallView& view = (*views)[call];
@@ -216,51 +219,77 @@ Status SessionRun::Draw(Session& session, const CaseResult& result, const Window
   return Ok();
 }
 
-Outcome SessionRun::Ask(Session& session, const std::string& kind, const wire::JudgeRun& run,
-                        wire::JudgeRunReply* reply) {
-  Outcome outcome = session.Run(run, reply);
-  windows_[kind] += static_cast<double>(reply->cpu_us) * 1e-6;
-  return outcome;
-}
-
 // `unsupported` does not count against a candidate, so it must not hide what does: the window is
 // run once more without the instruction. Whatever goes wrong then but outputs, which may depend on
 // it, is the verdict.
-void SessionRun::PassOver(Session& session, const std::string& kind, wire::JudgeRun run,
-                          Outcome* outcome, wire::JudgeRunReply* reply) {
+void SessionRun::PassOver(Session& session, wire::JudgeRun run, Executed* executed) const {
   run.pass_over = true;
   wire::JudgeRunReply again;
-  Outcome other = Ask(session, kind, run, &again);
+  Outcome other = session.Run(run, &again);
+  again.cpu_us += executed->reply.cpu_us;
+  executed->reply.cpu_us = again.cpu_us;
   if (other.verdict == Verdict::kPass && !VerdictOf(FindingsOf(again))) return;
   if (other.verdict == Verdict::kPass) {
-    reply->findings = std::move(again.findings);
-    outcome->verdict = *VerdictOf(FindingsOf(*reply));
+    executed->reply.findings = std::move(again.findings);
+    executed->outcome.verdict = *VerdictOf(FindingsOf(executed->reply));
     return;
   }
-  *outcome = std::move(other);
-  *reply = std::move(again);
+  executed->outcome = std::move(other);
+  executed->reply = std::move(again);
 }
 
-bool SessionRun::RunWindow(Session& session, std::uint32_t place, CaseResult& result,
-                           const WindowSpec& spec, Seen* seen) {
-  const Case& one = result.what;
-  const auto world = static_cast<std::uint32_t>(one.world);
-  window_ = spec;
+Executed SessionRun::Execute(Session& session, const WindowTask& task) const {
+  const Case& one = state_.cases[task.place].what;
+  const WindowSpec& spec = task.spec;
+  Executed executed;
   wire::JudgeRun run;
   std::vector<CallView> views;
-  run.case_index = place;
+  run.case_index = task.place;
   // Of the last timed case the undisturbed burst, of others what there is.
-  run.trace = session.traced() && place == traced_place_ && spec.seed == 0 && spec.schedule == 0 &&
+  run.trace = session.traced() && task.place == traced_place_ && spec.seed == 0 &&
+              spec.schedule == 0 &&
               (spec.mode == WindowSpec::Mode::kBurst || one.kind != Case::Kind::kTimed);
-  if (const Status drawn = Draw(session, result, spec, &run, &views); !drawn)
-    return Failed(result, Verdict::kInternalError, drawn.error().message);
-  const std::uint32_t calls = run.calls;
-  const Placement placement = Place(problem_, one, calls);
-  wire::JudgeRunReply reply;
-  const std::string kind = KindOf(one.kind, spec);
-  Outcome outcome = Ask(session, kind, run, &reply);
-  if (outcome.verdict == Verdict::kUnsupported && !live())
-    PassOver(session, kind, run, &outcome, &reply);
+  if (const Status drawn = Draw(session, task, &run, &views); !drawn) {
+    executed.outcome = {Verdict::kInternalError, drawn.error().message, ""};
+    return executed;
+  }
+  executed.calls = run.calls;
+  executed.outcome = session.Run(run, &executed.reply);
+  if (executed.outcome.verdict == Verdict::kUnsupported && !live())
+    PassOver(session, std::move(run), &executed);
+  if (executed.outcome.verdict == Verdict::kPass) Compare(session, one, views, &executed);
+  return executed;
+}
+
+// What the oracle says of each call, while its inputs and outputs are there.
+void SessionRun::Compare(Session& session, const Case& one, const std::vector<CallView>& views,
+                         Executed* executed) const {
+  const Placement placement = Place(problem_, one, executed->calls);
+  if (problem_.window == problem::Window::kQuery && !placement.out[0].empty()) {
+    // The answer is rank 0's first output; what it leaves out stays poison.
+    const Placement::Item& item = placement.out[0][0];
+    const std::span<std::byte> bytes =
+        session.outputs_for_answers().subspan(item.place, item.bytes);
+    const wire::Blob& answer = executed->reply.answer;
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = i < answer.size() ? answer[i]
+                                   : static_cast<std::byte>(views[0].poison >> (i % 4 * 8) & 0xff);
+  }
+  for (const CallView& view : views) {
+    executed->verified.push_back(context_.oracle.Verify(problem_, one, view));
+    executed->floors.push_back(context_.oracle.Floors(problem_, one, view));
+  }
+}
+
+bool SessionRun::Accept(CaseResult& result, const WindowSpec& spec, const Executed& executed,
+                        Seen* seen) {
+  const Case& one = result.what;
+  const auto world = static_cast<std::uint32_t>(one.world);
+  const std::uint32_t calls = executed.calls;
+  const wire::JudgeRunReply& reply = executed.reply;
+  const Outcome& outcome = executed.outcome;
+  window_ = spec;
+  windows_[KindOf(one.kind, spec)] += static_cast<double>(reply.cpu_us) * 1e-6;
   std::vector<node::Finding> findings = FindingsOf(reply);
   for (node::Finding& finding : findings) finding.schedule = spec.schedule;
   node::Fold(findings, &result.findings);
@@ -277,26 +306,15 @@ bool SessionRun::RunWindow(Session& session, std::uint32_t place, CaseResult& re
     if (VerdictOf(findings)) text += "\n" + TextOf(findings);
     return Failed(result, outcome.verdict, std::move(text), outcome.log);
   }
-  if (problem_.window == problem::Window::kQuery && !placement.out[0].empty()) {
-    // The answer is rank 0's first output; what it leaves out stays poison.
-    const Placement::Item& item = placement.out[0][0];
-    const std::span<std::byte> bytes =
-        session.outputs_for_answers().subspan(item.place, item.bytes);
-    for (std::size_t i = 0; i < bytes.size(); ++i)
-      bytes[i] = i < reply.answer.size()
-                     ? reply.answer[i]
-                     : static_cast<std::byte>(views[0].poison >> (i % 4 * 8) & 0xff);
-  }
   const std::size_t count = std::size_t{calls} * world;
   if (reply.opened_ps.size() != count || reply.closed_ps.size() != count ||
       reply.changed.size() != count)
     return Failed(result, Verdict::kInternalError, "the node's report on a run is incomplete");
-  if (!CheckOutputs(result, spec, views, reply)) return false;
+  if (!CheckOutputs(result, spec, executed)) return false;
 
   // What each rank had to do in all calls of the window.
   std::vector<FloorValues> floors(world);
-  for (const CallView& view : views) {
-    const Result<std::vector<FloorValues>> one_call = context_.oracle.Floors(problem_, one, view);
+  for (const Result<std::vector<FloorValues>>& one_call : executed.floors) {
     if (!one_call) return Failed(result, Verdict::kInternalError, one_call.error().message);
     for (std::uint32_t rank = 0; rank < world; ++rank) {
       floors[rank].ingress += (*one_call)[rank].ingress;
@@ -333,11 +351,11 @@ bool SessionRun::RunWindow(Session& session, std::uint32_t place, CaseResult& re
 }
 
 bool SessionRun::CheckOutputs(CaseResult& result, const WindowSpec& spec,
-                              const std::vector<CallView>& views,
-                              const wire::JudgeRunReply& reply) {
+                              const Executed& executed) {
+  const wire::JudgeRunReply& reply = executed.reply;
   const auto world = static_cast<std::size_t>(result.what.world);
   std::string first_text;
-  for (std::size_t call = 0; call < views.size(); ++call) {
+  for (std::size_t call = 0; call < executed.verified.size(); ++call) {
     for (std::size_t rank = 0; rank < world; ++rank) {
       const std::size_t at = call * world + rank;
       if (reply.closed_ps[at] < 0 || reply.opened_ps[at] < 0)
@@ -347,7 +365,7 @@ bool SessionRun::CheckOutputs(CaseResult& result, const WindowSpec& spec,
         return Failed(result, Verdict::kMemoryError,
                       fmt::format("an input of rank {} was overwritten in call {}", rank, call));
     }
-    const Verified verified = context_.oracle.Verify(problem_, result.what, views[call]);
+    const Verified& verified = executed.verified[call];
     if (!verified.failure.empty()) return Failed(result, Verdict::kInternalError, verified.failure);
     ++result.calls;
     if (verified.wrong == 0) continue;

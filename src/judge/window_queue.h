@@ -1,0 +1,105 @@
+// The windows of a session, for whoever executes them.
+//
+// Executing a window is pure: what it shows follows from world, case, window and seed alone. So
+// windows may be executed in any order and by several threads, each with a session of its own,
+// while what they show is accepted in the order of the list, by the owner. Whatever is executed
+// beyond the last one that is accepted is discarded.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace allranks::judge {
+
+template <class Task, class Result>
+class WindowQueue {
+ public:
+  // Replaces the list; nobody is executing anything of the old one that is still wanted.
+  void Fill(std::vector<Task> tasks) {
+    const std::lock_guard lock(mutex_);
+    ++list_;
+    tasks_ = std::move(tasks);
+    results_.assign(tasks_.size(), std::nullopt);
+    next_ = 0;
+    changed_.notify_all();
+  }
+
+  // The owner's: the result of the task at `index`, which he asks for in order. He executes what
+  // nobody else has begun, this one or a later one.
+  template <class Execute>
+  Result Obtain(std::size_t index, const Execute& execute) {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      if (results_[index]) return *std::exchange(results_[index], std::nullopt);
+      if (next_ == tasks_.size()) {
+        changed_.wait(lock);
+        continue;
+      }
+      ExecuteNext(lock, execute);
+    }
+  }
+
+  // A helper's: executes tasks until the queue is closed.
+  template <class Execute>
+  void Help(const Execute& execute) {
+    std::unique_lock lock(mutex_);
+    while (!closed_) {
+      if (next_ == tasks_.size()) {
+        changed_.wait(lock);
+      } else {
+        ExecuteNext(lock, execute);
+      }
+    }
+  }
+
+  // A helper comes, unless nothing is left for it to do. A second list follows the first.
+  bool Enter() {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || (next_ == tasks_.size() && list_ > 1)) return false;
+    ++helpers_;
+    return true;
+  }
+  void Leave() {
+    const std::lock_guard lock(mutex_);
+    --helpers_;
+    changed_.notify_all();
+  }
+
+  // No result is wanted any more. Returns when all helpers have left.
+  void Close() {
+    std::unique_lock lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return helpers_ == 0; });
+  }
+  // For those who execute: what they do will be discarded.
+  const std::atomic<bool>& closed() const { return closed_; }
+
+ private:
+  template <class Execute>
+  void ExecuteNext(std::unique_lock<std::mutex>& lock, const Execute& execute) {
+    const std::size_t index = next_++, list = list_;
+    const Task task = tasks_[index];
+    lock.unlock();
+    Result result = execute(task);
+    lock.lock();
+    if (list == list_) results_[index] = std::move(result);
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Task> tasks_;
+  std::vector<std::optional<Result>> results_;
+  std::size_t next_ = 0;  // the first that nobody has begun
+  std::size_t list_ = 0;  // how many lists there were
+  int helpers_ = 0;
+  std::atomic<bool> closed_{false};
+};
+
+}  // namespace allranks::judge

@@ -1,0 +1,91 @@
+// Results come in the order of the list, whoever executes them, and nobody is left behind.
+#include "judge/window_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+namespace allranks::judge {
+namespace {
+
+using Queue = WindowQueue<int, int>;
+
+std::vector<int> Numbers(int count) {
+  std::vector<int> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+int Squared(int number) { return number * number; }
+
+TEST(WindowQueue, TheOwnerAloneExecutesAllInOrder) {
+  Queue queue;
+  queue.Fill(Numbers(5));
+  std::vector<int> executed;
+  for (int i = 0; i < 5; ++i) {
+    const int result = queue.Obtain(static_cast<std::size_t>(i), [&](int task) {
+      executed.push_back(task);
+      return Squared(task);
+    });
+    EXPECT_EQ(result, i * i);
+  }
+  EXPECT_EQ(executed, Numbers(5));
+  queue.Close();
+}
+
+TEST(WindowQueue, HelpersChangeNoResult) {
+  constexpr int kTasks = 1'000;
+  Queue queue;
+  queue.Fill(Numbers(kTasks));
+  std::vector<std::jthread> helpers;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(queue.Enter());
+    helpers.emplace_back([&] {
+      queue.Help(Squared);
+      queue.Leave();
+    });
+  }
+  for (int list = 0; list < 2; ++list) {
+    if (list == 1) queue.Fill(Numbers(kTasks));
+    for (int i = 0; i < kTasks; ++i)
+      ASSERT_EQ(queue.Obtain(static_cast<std::size_t>(i), Squared), i * i);
+  }
+  queue.Close();
+}
+
+// A window that the owner no longer wants is not waited for longer than its helper notices.
+TEST(WindowQueue, WhoExecutesSeesThatItIsClosed) {
+  Queue queue;
+  queue.Fill({0, 1, 2});
+  ASSERT_TRUE(queue.Enter());
+  std::atomic<bool> begun{false};
+  std::jthread helper([&] {
+    queue.Help([&](int task) {
+      begun = true;
+      while (!queue.closed()) std::this_thread::yield();
+      return task;
+    });
+    queue.Leave();
+  });
+  while (!begun) std::this_thread::yield();
+  queue.Close();
+  EXPECT_FALSE(queue.Enter());
+}
+
+TEST(WindowQueue, NobodyComesForNothing) {
+  Queue queue;
+  queue.Fill({7});
+  EXPECT_EQ(queue.Obtain(0, Squared), 49);
+  // There may be a second list.
+  EXPECT_TRUE(queue.Enter());
+  queue.Leave();
+  queue.Fill({8});
+  EXPECT_TRUE(queue.Enter());
+  queue.Leave();
+  EXPECT_EQ(queue.Obtain(0, Squared), 64);
+  EXPECT_FALSE(queue.Enter());
+}
+
+}  // namespace
+}  // namespace allranks::judge
