@@ -144,7 +144,7 @@ Result<std::unique_ptr<Session>> SessionRun::Start(int helper) {
   if (problem_.window != problem::Window::kQuery) options.calls = problem_.calls;
   options.secret = context_.drawers[0].Secret(
       fmt::format("handles of {}world {}", group_.late ? "drawn cases in " : "", group_.world));
-  if (traced_) options.trace_fd = context_.trace.get();
+  if (traced_ && helper == 0) options.trace_fd = context_.trace.get();
   options.check = context_.checks();
   options.cpu = std::chrono::milliseconds(static_cast<std::int64_t>(cpu_ms_) + 1);
   for (const CaseResult& result : state_.cases) {
@@ -196,7 +196,7 @@ SessionResult SessionRun::Run() {
 }
 
 bool SessionRun::Help() {
-  if (live() || traced_ || !queue_.Enter()) return false;
+  if (live() || !queue_.Enter()) return false;
   const double before = OwnSeconds();
   int helper = 0;
   {
