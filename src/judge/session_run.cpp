@@ -23,6 +23,8 @@ using problem::Tensor;
 
 // How long a burst may take where that is not known beforehand.
 constexpr double kUsualCallNs = 50'000;
+// How many times as long a window takes under the checker (docs/checker.md, Cost).
+constexpr double kCheckedWeight = 2.5;
 
 wire::JudgeWindow WireWindow(problem::Window window) {
   switch (window) {
@@ -219,6 +221,17 @@ bool SessionRun::Help() {
   return ready;
 }
 
+WindowTask SessionRun::TaskOf(std::uint32_t place, const WindowSpec& spec) const {
+  const CaseResult& result = state_.cases[place];
+  const WindowChoice choice = ChoiceFor(result);
+  const double calls = static_cast<double>(choice.CallsOf(spec)) / problem_.burst;
+  return {.place = place,
+          .spec = spec,
+          .burst_ns = result.call_ns * problem_.burst,
+          .weight = static_cast<double>(SizeOf(result).value_or(0)) * calls *
+                    (choice.IsChecked(spec) ? kCheckedWeight : 1)};
+}
+
 std::vector<WindowTask> SessionRun::PlainTasks(std::uint32_t place) const {
   const CaseResult& result = state_.cases[place];
   std::vector<WindowSpec> windows = ChoiceFor(result).Plain();
@@ -231,7 +244,7 @@ std::vector<WindowTask> SessionRun::PlainTasks(std::uint32_t place) const {
           [&](std::size_t a, std::size_t b) { std::swap(windows[a], windows[b]); });
   }
   std::vector<WindowTask> tasks;
-  for (const WindowSpec& spec : windows) tasks.push_back({.place = place, .spec = spec});
+  for (const WindowSpec& spec : windows) tasks.push_back(TaskOf(place, spec));
   return tasks;
 }
 
@@ -281,9 +294,7 @@ std::vector<WindowTask> SessionRun::ScheduledTasks() const {
   if (problem_.window == problem::Window::kQuery) return tasks;
   for (std::uint32_t place = 0; place < state_.cases.size(); ++place) {
     const CaseResult& result = state_.cases[place];
-    const auto add = [&](const WindowSpec& spec) {
-      tasks.push_back({.place = place, .spec = spec, .burst_ns = result.call_ns * problem_.burst});
-    };
+    const auto add = [&](const WindowSpec& spec) { tasks.push_back(TaskOf(place, spec)); };
     if (!live())
       for (const WindowSpec& spec : Replays(result)) add(spec);
     if (!context_.checks()) continue;

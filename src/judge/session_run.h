@@ -68,6 +68,7 @@ struct WindowTask {
   std::uint32_t place = 0;  // of its case in the session
   WindowSpec spec;
   double burst_ns = 0;  // of a replay: how long the burst took that it repeats
+  double weight = 0;    // how long it takes, compared with others
 };
 
 // What came of it.
@@ -132,6 +133,7 @@ class SessionRun {
   bool RunPlain(Session& session);
   // Replays and other schedules, until something is found.
   void RunSchedules(Session& session);
+  WindowTask TaskOf(std::uint32_t place, const WindowSpec& spec) const;
   std::vector<WindowTask> PlainTasks(std::uint32_t place) const;
   std::vector<WindowTask> ScheduledTasks() const;
   Executed Obtain(Session& session, std::size_t index);

@@ -3,19 +3,24 @@
 // Executing a window is pure: what it shows follows from world, case, window and seed alone. So
 // windows may be executed in any order and by several threads, each with a session of its own,
 // while what they show is accepted in the order of the list, by the owner. Whatever is executed
-// beyond the last one that is accepted is discarded.
+// beyond the last one that is accepted is discarded. The owner executes in this order, too, so that
+// what is wrong shows early; helpers begin with what takes longest, lest all wait for it in the
+// end.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
 
 namespace allranks::judge {
 
+// A task has a `weight`: how long it takes, compared with others.
 template <class Task, class Result>
 class WindowQueue {
  public:
@@ -25,7 +30,8 @@ class WindowQueue {
     ++list_;
     tasks_ = std::move(tasks);
     results_.assign(tasks_.size(), std::nullopt);
-    next_ = 0;
+    open_.resize(tasks_.size());
+    std::iota(open_.begin(), open_.end(), std::size_t{0});
     changed_.notify_all();
   }
 
@@ -36,11 +42,11 @@ class WindowQueue {
     std::unique_lock lock(mutex_);
     for (;;) {
       if (results_[index]) return *std::exchange(results_[index], std::nullopt);
-      if (next_ == tasks_.size()) {
+      if (open_.empty()) {
         changed_.wait(lock);
-        continue;
+      } else {
+        ExecuteOne(open_.begin(), lock, execute);
       }
-      ExecuteNext(lock, execute);
     }
   }
 
@@ -49,10 +55,13 @@ class WindowQueue {
   void Help(const Execute& execute) {
     std::unique_lock lock(mutex_);
     while (!closed_) {
-      if (next_ == tasks_.size()) {
+      if (open_.empty()) {
         changed_.wait(lock);
       } else {
-        ExecuteNext(lock, execute);
+        const auto lighter = [&](std::size_t a, std::size_t b) {
+          return tasks_[a].weight < tasks_[b].weight;
+        };
+        ExecuteOne(std::max_element(open_.begin(), open_.end(), lighter), lock, execute);
       }
     }
   }
@@ -60,7 +69,7 @@ class WindowQueue {
   // A helper comes, unless nothing is left for it to do. A second list follows the first.
   bool Enter() {
     const std::lock_guard lock(mutex_);
-    if (closed_ || (next_ == tasks_.size() && list_ > 1)) return false;
+    if (closed_ || (open_.empty() && list_ > 1)) return false;
     ++helpers_;
     return true;
   }
@@ -82,8 +91,10 @@ class WindowQueue {
 
  private:
   template <class Execute>
-  void ExecuteNext(std::unique_lock<std::mutex>& lock, const Execute& execute) {
-    const std::size_t index = next_++, list = list_;
+  void ExecuteOne(std::vector<std::size_t>::iterator which, std::unique_lock<std::mutex>& lock,
+                  const Execute& execute) {
+    const std::size_t index = *which, list = list_;
+    open_.erase(which);
     const Task task = tasks_[index];
     lock.unlock();
     Result result = execute(task);
@@ -96,8 +107,8 @@ class WindowQueue {
   std::condition_variable changed_;
   std::vector<Task> tasks_;
   std::vector<std::optional<Result>> results_;
-  std::size_t next_ = 0;  // the first that nobody has begun
-  std::size_t list_ = 0;  // how many lists there were
+  std::vector<std::size_t> open_;  // that nobody has begun, in order
+  std::size_t list_ = 0;           // how many lists there were
   int helpers_ = 0;
   std::atomic<bool> closed_{false};
 };

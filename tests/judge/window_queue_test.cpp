@@ -3,34 +3,37 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <thread>
+#include <vector>
 
 namespace allranks::judge {
 namespace {
 
-using Queue = WindowQueue<int, int>;
+struct Task {
+  int weight = 0;
+};
+using Queue = WindowQueue<Task, int>;
 
-std::vector<int> Numbers(int count) {
-  std::vector<int> numbers(static_cast<std::size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), 0);
+std::vector<Task> Numbers(int count) {
+  std::vector<Task> numbers;
+  for (int i = 0; i < count; ++i) numbers.push_back({i});
   return numbers;
 }
 
-int Squared(int number) { return number * number; }
+int Squared(const Task& task) { return task.weight * task.weight; }
 
 TEST(WindowQueue, TheOwnerAloneExecutesAllInOrder) {
   Queue queue;
   queue.Fill(Numbers(5));
   std::vector<int> executed;
   for (int i = 0; i < 5; ++i) {
-    const int result = queue.Obtain(static_cast<std::size_t>(i), [&](int task) {
-      executed.push_back(task);
+    const int result = queue.Obtain(static_cast<std::size_t>(i), [&](const Task& task) {
+      executed.push_back(task.weight);
       return Squared(task);
     });
     EXPECT_EQ(result, i * i);
   }
-  EXPECT_EQ(executed, Numbers(5));
+  EXPECT_EQ(executed, (std::vector<int>{0, 1, 2, 3, 4}));
   queue.Close();
 }
 
@@ -57,14 +60,14 @@ TEST(WindowQueue, HelpersChangeNoResult) {
 // A window that the owner no longer wants is not waited for longer than its helper notices.
 TEST(WindowQueue, WhoExecutesSeesThatItIsClosed) {
   Queue queue;
-  queue.Fill({0, 1, 2});
+  queue.Fill(Numbers(3));
   ASSERT_TRUE(queue.Enter());
   std::atomic<bool> begun{false};
   std::jthread helper([&] {
-    queue.Help([&](int task) {
+    queue.Help([&](const Task& task) {
       begun = true;
       while (!queue.closed()) std::this_thread::yield();
-      return task;
+      return task.weight;
     });
     queue.Leave();
   });
@@ -73,14 +76,36 @@ TEST(WindowQueue, WhoExecutesSeesThatItIsClosed) {
   EXPECT_FALSE(queue.Enter());
 }
 
+TEST(WindowQueue, AHelperBeginsWithTheLongest) {
+  Queue queue;
+  queue.Fill({{3}, {9}, {5}});
+  ASSERT_TRUE(queue.Enter());
+  std::vector<int> executed;
+  std::atomic<int> count{0};
+  std::jthread helper([&] {
+    queue.Help([&](const Task& task) {
+      executed.push_back(task.weight);
+      ++count;
+      return Squared(task);
+    });
+    queue.Leave();
+  });
+  while (count < 3) std::this_thread::yield();
+  EXPECT_EQ(queue.Obtain(0, Squared), 9);
+  EXPECT_EQ(queue.Obtain(1, Squared), 81);
+  EXPECT_EQ(queue.Obtain(2, Squared), 25);
+  queue.Close();
+  EXPECT_EQ(executed, (std::vector<int>{9, 5, 3}));
+}
+
 TEST(WindowQueue, NobodyComesForNothing) {
   Queue queue;
-  queue.Fill({7});
+  queue.Fill({{7}});
   EXPECT_EQ(queue.Obtain(0, Squared), 49);
   // There may be a second list.
   EXPECT_TRUE(queue.Enter());
   queue.Leave();
-  queue.Fill({8});
+  queue.Fill({{8}});
   EXPECT_TRUE(queue.Enter());
   queue.Leave();
   EXPECT_EQ(queue.Obtain(0, Squared), 64);
