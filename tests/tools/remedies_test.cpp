@@ -169,6 +169,116 @@ TEST(RemediesTest, AnElementIsLoadedStrongly) {
             "&(from[2]);");
 }
 
+// A function that waits is called several times: all of its callers need the barrier.
+TEST(RemediesTest, ABarrierStandsBehindTheWaitOfAHelper) {
+  const std::string kernel =
+      "__device__ void Meet(volatile int* flag) {\n"
+      "  if (threadIdx.x == 0) {\n"
+      "    while (*flag == 0) {}\n"
+      "  }\n"
+      "}\n"
+      "__global__ void Get(volatile int* flag, int* from, int* to) {\n"
+      "  Meet(flag);\n"
+      "  to[threadIdx.x] = from[threadIdx.x];\n"
+      "}\n";
+  const Json edit = Edit("insert_after", "block", {Place(3, "Meet"), Place(7, "Get")},
+                         "__syncthreads();", "ld.volatile.u32");
+  EXPECT_EQ(Line(Applied(edit, kernel), 4), "  } __syncthreads();");
+}
+
+TEST(RemediesTest, ABarrierFollowsTheFenceBehindTheSameWait) {
+  const std::string kernel =
+      "__global__ void Get(volatile int* flag, int* from, int* to) {\n"
+      "  while (*flag == 0) {}\n"
+      "  to[threadIdx.x] = from[threadIdx.x];\n"
+      "}\n";
+  const Json barrier =
+      Edit("insert_after", "block", {Place(2, "Get")}, "__syncthreads();", "ld.volatile.u32");
+  const Json fence =
+      Edit("insert_after", "thread", {Place(2, "Get")}, "__threadfence();", "ld.volatile.u32");
+  for (const Json& edits : {Json::array({barrier, fence}), Json::array({fence, barrier})}) {
+    const Result<std::string> made = Apply(edits, "a.cu", kernel);
+    ASSERT_TRUE(made);
+    EXPECT_EQ(Line(*made, 2), "  while (*flag == 0) {} __threadfence(); __syncthreads();");
+  }
+}
+
+TEST(RemediesTest, AFenceStaysInALoopThatAReturnLeaves) {
+  const std::string kernel =
+      "__device__ int Pop(int* head) {\n"
+      "  while (true) {\n"
+      "    int s = atomicCAS(head, 1, 2);\n"
+      "    if (s == 1) return s;\n"
+      "  }\n"
+      "}\n";
+  const Json edit =
+      Edit("insert_after", "thread", {Place(3, "Pop")}, "__threadfence();", "atom.cas.b32");
+  EXPECT_EQ(Line(Applied(edit, kernel), 3), "    int s = atomicCAS(head, 1, 2); __threadfence();");
+}
+
+TEST(RemediesTest, AnMbarrierIsInvalidatedByItsAddress) {
+  const std::string kernel =
+      "__device__ void init(void* b, int n) { asm volatile(\"mbarrier.init.shared::cta.b64 [%0], "
+      "%1;\" ::\"r\"(sm(b)), \"r\"(n)); }\n"
+      "__global__ void Run() {\n"
+      "  if (threadIdx.x == 0) init(full + 1, 64);\n"
+      "  asm volatile(\"mbarrier.init.shared::cta.b64 [%0], 1;\" ::\"r\"(sm(&bar)) : \"memory\");\n"
+      "}\n";
+  const Json call = Edit("insert_before", "thread", {Place(1, "init"), Place(3, "Run")},
+                         "Inval($at.address);", "mbarrier.init.shared::cta.b64");
+  EXPECT_EQ(Line(Applied(call, kernel), 3),
+            "  if (threadIdx.x == 0) { Inval(full + 1); init(full + 1, 64); }");
+  const Json here = Edit("insert_before", "thread", {Place(4, "Run")}, "Inval($at.address);",
+                         "mbarrier.init.shared::cta.b64");
+  EXPECT_TRUE(Line(Applied(here, kernel), 4).starts_with("  Inval(&bar); asm volatile"));
+}
+
+TEST(RemediesTest, AVectorIsStoredByAnInstruction) {
+  const std::string kernel =
+      "__global__ void Clear(float2* p, float2 none) {\n"
+      "  *p = none;\n"
+      "}\n";
+  const Json edit =
+      Edit("replace", "thread", {Place(2, "Clear")}, "relaxed.sys", "st.global.v2.f32", "weak");
+  EXPECT_EQ(Line(Applied(edit, kernel), 2),
+            "  { const auto v_ =  none; asm volatile(\"st.volatile.v2.f32 [%0], {%1, %2};\" :: "
+            "\"l\"(&(*p)), \"f\"(v_.x), \"f\"(v_.y) : \"memory\"); }");
+}
+
+TEST(RemediesTest, TheScopeOfADeclarationIsChangedOnce) {
+  const std::string kernel =
+      "using Flag = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;\n"
+      "__shared__ cuda::barrier<cuda::thread_scope_block> bar;\n"
+      "__global__ void Put(Flag f) {\n"
+      "  f.store(1, cuda::memory_order_release);\n"
+      "  while (f.load(cuda::memory_order_acquire) != 2) {}\n"
+      "}\n";
+  const Json store =
+      Edit("replace", "thread", {Place(4, "Put")}, "sys", "st.release.gpu.b32", "gpu");
+  const Json load =
+      Edit("replace", "thread", {Place(5, "Put")}, "sys", "ld.acquire.gpu.b32", "gpu");
+  const Result<std::string> made = Apply(Json::array({store, load}), "a.cu", kernel);
+  ASSERT_TRUE(made);
+  EXPECT_EQ(Line(*made, 1), "using Flag = cuda::atomic_ref<unsigned, cuda::thread_scope_system>;");
+  EXPECT_EQ(Line(*made, 2), "__shared__ cuda::barrier<cuda::thread_scope_block> bar;");
+}
+
+TEST(RemediesTest, OrdersAreReplacedByStrongerOnes) {
+  const std::string kernel =
+      "__device__ void Fence() { asm volatile(\"fence.acq_rel.sys;\" ::: \"memory\"); }\n"
+      "__device__ int Cas(int* p) { asm(\"atom.release.sys.cas.b32 %0, [%1], 1, 2;\"); }\n"
+      "__global__ void Run(int* p) {\n"
+      "  Fence();\n"
+      "  Cas(p);\n"
+      "}\n";
+  const Json fence = Edit("replace", "thread", {Place(1, "Fence"), Place(4, "Run")}, "sc",
+                          "fence.acq_rel.sys", "acq_rel");
+  EXPECT_NE(Line(Applied(fence, kernel), 1).find("\"fence.sc.sys;"), std::string::npos);
+  const Json atomic = Edit("replace", "thread", {Place(2, "Cas"), Place(5, "Run")}, "acq_rel",
+                           "atom.release.sys.cas.b32", "release");
+  EXPECT_NE(Line(Applied(atomic, kernel), 2).find("\"atom.acq_rel.sys.cas"), std::string::npos);
+}
+
 TEST(RemediesTest, NothingChangesOutsideOfTheRegion) {
   const std::string candidate =
       "__device__ void Store(int* p) { asm(\"st.relaxed.sys.u32 [%0], 1;\" :: \"l\"(p)); }\n"

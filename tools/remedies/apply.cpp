@@ -134,19 +134,20 @@ class Editor {
     return frames[i];
   }
 
-  Result<std::string> Thread(const std::vector<Frame>& frames, bool after) {
-    const std::string what = edit_.value("text", "");
-    const Frame frame = Inner(frames);
-    int at = frame.statement;
-    const auto kind = [&] { return source_.at(at).kind; };
-    if (!after) {
-      while (kind() == Kind::kBlock) at = source_.at(at).parent;
-      return Insert(at, false, what);
-    }
-    // A store is followed at once; behind a load that a loop waits for comes the loop's end.
-    const std::string form = edit_["form"].is_string() ? edit_.value("form", "") : "";
-    if (form.starts_with("st.") || form.starts_with("red.")) return Insert(at, true, what);
-    for (int up = at; up >= 0; up = source_.at(up).parent) {
+  // The pointer that an instruction or the function around it is given: `sm(&bar)` is one of shared
+  // memory, of which the pointer is wanted.
+  static std::string AddressOf(std::string_view statement) {
+    static const std::regex kOperand(R"re(:\s*:\s*"[rl]"\((?:\w+\()?([^()]*)\))re");
+    static const std::regex kCall(R"(\b\w+\(([^(),]*(?:\([^()]*\))?[^(),]*)[,)])");
+    const std::string text(statement);
+    const bool in_asm = text.find("asm") != std::string::npos;
+    std::smatch match;
+    return std::regex_search(text, match, in_asm ? kOperand : kCall) ? match[1].str() : "";
+  }
+
+  // The loop that waits for what the statement loads; the statement, if there is none.
+  int WaitOf(const Frame& frame) const {
+    for (int up = frame.statement; up >= 0; up = source_.at(up).parent) {
       const Statement& one = source_.at(up);
       if (one.kind != Kind::kLoop && one.kind != Kind::kDo) continue;
       const std::string text(source_.Text(one));
@@ -155,9 +156,34 @@ class Editor {
       const bool waits =
           source_.InHead(up, frame.offset) ||
           ((one.kind == Kind::kDo || std::regex_match(head, kEndless)) && text.size() < 400);
-      if (waits && text.find("for (int") != 0) at = up;
-      break;
+      // What is behind a loop that is left by a return is not executed.
+      const bool returns = !source_.InHead(up, frame.offset) &&
+                           text.find("return") != std::string::npos &&
+                           text.find("break") == std::string::npos;
+      return waits && !returns && text.find("for (int") != 0 ? up : frame.statement;
     }
+    return frame.statement;
+  }
+
+  Result<std::string> Thread(const std::vector<Frame>& frames, bool after) {
+    std::string what = edit_.value("text", "");
+    const Frame frame = Inner(frames);
+    int at = frame.statement;
+    constexpr std::string_view kAddress = "$at.address";
+    if (const std::size_t place = what.find(kAddress); place != std::string::npos) {
+      const std::string address = AddressOf(source_.Text(source_.at(at)));
+      if (address.empty()) return Fail("no address at {}", edit_["at"].dump());
+      what.replace(place, kAddress.size(), address);
+    }
+    const auto kind = [&] { return source_.at(at).kind; };
+    if (!after) {
+      while (kind() == Kind::kBlock) at = source_.at(at).parent;
+      return Insert(at, false, what);
+    }
+    // A store is followed at once; behind a load that a loop waits for comes the loop's end.
+    const std::string form = edit_["form"].is_string() ? edit_.value("form", "") : "";
+    if (form.starts_with("st.") || form.starts_with("red.")) return Insert(at, true, what);
+    at = WaitOf(frame);
     if (kind() == Kind::kIf && source_.InHead(at, frame.offset)) {
       // On both ways out of its condition.
       const Statement& one = source_.at(at);
@@ -190,13 +216,13 @@ class Editor {
     return found;
   }
 
-  int Together(const std::vector<Frame>& frames, Group group) const {
+  int Together(const std::vector<Frame>& frames, Group group, bool after = false) const {
     for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
       bool divergent = false;
       const int at = Whole(*frame, group, &divergent);
       if (divergent) return at;
     }
-    int at = Inner(frames).statement;
+    int at = after ? WaitOf(Inner(frames)) : Inner(frames).statement;
     while (source_.at(at).kind == Kind::kBlock) at = source_.at(at).parent;
     return at;
   }
@@ -207,7 +233,7 @@ class Editor {
   }
 
   Result<std::string> Together(const std::vector<Frame>& frames, bool after) {
-    return Insert(Together(frames, GroupOf()), after, edit_.value("text", ""));
+    return Insert(Together(frames, GroupOf(), after), after, edit_.value("text", ""));
   }
 
   // From the function down to the statement.
@@ -443,8 +469,11 @@ Result<std::string> Apply(const Json& edits, const std::string& file, std::strin
                ? 0
                : edit["at"].back()["line"].get<int>();
   };
-  // Barriers before fences at one place: inserted last, they come first.
-  const auto wide = [](const Json& edit) { return edit.value("by", "") != "thread"; };
+  // Before a place barriers come before fences, behind it after them: what is inserted last is next
+  // to a place that it follows, and farther from one that it precedes.
+  const auto wide = [](const Json& edit) {
+    return (edit.value("by", "") != "thread") != (edit.value("action", "") == "insert_after");
+  };
   std::stable_sort(all.begin(), all.end(), [&](const Json& a, const Json& b) {
     return line(a) != line(b) ? line(a) > line(b) : !wide(a) && wide(b);
   });

@@ -1,5 +1,7 @@
 #include "remedies/instruction.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <regex>
@@ -67,20 +69,32 @@ std::string Upper(std::string text) {
   return text;
 }
 
+// As libcu++ has it.
+std::string ScopeWord(const std::string& scope) {
+  return scope == "sys" ? "system" : scope == "cta" ? "block" : "device";
+}
+
+bool IsOrder(const std::string& word) {
+  return word == "relaxed" || word == "acquire" || word == "release";
+}
+
 Rules RulesFor(const std::string& from, const std::string& to) {
-  if (from == "relaxed") {
-    return {{std::regex(R"(\.relaxed\b)"), "." + to},
-            {std::regex(R"(memory_order_relaxed)"), "memory_order_" + to},
-            {std::regex(R"(__ATOMIC_RELAXED)"), "__ATOMIC_" + Upper(to)}};
+  if (IsOrder(from)) {
+    return {{std::regex("\\." + from + "\\b"), "." + to},
+            {std::regex("memory_order_" + from), "memory_order_" + to},
+            {std::regex("__ATOMIC_" + Upper(from)), "__ATOMIC_" + Upper(to)}};
+  }
+  if (from == "acq_rel") {
+    return {{std::regex(R"(\bfence\.acq_rel\b)"), "fence." + to},
+            {std::regex(R"(memory_order_acq_rel)"), "memory_order_seq_cst"}};
   }
   if (from == ".nc") return {{std::regex(R"(\.nc\b)"), ""}, {std::regex(R"(__ldg\()"), "*("}};
   const std::string suffix = to == "sys" ? "_system" : "";
   const std::string fence = to == "sys" ? "__threadfence_system()" : "__threadfence()";
-  const std::string scope = to == "sys" ? "system" : "device";
   return {{std::regex("\\." + from + "\\b"), "." + to},
           {std::regex(R"(\b(atomic[A-Z][A-Za-z]*?)(_block)?\()"), "$1" + suffix + "("},
           {std::regex(R"(\b__threadfence(_block)?\(\))"), fence},
-          {std::regex(R"(thread_scope_(device|block))"), "thread_scope_" + scope},
+          {std::regex("thread_scope_" + ScopeWord(from)), "thread_scope_" + ScopeWord(to)},
           {std::regex(R"(\b(atom|red)((?:\.(?:relaxed|acquire|release|acq_rel))?)\.global)"),
            "$1$2." + to + ".global"}};
 }
@@ -99,11 +113,36 @@ std::string ByRules(const std::string& old, const Rules& rules) {
 
 // Where the instruction does not say it: the type or the parameter does.
 std::string ByDeclaration(const std::string& text, const std::string& from, const std::string& to) {
-  static const std::regex kScope(R"(thread_scope_(device|block))");
   static const std::regex kRestrict(R"(__restrict__)");
   if (from == ".nc") return std::regex_replace(text, kRestrict, "");
-  return std::regex_replace(text, kScope,
-                            to == "sys" ? "thread_scope_system" : "thread_scope_device");
+  // Objects that only a block uses keep their scope.
+  const std::regex scope(R"(\b((?:atomic|atomic_ref)\s*<[^;{}]*?thread_scope_))" + ScopeWord(from) +
+                         "\\b");
+  const std::string made = std::regex_replace(text, scope, "$1" + ScopeWord(to));
+  if (made != text) return made;
+  return std::regex_replace(text, std::regex("thread_scope_" + ScopeWord(from) + "\\b"),
+                            "thread_scope_" + ScopeWord(to));
+}
+
+// A store of a whole vector type, which has no volatile assignment, becomes an instruction.
+std::string MadeVector(const std::string& old, const std::string& form) {
+  static const std::regex kStore(R"(^([^=;]*?[\w\])])\s*=([^=][^;]*);$)");
+  static const std::regex kForm(R"(^st\.(?:global\.)?v([24])\.([a-z])(\d+)$)");
+  std::smatch match, store;
+  if (!std::regex_match(form, match, kForm) || !std::regex_match(old, store, kStore)) return old;
+  const bool wide = match[3] == "64";
+  const char constraint = match[2] == "f" ? (wide ? 'd' : 'f') : (wide ? 'l' : 'r');
+  std::string places, values;
+  for (int i = 0; i < std::stoi(match[1]); ++i) {
+    places += fmt::format("{}%{}", i == 0 ? "" : ", ", i + 1);
+    values += fmt::format(", \"{}\"(v_.{})", constraint, "xyzw"[i]);
+  }
+  return fmt::format(
+      "{{ const auto v_ = {}; asm volatile(\"st.volatile.v{}.{}{} [%0], {{{}}};\" :: "
+      "\"l\"(&({})){} "
+      ": \"memory\"); }}",
+      store[2].str(), match[1].str(), match[2].str(), match[3].str(), places, store[1].str(),
+      values);
 }
 
 // A weak access by the language becomes a volatile one.
@@ -112,6 +151,8 @@ std::string MadeVolatile(const std::string& old, const std::string& form) {
   static const std::regex kLoad(R"(([=(,]|return)\s*\*\s*(\w+))");
   // The value is an element or a member, and nothing else.
   static const std::regex kElement(R"((=|return)\s*(\w+(?:(?:\.|->)\w+|\[[^\[\]()=;]*\])+)\s*;$)");
+  if (form.find(".v2.") != std::string::npos || form.find(".v4.") != std::string::npos)
+    return MadeVector(old, form);
   if (form.starts_with("st"))
     return std::regex_replace(old, kStore, "*(volatile std::decay_t<decltype($2)>*)&($2) =$3");
   if (!form.starts_with("ld")) return old;
@@ -187,9 +228,12 @@ Result<Replaced> ReplacePart(const Json& edit, const Source& source,
   }
   if (from == "mask") return Fail("no warp-wide operation at {}", edit["at"].dump());
   // The order has another name there, or none.
-  if (from == "relaxed") return Replaced{source.text(), to + "." + ScopeOf(edit.value("form", ""))};
+  if (IsOrder(from)) return Replaced{source.text(), to + "." + ScopeOf(edit.value("form", ""))};
   const std::string made = ByDeclaration(source.text(), from, to);
-  if (made == source.text()) return Fail("nothing to replace at {}", edit["at"].dump());
+  // Another edit has changed the declaration that both have.
+  const bool done =
+      source.text().find("thread_scope_" + ScopeWord(to)) != std::string::npos && from != ".nc";
+  if (made == source.text() && !done) return Fail("nothing to replace at {}", edit["at"].dump());
   return Replaced{made, ""};
 }
 
