@@ -231,15 +231,30 @@ void Errors::TellExit(const Path& path, std::uint32_t lanes) {
                     "with another mask and exit without executing this one",
                     other->mask, CodeOf(*other).forms[other->pc], gone),
         "include only the lanes that execute the operation, with the same mask in all of them",
-        {Show(*other, "warp")}, other->pc);
+        {Show(*other, "warp")}, other->pc, {MaskEdit(*other, other->mask)});
     passed_by_.erase(it);
   }
+}
+
+void Errors::Remember(const Path& path) {
+  constexpr std::size_t kMostParts = 4096;
+  if (parts_.size() >= kMostParts) parts_.clear();
+  Part& part = parts_[{path.warp->cta->number, path.warp->id}];
+  if (part.pc != path.pc) part = {path.pc, 0};
+  part.lanes |= path.mask;
+}
+
+// They have executed the same instruction with a mask of their own.
+bool Errors::CameBefore(const Path& path, std::uint32_t lanes) const {
+  const auto part = parts_.find({path.warp->cta->number, path.warp->id});
+  return part != parts_.end() && part->second.pc == path.pc && (lanes & ~part->second.lanes) == 0;
 }
 
 void Errors::OnWarpSync(const Path& path) {
   passed_by_.erase(&path);
   int what = 0;
   const std::uint32_t members = MembersOf(path, &what);
+  if (members != kAllLanes) Remember(path);
   if (const std::uint32_t left_out = path.mask & ~members; left_out != 0) {
     Say(Finding::Kind::kWarpMask,
         fmt::format("lane {} executes {} with the mask 0x{:08x}, which does not include it",
@@ -326,7 +341,8 @@ bool Errors::TellWarpStuck(const Warp& warp) {
         "let the others execute it as well",
         std::move(accesses), path->pc,
         // A shuffle may be meant to read from those that are missing.
-        what < 0 || CodeOf(*path).forms[path->pc].starts_with("shfl")
+        what >= 0 && CameBefore(*path, missing) ? std::vector{MaskEdit(*path, members)}
+        : what < 0 || CodeOf(*path).forms[path->pc].starts_with("shfl")
             ? std::vector<Edit>()
             : std::vector{MaskEdit(*path, members & ~missing)});
     return true;

@@ -217,6 +217,13 @@ class Errors {
   // By a path that waits in a warp-wide operation: lanes that it waits for and that have executed
   // another one since.
   std::map<const Path*, std::uint32_t> passed_by_;
+  // By block and warp: which lanes have last executed a warp-wide operation with part of the warp.
+  struct Part {
+    std::uint32_t pc = 0, lanes = 0;
+  };
+  std::map<std::pair<std::uint64_t, std::uint32_t>, Part> parts_;
+  void Remember(const Path& path);
+  bool CameBefore(const Path& path, std::uint32_t lanes) const;
   std::vector<Taint> taints_;
   // Words of shared memory, by block and offset, with results of such values.
   std::set<std::pair<std::uint64_t, std::uint64_t>> used_;
