@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "node/check/checker.h"
 #include "node/check/remedy.h"
@@ -15,7 +16,7 @@ struct RemedySearch::Side {
   Agent agent = 0;
   const Event* store = nullptr;
   const Event* load = nullptr;
-  const Event* fence = nullptr;  // a fence.sc between them, of the widest scope
+  const Event* fence = nullptr;  // between them: a fence.sc of the widest scope, else another
 };
 
 bool RemedySearch::TellMutualFlags(Finding* finding) const {
@@ -34,7 +35,7 @@ bool RemedySearch::TellMutualFlags(Finding* finding) const {
       mine.fence = FenceBetween(mine);
       his.fence = FenceBetween(his);
       const auto lacks = [&](const Side& side) {
-        return side.fence == nullptr || side.fence->scope < need;
+        return side.fence == nullptr || !side.fence->sequential || side.fence->scope < need;
       };
       if (!lacks(mine) && !lacks(his)) continue;
       finding->missing = fmt::format(
@@ -80,9 +81,13 @@ const Event* RemedySearch::FenceBetween(const Side& side) const {
   const Code& code = CodeOf(side.agent);
   const Event* found = nullptr;
   for (const Event& event : EventsOf(side.agent)) {
-    if (event.kind == Event::Kind::kFence && event.sequential && event.warp == side.load->warp &&
+    const auto better = [&] {
+      return found == nullptr || std::make_pair(found->sequential, found->scope) <
+                                     std::make_pair(event.sequential, event.scope);
+    };
+    if (event.kind == Event::Kind::kFence && event.warp == side.load->warp &&
         (event.lanes & side.load->lanes) != 0 && Before(code, side.store->pc, event.pc) &&
-        Before(code, event.pc, side.load->pc) && (found == nullptr || found->scope < event.scope)) {
+        Before(code, event.pc, side.load->pc) && better()) {
       found = &event;
     }
   }
@@ -93,7 +98,14 @@ void RemedySearch::AddScFence(const Side& side, Scope need, Finding* finding) co
   const Code& code = CodeOf(side.agent);
   std::string advice;
   Edit edit;
-  if (side.fence != nullptr) {
+  const bool weaker = side.fence != nullptr && !side.fence->sequential;
+  if (weaker && side.fence->scope >= need &&
+      code.forms[side.fence->pc].find(".acq_rel") != std::string::npos) {
+    advice = fmt::format("use fence.sc instead of {} at {}", code.forms[side.fence->pc],
+                         PlaceOf(code, side.fence->pc));
+    edit = EditAt(code, side.fence->pc, Edit::Action::kReplace, Edit::By::kThread, "sc");
+    edit.from = "acq_rel";
+  } else if (side.fence != nullptr && !weaker) {
     advice = fmt::format("use scope .{} instead of .{} at {}", ScopeName(need),
                          ScopeName(side.fence->scope), PlaceOf(code, side.fence->pc));
     edit = EditAt(code, side.fence->pc, Edit::Action::kReplace, Edit::By::kThread, ScopeName(need));
