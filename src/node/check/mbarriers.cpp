@@ -120,6 +120,13 @@ void Checker::MbarrierBegins(const Path& path, int lane, Cta& target, std::uint3
           "the "
           "mbarrier (__syncthreads()) and execute mbarrier.inval before the init at {}",
           PlaceOf(finding.accesses[0]));
+      // The same thread initialises it again: it may invalidate it first, if its users have met.
+      if (!several && mbarrier.init.agent == cta.agent && mbarrier.init.warp == path.warp->id &&
+          mbarrier.init.lane == lane) {
+        guard = EditAt(*launch.code, path.pc, Edit::Action::kInsertBefore, Edit::By::kThread,
+                       "asm volatile(\"mbarrier.inval.shared::cta.b64 [%0];\" :: \"r\"(static_cast<"
+                       "unsigned>(__cvta_generic_to_shared($at.address))) : \"memory\");");
+      }
       AddEdit(std::move(guard), &finding);
       Push(std::move(finding));
     }
