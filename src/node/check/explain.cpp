@@ -65,6 +65,10 @@ class Explanation {
   void Nothing();  // that could be meant to order them
 
  private:
+  bool SizesDiffer() const {
+    return earlier_.strong() && later_.strong() && earlier_.element() != later_.element();
+  }
+  bool Announced();
   const LaunchInfo* NeverWaits(const ChainPlace& was, const ChainPlace& is) const;
   void Change(const Entry& at, Edit::Action action, Edit::By by, std::string text) {
     AddEdit(EditAt(*checker_.agents_[at.agent].info->code, at.pc, action, by, std::move(text)),
@@ -93,8 +97,8 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
   finding.text = fmt::format("{} of {} + {} and {} before it are not ordered", Who(second),
                              second.object, second.offset, Who(finding.accesses[1]));
   if (pair.Host() || pair.Call(lane, later_lane, cta) || pair.Operation() || pair.Overlap() ||
-      pair.Flag(lane, later_lane, cta) || pair.Copy() || pair.Block() || pair.WeakFlag() ||
-      pair.Widths() || pair.SequenceLock()) {
+      pair.Flag(lane, later_lane, cta) || pair.Copy() || pair.Widths() || pair.Block() ||
+      pair.WeakFlag() || pair.SequenceLock()) {
     return;
   }
   pair.Nothing();
@@ -273,30 +277,39 @@ const LaunchInfo* Explanation::NeverWaits(const ChainPlace& was, const ChainPlac
 
 bool Explanation::Flag(std::uint32_t lane, std::uint32_t later_lane, const CtaClocks* cta) {
   if (cta == nullptr) return false;
-  RemedySearch search(checker_, earlier_, lane, later_, later_lane, cta->tick);
+  RemedySearch search(checker_, earlier_, lane, later_, later_lane, cta->tick, first_.offset);
   if (search.Run()) {
     finding_.missing = search.Missing(Who(first_), Who(second_));
     search.Tell(&finding_);
     return true;
   }
-  return earlier_.agent != later_.agent && earlier_.strong() == later_.strong() &&
+  return earlier_.agent != later_.agent && earlier_.strong() == later_.strong() && !SizesDiffer() &&
          (search.TellMutualFlags(&finding_) || search.TellLoneWait(&finding_) ||
           search.TellEarly(&finding_));
 }
 
 bool Explanation::Copy() {
   if (earlier_.warp < kFirstCopyWarp) return false;
+  // What another block reads too early is no matter of its completion.
+  if (earlier_.agent != later_.agent && !earlier_.write()) return false;
   finding_.missing = "this thread has not waited for the copy";
   finding_.advice = earlier_.warp >= kMbarrierCopies
                         ? "wait for the mbarrier's phase before the access"
                         : "wait for the copy's group, then synchronise with a barrier";
-  if (earlier_.warp >= kMbarrierCopies) return true;
+  if (earlier_.warp >= kMbarrierCopies) {
+    if (earlier_.agent == later_.agent && later_.warp < kFirstCopyWarp)
+      MoveAfterPhase(*after_.code, earlier_.pc, later_.pc, &finding_);
+    return true;
+  }
   if (earlier_.warp >= kBulkReads) {
     const bool reads = earlier_.warp < kBulkWrites;
     Change(earlier_, Edit::Action::kInsertAfter, Edit::By::kThread,
            fmt::format("asm volatile(\"cp.async.bulk.commit_group; cp.async.bulk.wait_group{} 0;\" "
                        "::: \"memory\");",
                        reads ? ".read" : ""));
+    // Only the thread that has started the copy can wait for it.
+    if (earlier_.agent == later_.agent && later_.warp < kFirstCopyWarp)
+      Change(earlier_, Edit::Action::kInsertAfter, Edit::By::kBlock, "__syncthreads();");
     return true;
   }
   Change(later_, Edit::Action::kInsertBefore, Edit::By::kBlock,
@@ -306,6 +319,7 @@ bool Explanation::Copy() {
 
 bool Explanation::Block() {
   if (earlier_.agent != later_.agent) return false;
+  if (ReleaseAtCluster(*after_.code, earlier_.pc, later_.pc, &finding_)) return true;
   if (later_.warp >= kMbarrierCopies) {
     finding_.missing = fmt::format("nothing orders {} before the start of the copy", Who(first_));
     finding_.advice =
@@ -331,6 +345,14 @@ bool Explanation::WeakFlag() {
   const Entry& weak = earlier_.strong() ? later_ : earlier_;
   const Code& code = *checker_.agents_[weak.agent].info->code;
   if (code.ops[weak.pc].kind != OpKind::kMemory) return false;  // st.bulk, stmatrix: always weak
+  if (RemedySearch(checker_, earlier_, 0, later_, 0, 0).ResetsForOthers()) {
+    finding_.missing = fmt::format("other threads may still wait for the flag that is reset at {}",
+                                   PlaceOf(code, weak.pc));
+    finding_.advice =
+        "let the thread that resets the flag wait until all others have read it, and reset it with "
+        "a strong store";
+    return true;
+  }
   finding_.missing = fmt::format("the {} at {} is weak, the other access is not",
                                  weak.write() ? "store" : "load", PlaceOf(code, weak.pc));
   // A flag tells of something: what is around it needs its order as well.
@@ -351,8 +373,7 @@ bool Explanation::WeakFlag() {
 }
 
 bool Explanation::Widths() {
-  if (!earlier_.strong() || !later_.strong() || earlier_.element() == later_.element())
-    return false;
+  if (!SizesDiffer()) return false;
   finding_.missing = fmt::format(
       "strong accesses of {} and of {} bytes: accesses of different sizes do "
       "not synchronise",
@@ -363,11 +384,12 @@ bool Explanation::Widths() {
   return true;
 }
 
-// Readers that look again whether they were disturbed (a sequence lock): nobody waits for them.
+// Readers that look again whether they were disturbed (a sequence lock): nobody waits for them, and
+// they acknowledge nothing.
 bool Explanation::SequenceLock() {
   if (earlier_.write() || !launches_ || WaitsForFlags(*after_.code) ||
-      !TellsByFlags(*after_.code) || !WaitsForFlags(*before_.code) || earlier_.strong() ||
-      later_.strong())
+      !TellsByFlags(*after_.code) || TellsByFlags(*before_.code) || !WaitsForFlags(*before_.code) ||
+      earlier_.strong() || later_.strong())
     return false;
   finding_.missing = fmt::format(
       "nothing that {} reads shows that {} is complete, and its kernel does "
@@ -387,9 +409,33 @@ bool Explanation::SequenceLock() {
   return true;
 }
 
+// A third kernel stores the flag that the later thread has read, and does not wait for the earlier
+// kernel.
+bool Explanation::Announced() {
+  const RemedySearch search(checker_, earlier_, 0, later_, 0, 0);
+  const LaunchInfo* const teller = launches_ ? search.Announcer() : nullptr;
+  if (teller == nullptr || teller->site == 0) return false;
+  FindingAccess launch;
+  launch.what = "flag";
+  launch.rank = teller->rank;
+  launch.device = teller->device;
+  launch.kernel = teller->kernel;
+  launch.site = checker_.SiteOf(teller->site);
+  Finding order;
+  order.accesses = {launch, first_};
+  OrderOperations(before_, *teller, &order);
+  if (order.edits.empty()) return false;
+  finding_.advice = fmt::format(
+      "the kernel launched at {} stores the flag that {} has waited for, and nothing orders it "
+      "after "
+      "the one launched at {}: record an event after the latter and let the stream of the former "
+      "wait for it",
+      launch.site.Place(), Who(second_), first_.site.Place());
+  finding_.edits = std::move(order.edits);
+  return true;
+}
+
 void Explanation::Nothing() {
-  const ChainPlace& was = checker_.places_.of[earlier_.agent];
-  const ChainPlace& is = checker_.places_.of[later_.agent];
   const bool reads = WaitsForFlags(*after_.code) || WaitsForFlags(*before_.code);
   const bool reads_first = !earlier_.write();
   finding_.missing = reads_first
@@ -410,18 +456,32 @@ void Explanation::Nothing() {
         "synchronise all threads of the {} between the two accesses ({})",
         cluster ? "cluster" : "grid",
         cluster ? "barrier.cluster.arrive.release, barrier.cluster.wait.acquire" : "grid.sync()");
-    Change(later_, Edit::Action::kInsertBefore, cluster ? Edit::By::kBlock : Edit::By::kGrid,
-           cluster ? kClusterBarrier : "cooperative_groups::this_grid().sync();");
+    if (cluster && (MoveAfterCluster(*after_.code, earlier_.pc, later_.pc, &finding_) ||
+                    ReleaseAtCluster(*after_.code, earlier_.pc, later_.pc, &finding_))) {
+      return;
+    }
+    // Of two rounds: as soon as the first access is over.
+    const bool rounds = Before(*after_.code, later_.pc, earlier_.pc) && before_.code == after_.code;
+    const Entry& at = rounds ? earlier_ : later_;
+    const auto action = rounds ? Edit::Action::kInsertAfter : Edit::Action::kInsertBefore;
+    if (cluster) {
+      Change(at, action, Edit::By::kBlock, kClusterBarrier);
+    } else {
+      Change(at, action, Edit::By::kGrid, "cooperative_groups::this_grid().sync();");
+    }
     return;
   }
+  if (Announced()) return;
   finding_.advice = fmt::format(
       "let the earlier thread{} store a flag with st.release.{} after its access (after a barrier "
       "if other threads of the block take part), and let the later thread first wait for it with "
       "ld.acquire.{}",
       reads_first ? " acknowledge its reads: let it" : "", ScopeName(need_), ScopeName(need_));
   // Of one round they may wait for each other: only what comes a round later can be held back.
-  if (launches_ &&
-      (before_.code == after_.code ? was.number != is.number : !WaitsForFlags(*after_.code))) {
+  if (launches_ && (before_.code == after_.code
+                        ? RemedySearch(checker_, earlier_, 0, later_, 0, 0).OfDifferentRounds()
+                        : !WaitsForFlags(*after_.code) &&
+                              !(WaitsForFlags(*before_.code) && TellsByFlags(*after_.code)))) {
     finding_.advice +=
         "; or let the host wait for the earlier launch before it starts the later one";
     if (before_.process != after_.process) return;

@@ -56,7 +56,8 @@ bool RemedySearch::UnseenWait(const Entry& at, std::uint32_t lane, Finding* find
       }
     }
   }
-  SayLoneWait(code, wait, at.pc, Edit::By::kBlock, finding);
+  const bool grid = checker_.agents_[at.agent].info->cooperative;
+  SayLoneWait(code, wait, at.pc, grid ? Edit::By::kGrid : Edit::By::kBlock, finding);
   return true;
 }
 
@@ -79,17 +80,28 @@ void RemedySearch::SayLoneWait(const Code& code, std::uint32_t wait, std::uint32
   finding->advice =
       fmt::format("put {} after the wait at {} and before {}, where all {} execute it",
                   words.barrier, PlaceOf(code, wait), place, words.all);
-  AddEdit(EditAt(code, access, Edit::Action::kInsertBefore, by, words.text), finding);
+  // Where the wait is: it may be in a function that is called several times.
+  AddEdit(EditAt(code, wait, Edit::Action::kInsertAfter, by, words.text), finding);
 }
 
 // The same of blocks of a grid that can meet.
 bool RemedySearch::LoneBlock(const Entry& at, Finding* finding) const {
   const auto& info = checker_.agents_[at.agent].info;
   if (!info->cooperative || at.warp >= kFirstCopyWarp) return false;
+  // What its own block waits for as well is no lone wait: the grid's own barrier, for one.
+  const auto reads = [&](std::uint32_t pc) {
+    const auto& own = EventsOf(at.agent);
+    return std::any_of(own.begin(), own.end(), [&](const Event& event) {
+      return event.kind == Event::Kind::kRead && event.pc == pc;
+    });
+  };
   for (const Agent agent : checker_.trails_) {
     if (agent == at.agent || checker_.agents_[agent].info != info) continue;
     for (const Event& read : TrailOf(agent)->events()) {
-      if (read.kind != Event::Kind::kRead || !Before(*info->code, read.pc, at.pc)) continue;
+      if (read.kind != Event::Kind::kRead || !Before(*info->code, read.pc, at.pc) ||
+          !InWait(*info->code, read.pc) || reads(read.pc)) {
+        continue;
+      }
       SayLoneWait(*info->code, read.pc, at.pc, Edit::By::kGrid, finding);
       return true;
     }
@@ -100,19 +112,27 @@ bool RemedySearch::LoneBlock(const Entry& at, Finding* finding) const {
 bool RemedySearch::LoneWait(const Entry& at, std::uint32_t lane, Tick tick,
                             Finding* finding) const {
   const Trail* trail = TrailOf(at.agent);
-  if (trail == nullptr || at.warp >= kFirstCopyWarp) return false;
+  if (trail == nullptr || at.warp >= kMbarrierCopies) return false;
+  const auto own = static_cast<std::uint16_t>(at.warp < kFirstCopyWarp ? at.warp : at.warp % 64);
   const auto& events = trail->events();
+  // Each thread may wait for a flag of its own.
+  const auto waits = [&](std::uint32_t pc) {
+    return std::any_of(events.begin(), events.end(), [&](const Event& event) {
+      return event.kind == Event::Kind::kRead && event.pc == pc && event.warp == own &&
+             (event.lanes >> lane & 1) != 0;
+    });
+  };
   for (auto read = events.rbegin(); read != events.rend(); ++read) {
     if (read->kind != Event::Kind::kRead || !Before(CodeOf(at.agent), read->pc, at.pc) ||
-        (read->warp == at.warp && (read->lanes >> lane & 1) != 0)) {
+        !InWait(CodeOf(at.agent), read->pc) || waits(read->pc)) {
       continue;
     }
     const Tick first = std::min(read->tick, tick), last = std::max(read->tick, tick);
-    const bool warp = read->warp == at.warp;
+    const bool warp = read->warp == own;
     const bool met = std::any_of(events.begin(), events.end(), [&](const Event& event) {
       return event.kind == Event::Kind::kBarrier && event.tick >= first && event.tick < last;
     });
-    if (met || (warp && trail->Met(read->moment, ~std::uint64_t{0}, read->warp, at.warp))) continue;
+    if (met || (warp && trail->Met(read->moment, ~std::uint64_t{0}, read->warp, own))) continue;
     SayLoneWait(CodeOf(at.agent), read->pc, at.pc, warp ? Edit::By::kWarp : Edit::By::kBlock,
                 finding);
     return true;

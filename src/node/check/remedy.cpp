@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 
 #include "node/check/checker.h"
 
@@ -46,28 +47,57 @@ std::string PlaceOf(const Code& code, std::uint32_t pc) {
 }
 
 bool Before(const Code& code, std::uint32_t a, std::uint32_t b) {
-  const auto line = [&](std::uint32_t pc) {
-    const SourceLine& at = code.lines[pc];
-    return at.calls.empty() ? at.line : at.calls.back().line;
-  };
-  return line(a) != line(b) ? line(a) < line(b) : a < b;
+  // From the kernel inwards: a function that is called once may have both.
+  const SourceLine &one = code.lines[a], &other = code.lines[b];
+  for (std::size_t depth = 0;; ++depth) {
+    const auto line = [&](const SourceLine& at) {
+      return depth < at.calls.size() ? at.calls[at.calls.size() - 1 - depth].line : at.line;
+    };
+    if (line(one) != line(other)) return line(one) < line(other);
+    if (depth >= one.calls.size() || depth >= other.calls.size() ||
+        one.calls[one.calls.size() - 1 - depth].callee !=
+            other.calls[other.calls.size() - 1 - depth].callee) {
+      return a < b;
+    }
+  }
+}
+
+bool SameStatement(const Code& code, std::uint32_t a, std::uint32_t b) {
+  const SourceLine &one = code.lines[a], &other = code.lines[b];
+  return a == b || (one.line != 0 && one.line == other.line && one.file == other.file &&
+                    one.inlined_at == other.inlined_at && code.forms[a] == code.forms[b]);
+}
+
+bool InWait(const Code& code, std::uint32_t pc) {
+  // Part of a library's barrier, which has a barrier of the block as well.
+  const SourceLine& line = code.lines[pc];
+  for (std::uint32_t other = 0; line.line != 0 && other < code.ops.size(); ++other) {
+    if (code.ops[other].kind == OpKind::kBarrier && code.lines[other].line == line.line &&
+        code.lines[other].file == line.file && code.lines[other].inlined_at == line.inlined_at) {
+      return false;
+    }
+  }
+  return std::any_of(code.spins.begin(), code.spins.end(),
+                     [&](const SpinCode& spin) { return spin.head <= pc && pc <= spin.branch; });
 }
 
 RemedySearch::RemedySearch(const Checker& checker, const Entry& earlier, std::uint32_t lane,
-                           const Entry& later, std::uint32_t later_lane, Tick later_tick)
+                           const Entry& later, std::uint32_t later_lane, Tick later_tick,
+                           std::uint64_t offset)
     : checker_(checker),
       e_(earlier),
       l_(later),
       later_tick_(later_tick),
       stamp_{earlier.agent, earlier.tick, earlier.warp, static_cast<std::uint8_t>(lane)},
-      later_lane_(later_lane) {}
+      later_lane_(later_lane),
+      offset_(offset) {}
 
 const Trail* RemedySearch::TrailOf(Agent agent) const {
   return agent != 0 ? checker_.agents_[agent].trail.get() : nullptr;
 }
 
-bool RemedySearch::IsThread(const Entry& entry) const {
-  return checker_.agents_[entry.agent].info->code != nullptr;
+bool RemedySearch::IsBlock(Agent agent) const {
+  return checker_.agents_[agent].info->code != nullptr;
 }
 
 bool RemedySearch::EndsBefore(Agent agent) const {
@@ -124,7 +154,73 @@ bool RemedySearch::Early(const Event& write, Agent agent) const {
       return true;
     }
   }
-  return Before(CodeOf(agent), write.pc, e_.pc);
+  // A barrier stands between the two: in the same round the storing thread would know the access.
+  const Code& code = CodeOf(agent);
+  for (std::uint32_t pc = 0; pc < code.ops.size(); ++pc) {
+    if (code.ops[pc].kind == OpKind::kBarrier && Before(code, e_.pc, pc) &&
+        Before(code, pc, write.pc)) {
+      return true;
+    }
+  }
+  return Before(code, write.pc, e_.pc);
+}
+
+// The instructions that race are no flag: an atomic that adds to the data, a vector of which one
+// element is polled. The word that races may be one, if a thread has read it and then resets it.
+bool RemedySearch::IsData(const Link& link) const {
+  if (IsThread(l_) && &CodeOf(link.reader) == &CodeOf(l_.agent) &&
+      SameStatement(CodeOf(l_.agent), link.read->pc, l_.pc)) {
+    return true;
+  }
+  if (!IsThread(e_) || &CodeOf(link.writer) != &CodeOf(e_.agent) ||
+      !SameStatement(CodeOf(e_.agent), link.write->pc, e_.pc)) {
+    return false;
+  }
+  return link.write->vector || !l_.write() ||
+         (offset_ != kNoOffset && link.write->offset != offset_);
+}
+
+// Between the flag's store and the access the block waits for what its peers store by the same
+// instruction: if all stored it after the access, all would wait for ever.
+bool RemedySearch::PeersAnswer(const Link& link) const {
+  const Code& code = CodeOf(link.writer);
+  const auto between = [&](std::uint32_t pc) {
+    return Before(code, link.write->pc, pc) && Before(code, pc, e_.pc);
+  };
+  if (&CodeOf(link.reader) == &code && between(link.read->pc)) return true;
+  const auto& events = EventsOf(link.writer);
+  return std::any_of(events.begin(), events.end(), [&](const Event& read) {
+    return read.kind == Event::Kind::kRead && read.writer.agent != 0 &&
+           (read.writer.agent != link.writer || link.write->atomic) && IsBlock(read.writer.agent) &&
+           &CodeOf(read.writer.agent) == &code &&
+           SameStatement(code, read.write_pc, link.write->pc) && between(read.pc);
+  });
+}
+
+// The thread's first store of the flag after the access: if it is a release, so are those after it
+// (PTX ISA, release patterns).
+const Event& RemedySearch::FirstStore(const Event& write) const {
+  for (const Event& event : EventsOf(stamp_.agent)) {
+    if (event.kind == Event::Kind::kWrite && event.object == write.object &&
+        event.offset == write.offset && event.moment < write.moment &&
+        SameThread(event, stamp_.agent) && event.tick >= stamp_.tick &&
+        Before(CodeOf(stamp_.agent), e_.pc, event.pc)) {
+      return event;
+    }
+  }
+  return write;
+}
+
+// The store that the remedy changes stands before the access: that of the next round, which does
+// not follow the last access.
+bool RemedySearch::ARoundLater(const Chain& chain) const {
+  const Link& first = chain.links.front();
+  if (first.writer != stamp_.agent || !IsThread(e_)) return false;
+  return std::any_of(chain.faults.begin(), chain.faults.end(), [&](const Fault& fault) {
+    return fault.agent == first.writer && fault.pc == first.write->pc &&
+           fault.fix != Fault::Fix::kScope && fault.fix != Fault::Fix::kWidth &&
+           Before(CodeOf(first.writer), fault.pc, e_.pc);
+  });
 }
 
 void RemedySearch::Release(Agent agent, const Event& w, Agent reader, bool known_before,
@@ -182,7 +278,8 @@ void RemedySearch::Release(Agent agent, const Event& w, Agent reader, bool known
       return;
     }
   }
-  chain->faults.push_back({Fault::Fix::kFenceBefore, agent, w.pc, need});
+  const Event& first = same ? FirstStore(w) : w;
+  chain->faults.push_back({Fault::Fix::kFenceBefore, agent, first.pc, need});
 }
 
 // From a read to what its block does with it: a write of another thread, or the later access.
@@ -256,6 +353,8 @@ void RemedySearch::Judge(std::vector<Link> links) {
   if (chain.faults.empty()) return;
   chain.cost += static_cast<int>(10 * chain.faults.size() + links.size());
   for (const Link& link : links) chain.cost += link.read->vector ? 3 : 0;
+  chain.late = ARoundLater(chain);
+  if (chain.late) chain.cost += 15;
   if (best_.links.empty() || chain.cost < best_.cost) best_ = std::move(chain);
 }
 
@@ -281,13 +380,15 @@ const Event* RemedySearch::WriteOf(Agent agent, const Event& read, bool before) 
 void RemedySearch::Back(Agent agent, std::uint64_t until, std::vector<Link>& links) {
   const Trail* trail = TrailOf(agent);
   if (trail == nullptr || links.size() >= kMostHops) return;
-  std::vector<std::pair<Agent, std::uint32_t>> seen;
+  std::vector<std::tuple<Agent, std::uint32_t, bool>> seen;
   std::size_t looked = 0;
   const auto& events = trail->events();
   for (auto read = events.rbegin(); read != events.rend() && looked < kMostReads; ++read) {
     if (read->kind != Event::Kind::kRead || read->writer.agent == 0 || read->moment >= until)
       continue;
-    const auto key = std::make_pair(read->writer.agent, read->pc);
+    // Each thread may wait for a flag of its own.
+    const bool own = agent == l_.agent && read->warp == l_.warp && (read->lanes >> later_lane_ & 1);
+    const auto key = std::make_tuple(read->writer.agent, read->pc, own);
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
     seen.push_back(key);
     ++looked;
@@ -304,14 +405,17 @@ void RemedySearch::Back(Agent agent, std::uint64_t until, std::vector<Link>& lin
           writer != stamp_.agent) {
         return;
       }
-      links.push_back({writer, write, agent, &*read});
+      const Link link{writer, write, agent, &*read};
+      if (IsData(link)) return;
+      links.push_back(link);
       const auto& info = checker_.agents_[writer].info;
       const bool grid = info->cooperative && info == checker_.agents_[stamp_.agent].info;
       if (writer == stamp_.agent || grid || Known(writer, write->own, write->others)) {
         if (!Early(*write, writer)) {
           Judge(links);
         } else if (early_.write == nullptr && writer == stamp_.agent &&
-                   Before(CodeOf(writer), write->pc, e_.pc)) {  // else of another round
+                   Before(CodeOf(writer), write->pc, e_.pc) &&  // else of another round
+                   InWait(CodeOf(agent), read->pc) && !PeersAnswer(link)) {
           early_ = links.back();
         }
       } else {

@@ -34,6 +34,13 @@ bool Mentions(const std::string& text, std::string_view word) {
          }) != text.end();
 }
 
+// The order that an instruction names and that may be too little.
+std::string HasOrder(const std::string& form) {
+  for (const char* order : {"relaxed", "acquire", "release"})
+    if (form.find(fmt::format(".{}", order)) != std::string::npos) return order;
+  return "";
+}
+
 // The order that a relaxed instruction could have itself; "": none, or it is of a library, whose
 // text is not the program's. A helper that is called from many places is right everywhere then.
 const char* OrderOf(const Code& code, std::uint32_t pc, bool release) {
@@ -41,13 +48,16 @@ const char* OrderOf(const Code& code, std::uint32_t pc, bool release) {
   const MemoryOp& op = code.memory[code.ops[pc].aux];
   const SourceLine& line = code.lines[pc];
   const std::string& form = code.forms[pc];
-  if (op.order != Order::kRelaxed || op.count > 1 || form.find(".relaxed") == std::string::npos ||
+  if (HasOrder(form).empty() || op.count > 1 ||
+      (op.order != Order::kRelaxed && op.kind != MemoryOpKind::kAtomic) ||
       form.find(".mmio") != std::string::npos ||
       (!line.calls.empty() && line.calls.back().file != line.file)) {
     return "";
   }
   // A function that says it is relaxed is one to choose from: its caller needs the order.
-  if (!line.calls.empty() && Mentions(line.calls.front().callee, "relaxed")) return "";
+  if (!line.calls.empty() && Mentions(line.calls.front().callee, HasOrder(form))) return "";
+  if (op.kind == MemoryOpKind::kAtomic && !form.starts_with("atom"))
+    return release ? "release" : "";
   return op.kind == MemoryOpKind::kAtomic ? "acq_rel" : release ? "release" : "acquire";
 }
 
@@ -103,7 +113,7 @@ void RemedySearch::Tell(Finding* finding) const {
       const std::string word = OrderOf(code, pc, release);
       if (word.empty()) return;
       made->action = Edit::Action::kReplace;
-      made->from = "relaxed";
+      made->from = HasOrder(code.forms[pc]);
       made->text = word;
     };
     switch (fault.fix) {
@@ -138,11 +148,22 @@ void RemedySearch::Tell(Finding* finding) const {
         edit.text = fault.by == Edit::By::kWarp    ? "__syncwarp();"
                     : fault.by == Edit::By::kBlock ? "__syncthreads();"
                                                    : "cooperative_groups::this_grid().sync();";
+        if (fault.behind != kNoPc) {
+          // Where the wait is: it may be in a function that is called several times.
+          edit.action = Edit::Action::kInsertAfter;
+          edit.at = PlacesOf(code, fault.behind);
+          edit.form = code.forms[fault.behind];
+          parts.push_back(fmt::format(
+              "put {} after the wait at {}, before {}, where all threads of the {} execute it: "
+              "only the thread that has read the flag is ordered",
+              edit.text.substr(0, edit.text.size() - 1), PlaceOf(code, fault.behind), place,
+              NameOf(fault.by)));
+          break;
+        }
         parts.push_back(fmt::format(
-            "put {} before {}, where all threads of the {} execute it: {}",
-            edit.text.substr(0, edit.text.size() - 1), place, NameOf(fault.by),
-            fault.behind == kNoPc ? "the flag also announces accesses of other threads"
-                                  : "only the thread that has read the flag is ordered"));
+            "put {} before {}, where all threads of the {} execute it: the flag also announces "
+            "accesses of other threads",
+            edit.text.substr(0, edit.text.size() - 1), place, NameOf(fault.by)));
         break;
       case Fault::Fix::kCopyWait: {
         const bool bulk = stamp_.warp >= kBulkReads;
@@ -170,6 +191,18 @@ void RemedySearch::Tell(Finding* finding) const {
     finding->edits.push_back(std::move(edit));
   }
   finding->advice = Sentence(parts);
+  // The rest alone does not help.
+  if (std::any_of(best_.faults.begin(), best_.faults.end(),
+                  [](const Fault& fault) { return fault.fix == Fault::Fix::kWidth; })) {
+    finding->edits.clear();
+  }
+  if (!best_.late) return;
+  finding->edits.clear();
+  finding->advice = fmt::format(
+      "the store at {} announces what was accessed a round before it, and nothing announces the "
+      "last access: store a flag after {}, and wait for that one",
+      PlaceOf(CodeOf(best_.links.front().writer), best_.links.front().write->pc),
+      PlaceOf(CodeOf(stamp_.agent), e_.pc));
 }
 
 bool RemedySearch::TellEarly(Finding* finding) const {
@@ -191,7 +224,9 @@ bool RemedySearch::TellEarly(Finding* finding) const {
   edit.form = code.forms[early_.write->pc];
   edit.to = PlacesOf(mine, e_.pc);
   if (!same) edit.text = "__syncthreads();";
-  if (!edit.at.empty() && !edit.to.empty()) finding->edits.push_back(std::move(edit));
+  // What an atomic returns may be needed before the access.
+  const bool returns = edit.form.starts_with("atom");
+  if (!edit.at.empty() && !edit.to.empty() && !returns) finding->edits.push_back(std::move(edit));
   return true;
 }
 
