@@ -293,7 +293,49 @@ void Merge(Finding more, Finding* into) {
   for (FindingPair& pair : more.also) add(std::move(pair));
 }
 
+namespace {
+
+// The kernel, if only one of the two accesses is a kernel's.
+std::string_view LoneKernel(const Finding& finding) {
+  if (finding.accesses.size() != 2) return {};
+  const std::string &a = finding.accesses[0].kernel, &b = finding.accesses[1].kernel;
+  return a.empty() ? b : b.empty() ? std::string_view(a) : std::string_view();
+}
+
+// A flag between a kernel and a host or a stream that one side accesses weakly.
+bool WeakHostFlag(const Finding& finding) {
+  return finding.kind == Finding::Kind::kRace && !finding.edits.empty() &&
+         (finding.edits[0].from == "weak" || finding.edits[0].from.starts_with("cudaMem")) &&
+         !LoneKernel(finding).empty();
+}
+
+// Whatever hosts and streams and the kernel have no order for waits for that flag.
+void FoldBehindHostFlags(std::vector<Finding>* findings) {
+  for (std::size_t i = 0; i < findings->size();) {
+    const Finding& one = (*findings)[i];
+    const bool open = one.kind == Finding::Kind::kRace && !WeakHostFlag(one);
+    const std::string_view kernel = open ? LoneKernel(one) : std::string_view();
+    const auto flag =
+        kernel.empty()
+            ? findings->end()
+            : std::find_if(findings->begin(), findings->end(), [&](const Finding& other) {
+                return WeakHostFlag(other) && LoneKernel(other) == kernel;
+              });
+    if (flag == findings->end()) {
+      ++i;
+      continue;
+    }
+    Finding more = std::move((*findings)[i]);
+    more.edits.clear();
+    Merge(std::move(more), &*flag);
+    findings->erase(findings->begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+}  // namespace
+
 void FoldConsequences(std::vector<Finding>* findings) {
+  FoldBehindHostFlags(findings);
   const auto weak_flag = [](const Finding& one) {
     return one.kind == Finding::Kind::kRace && one.accesses.size() == 2 && !one.edits.empty() &&
            one.edits[0].from == "weak";
@@ -379,6 +421,7 @@ void Fold(std::vector<Finding> more, std::vector<Finding>* all) {
       if (room) all->push_back(std::move(finding));
     }
   }
+  FoldOrders(all);
 }
 
 bool Counts(const Finding& finding) {

@@ -26,6 +26,10 @@ void Widen(const Finding& more, Finding* into);
 // some threads reach comes before the races behind it.
 void FoldConsequences(std::vector<Finding>* findings);
 
+// Operations of streams whose order is missed at several places are one finding, whose remedy
+// creates the order at each: the same earlier operation, or the same two streams.
+void FoldOrders(std::vector<Finding>* findings);
+
 // Adds `more` to `all`; what is there already only counts up. Beyond a thousand nothing is added.
 void Fold(std::vector<Finding> more, std::vector<Finding>* all);
 

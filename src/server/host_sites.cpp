@@ -267,25 +267,39 @@ node::SiteId HostSites::OfCall(pid_t pid, std::span<const std::uint64_t> stack) 
   return site;
 }
 
-node::SiteId HostSites::OfAccess(pid_t pid, std::uint64_t pc, std::uint64_t caller) {
+node::SiteId HostSites::OfAccess(pid_t pid, std::uint64_t pc, std::uint64_t caller,
+                                 std::span<const std::uint64_t> above) {
   Process& process = processes_[pid];
-  std::pair<std::uint64_t, std::uint64_t> key{pc, 0};
-  for (const std::uint64_t above : {std::uint64_t{0}, caller})
-    if (const auto known = process.accesses.find({pc, above}); known != process.accesses.end())
+  std::vector<std::uint64_t> key(above.begin(), above.end());
+  key.insert(key.begin(), {pc, 0});
+  for (const std::uint64_t top : {std::uint64_t{0}, caller}) {
+    key[1] = top;
+    if (const auto known = process.accesses.find(key); known != process.accesses.end())
       return known->second;
+  }
   Raw raw;
   raw.access = true;
   std::optional<Mapping> mapping = Find(pid, process, pc);
-  if (!mapping || OfSystem(modules_[mapping->module]->path())) {
-    key.second = caller;
-    if (const std::optional<Mapping> above = Find(pid, process, caller - 1)) {
-      mapping = above;
+  const bool library = !mapping || OfSystem(modules_[mapping->module]->path());
+  key[1] = library ? caller : 0;
+  if (library) {
+    if (const std::optional<Mapping> over = Find(pid, process, caller - 1)) {
+      mapping = over;
       pc = caller - 1;
     }
   }
-  if (mapping) raw.frames.emplace_back(mapping->module, pc - mapping->begin + mapping->offset);
+  const auto add = [&](const Mapping& of, std::uint64_t address) {
+    raw.frames.emplace_back(of.module, address - of.begin + of.offset);
+  };
+  if (mapping) add(*mapping, pc);
+  for (const std::uint64_t address : above) {
+    const std::optional<Mapping> over =
+        address != 0 && mapping ? Find(pid, process, address - 1) : std::nullopt;
+    if (!over) break;
+    add(*over, address - 1);
+  }
   const node::SiteId site = Intern(std::move(raw));
-  if (process.accesses.size() < kMostSites) process.accesses.emplace(key, site);
+  if (process.accesses.size() < kMostSites) process.accesses.emplace(std::move(key), site);
   return site;
 }
 

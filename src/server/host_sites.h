@@ -32,8 +32,10 @@ class HostSites : public node::HostSites {
 
   // Of return addresses, innermost first, those of the shim included. 0: no code of the process.
   node::SiteId OfCall(pid_t pid, std::span<const std::uint64_t> stack);
-  // Of an instruction. If it is one of the C or C++ library, of `caller`, if that is code.
-  node::SiteId OfAccess(pid_t pid, std::uint64_t pc, std::uint64_t caller);
+  // Of an instruction. If it is one of the C or C++ library, of `caller`, if that is code. `above`:
+  // where the functions around it return to, as far as that is code; 0: nothing more is known.
+  node::SiteId OfAccess(pid_t pid, std::uint64_t pc, std::uint64_t caller,
+                        std::span<const std::uint64_t> above);
   // The process has another program from now on, or none.
   void Forget(pid_t pid);
 
@@ -49,8 +51,8 @@ class HostSites : public node::HostSites {
     std::vector<Mapping> code;
     std::set<std::uint64_t> misses;  // pages that were not in the mappings when they were read
     std::map<std::vector<std::uint64_t>, node::SiteId> calls;
-    // By instruction and, where the instruction alone does not say it, caller; otherwise 0.
-    std::map<std::pair<std::uint64_t, std::uint64_t>, node::SiteId> accesses;
+    // By instruction, caller (0 where the instruction itself says it) and the functions around it.
+    std::map<std::vector<std::uint64_t>, node::SiteId> accesses;
   };
   using Frame = std::pair<std::uint32_t, std::uint64_t>;  // module, offset in its file
   struct Raw {

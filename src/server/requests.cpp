@@ -158,9 +158,9 @@ void Core::Touched(Thread thread, const std::vector<wire::HostTouch>& touches) {
   const Process* process = roster_.Find(thread.rank);
   if (process == nullptr || !process->machine) return;
   for (const wire::HostTouch& touch : touches) {
-    desk_.checking()->HostTouches(*process->machine, touch.address,
-                                  std::clamp<std::uint32_t>(touch.size, 1, 16), touch.write,
-                                  desk_.sites().OfAccess(process->pid, touch.pc, touch.caller));
+    desk_.checking()->HostTouches(
+        *process->machine, touch.address, std::clamp<std::uint32_t>(touch.size, 1, 16), touch.write,
+        desk_.sites().OfAccess(process->pid, touch.pc, touch.caller, touch.above));
   }
 }
 

@@ -2,6 +2,7 @@
 // wire/messages.h has the theory of operation.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -77,7 +78,10 @@ struct HostTouch {
   bool write = false;
   std::uint64_t pc = 0;
   std::uint64_t caller = 0;  // the word at the top of the stack: where a library's leaf returns to
-  template <class A> void Visit(A& a) { a(address, size, write, pc, caller); }
+  // Return addresses of the functions around it, innermost first, as far as frame pointers show
+  // them; 0: none.
+  std::array<std::uint64_t, 4> above{};
+  template <class A> void Visit(A& a) { a(address, size, write, pc, caller, above); }
 };
 inline constexpr std::size_t kMaxTouches = 48;
 // Frames of a stack that are sent, those of the shim included.

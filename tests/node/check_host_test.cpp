@@ -203,5 +203,40 @@ TEST_F(CheckHostTest, WhatAHostHasSeenIsBeforeWhatItSays) {
   }
 }
 
+// --- host code whose accesses are seen, but not by which order ---
+
+class CheckNativeHostTest : public CheckHostTest {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(CheckHostTest::SetUp());
+    checking().SetHostsSpeak(false);
+  }
+  void Touch(std::uint64_t offset, bool write) {
+    checking().HostTouches(process_, memory_ + offset, 4, write, 0);
+  }
+  std::string Advice() {
+    const std::vector<Finding> findings = checking().TakeFindings();
+    return findings.size() == 1 ? findings[0].advice : std::to_string(findings.size());
+  }
+};
+
+TEST_F(CheckNativeHostTest, AFlagForTheHostIsReleased) {
+  Launch(kOne + "st.global.u32 [%out], 7;\nst.relaxed.sys.global.u32 [%out+128], 1;\n" +
+         "loop:\nld.relaxed.sys.global.u32 %r1, [%out+256];\nsetp.eq.u32 %p2, %r1, 0;\n" +
+         "@%p2 bra loop;\n");
+  Touch(0, false);
+  EXPECT_NE(Advice().find("is not a release: use st.release.sys"), std::string::npos);
+}
+
+TEST_F(CheckNativeHostTest, AWeakPollOfTheHostsFlagBecomesAnAcquire) {
+  Launch(kOne + "loop:\nld.global.u32 %r1, [%out+256];\nsetp.eq.u32 %p2, %r1, 0;\n" +
+         "@%p2 bra loop;\n");
+  Touch(256, true);
+  const std::vector<Finding> findings = checking().TakeFindings();
+  ASSERT_FALSE(findings.empty());
+  EXPECT_NE(findings.back().advice.find("ld.acquire.sys"), std::string::npos)
+      << findings.back().advice;
+}
+
 }  // namespace
 }  // namespace allranks::node

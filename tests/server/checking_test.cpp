@@ -125,6 +125,54 @@ TEST(FindingsTest, WhatAWeakFlagDoesNotOrderCountsToTheFlag) {
   ASSERT_EQ(all[2].also.size(), 1u);
 }
 
+TEST(FindingsTest, WhatAWeakFlagOfAHostDoesNotOrderCountsToTheFlag) {
+  node::Finding flag = Race("a.cu", 50, 3), copy = Race("a.cu", 60, 2), other = Race("a.cu", 70, 1);
+  flag.edits.resize(1);
+  flag.edits[0].from = "weak";
+  flag.edits[0].at = {{"a.cu", 50, 1, "wait"}};
+  flag.accesses[1].kernel = copy.accesses[1].kernel = other.accesses[1].kernel = "";
+  flag.accesses[1].what = "host store";
+  copy.accesses[1].what = "copy";
+  other.accesses[0].kernel = "another";
+  std::vector<node::Finding> all = {copy, other, flag};
+  node::FoldConsequences(&all);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].accesses[0].kernel, "another");
+  EXPECT_EQ(all[1].pairs, 2u);
+  EXPECT_EQ(all[1].edits.size(), 1u);
+}
+
+// An event before the call of one line for that of another.
+node::Finding Unordered(int at, int to, const char* later, const char* earlier) {
+  node::Finding finding = Race("a.cu", at, 1);
+  finding.accesses[0].stream = later;
+  finding.accesses[1].stream = earlier;
+  finding.edits.resize(1);
+  finding.edits[0].by = node::Edit::By::kHost;
+  finding.edits[0].at = {{"a.cu", at, 0, "main"}};
+  finding.edits[0].to = {{"a.cu", to, 0, "main"}};
+  finding.edits[0].text = "cudaStreamWaitEvent($at.stream, order_, 0);";
+  return finding;
+}
+
+TEST(FindingsTest, AMissingOrderOfStreamsIsOneFinding) {
+  // Both directions between two streams, and what else follows the same operation.
+  std::vector<node::Finding> all = {
+      Unordered(10, 20, "stream 1", "stream 2"), Unordered(20, 10, "stream 2", "stream 1"),
+      Unordered(30, 20, "stream 3", "stream 2"), Unordered(40, 50, "stream 3", "stream 4")};
+  node::FoldOrders(&all);
+  ASSERT_EQ(all.size(), 2u);
+  ASSERT_EQ(all[0].edits.size(), 3u);
+  EXPECT_NE(all[0].advice.find("likewise before a.cu:20; likewise before a.cu:30"),
+            std::string::npos);
+  EXPECT_EQ(all[0].pairs, 3u);
+  EXPECT_EQ(all[1].edits.size(), 1u);
+  // Seen again under another schedule.
+  node::Fold({Unordered(20, 10, "stream 2", "stream 1")}, &all);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].edits.size(), 3u);
+}
+
 TEST_F(CheckingTest, WhatLacksTheSameBetweenTheSameKernelsIsOneFinding) {
   node::Finding elsewhere = Race("reduce.cu", 60, 1);
   elsewhere.accesses[1].kernel = "another";

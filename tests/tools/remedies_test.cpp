@@ -481,8 +481,58 @@ TEST(RemediesTest, AStreamThatIsOutOfSightIsWaitedForOnAllDevices) {
   const std::string made = Line(wait(2, "Fill"), 2);
   EXPECT_NE(made.find("cudaDeviceSynchronize"), std::string::npos);
   EXPECT_TRUE(made.ends_with("} for (int i = 0; i < 4; ++i) p[i] = i;")) << made;
-  // A host function must not call CUDA.
-  EXPECT_TRUE(wait(5, "Book").starts_with("failed"));
+  // A host function must not call CUDA: its stream waits.
+  const std::string called = wait(5, "Book");
+  EXPECT_EQ(Line(called, 5), Line(host, 5));
+  EXPECT_NE(Line(called, 10).find("cudaEventRecord(order_, work)"), std::string::npos);
+  EXPECT_NE(Line(called, 10).find("cudaStreamWaitEvent(other, order_, 0)"), std::string::npos);
+}
+
+TEST(RemediesTest, AStreamThatIsDeclaredElsewhereIsNotUsed) {
+  const std::string host =
+      "int main() {\n"
+      "  std::thread proxy([=] {\n"
+      "    cudaMemcpyAsync(to, from, 4, cudaMemcpyDefault, copies);\n"
+      "  });\n"
+      "  cudaStream_t work;\n"
+      "  Use<<<1, 32, 0, work>>>(p);\n"
+      "}\n";
+  const Json edit = HostEdit("insert_before", {Place(3, "")}, {Place(6, "main")},
+                             "wait($at.stream, $to.stream);", "cudaMemcpyAsync");
+  EXPECT_NE(Applied(edit, host).find("work is not declared there"), std::string::npos);
+}
+
+TEST(RemediesTest, AFreeMovesBehindTheHostsNextWait) {
+  const std::string host =
+      "int main() {\n"
+      "  if (early) {\n"
+      "    CK(cudaFree(p));\n"
+      "  }\n"
+      "  Use<<<1, 32, 0, work>>>(p);\n"
+      "  Go<<<1, 32, 0, other>>>(p);\n"
+      "  %s\n"
+      "}\n";
+  const Json edit = HostEdit("move_after", {Place(3, "main")}, {Place(5, "main")},
+                             "cudaStreamSynchronize($to.stream);", "cudaFree");
+  const auto with = [&](const char* last) {
+    std::string text = host;
+    return text.replace(text.find("%s"), 2, last);
+  };
+  std::string made = Applied(edit, with("sync_all(2);"));
+  EXPECT_EQ(Line(made, 3), "    ;");
+  EXPECT_EQ(Line(made, 7), "  sync_all(2); if (early) CK(cudaFree(p));");
+  made = Applied(edit, with("cudaMemcpyAsync(a, b, 4, kind, work);"));
+  EXPECT_EQ(Line(made, 5),
+            "  Use<<<1, 32, 0, work>>>(p); cudaStreamSynchronize(work); if (early) "
+            "CK(cudaFree(p));");
+}
+
+TEST(RemediesTest, CallsOfTheDriverBringTheirHeader) {
+  const Json edit = HostEdit("replace", {Place(13, "main")}, {}, "cuStreamWriteValue32($at.stream)",
+                             "", "cudaMemsetAsync");
+  EXPECT_EQ(Line(Applied(edit, kHost), 1), "#include <cuda.h>");
+  EXPECT_EQ(Line(Applied(edit, "#include <cuda.h>\n" + std::string(kHost).substr(0)), 2),
+            Line(kHost, 1));
 }
 
 TEST(RemediesTest, ACopyOfAGraphIsWaitedForInTheLoopThatLaunches) {

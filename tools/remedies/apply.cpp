@@ -31,7 +31,7 @@ class Editor {
   Result<std::string> Run() {
     const std::string action = edit_.value("action", ""), by = edit_.value("by", "");
     if (by == "host" && edit_["at"][0]["line"].is_null()) return Host();
-    if (by == "host" && action != "move_after") return ApplyHostEdit(edit_, file_, text_);
+    if (by == "host") return ApplyHostEdit(edit_, file_, text_);
     const std::vector<Frame> at = Frames("at");
     if (at.empty()) {
       const int function = source_.Named(Simple(edit_["at"].back().value("function", "")));
@@ -482,6 +482,10 @@ Result<std::string> Apply(const Json& edits, const std::string& file, std::strin
     if (!made) return made;
     text = *made;
   }
+  // The driver's calls have a header of their own.
+  if (text.find("cuStreamWriteValue") != std::string::npos &&
+      text.find("#include <cuda.h>") == std::string::npos)
+    text.insert(0, "#include <cuda.h>\n");
   return text;
 }
 

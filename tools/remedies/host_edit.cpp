@@ -78,6 +78,8 @@ class HostEditor {
     if (!text) return text;
     const std::string action = edit_.value("action", "");
     if (action == "replace") return ReplaceCall(*text);
+    if (action == "move_after") return Move(*text);
+    if (action == "hoist") return Hoist();
     if (action == "insert_after") return Insert(at_[i_].statement, true, *text);
     return Insert(OutOfLoops(at_[i_].statement), false, *text);
   }
@@ -103,8 +105,145 @@ class HostEditor {
       return Fail("the two calls stand in no common function");
     const int function = source_.Function(at_[0].statement);
     if (function >= 0 && RunsInStream(source_.at(function).name))
-      return Fail("{} runs in a stream and must not call CUDA", source_.at(function).name);
+      return InStream(source_.at(function).name);
     return Insert(AroundPlainLoops(at_[0].statement), false, kAllDevices);
+  }
+
+  // The function runs in a stream and must not call CUDA: its stream waits.
+  Result<std::string> InStream(const std::string& name) {
+    const std::regex launch(R"(\bcudaLaunchHostFunc\s*\()"
+                            R"([^,;]*,\s*&?)" +
+                            name + R"(\b)");
+    std::smatch match;
+    if (!std::regex_search(text_, match, launch))
+      return Fail("{} runs in a stream and must not call CUDA", name);
+    Point point;
+    const auto begin = static_cast<std::size_t>(match.position());
+    point.call = CallAt(begin, "cudaLaunchHostFunc", false);
+    point.statement = source_.Find(begin);
+    if (!point.call || point.statement < 0) return Fail("no statement launches {}", name);
+    at_ = {point};
+    if (!Meet([&] { return Callable(at_[i_]) == Callable(to_[j_]); }))
+      return Fail("the two calls stand in no common function");
+    const Result<std::string> text = Filled(
+        "{ cudaEvent_t order_; int home_, device_; cudaGetDevice(&home_); "
+        "cudaStreamGetDevice($to.stream, &device_); cudaSetDevice(device_); "
+        "cudaEventCreateWithFlags(&order_, cudaEventDisableTiming); "
+        "cudaEventRecord(order_, $to.stream); cudaSetDevice(home_); "
+        "cudaStreamWaitEvent($at.stream, order_, 0); cudaEventDestroy(order_); }");
+    if (!text) return text;
+    return Insert(at_[0].statement, false, *text);
+  }
+
+  // The block or function whose list a statement, or the one whose body it is, stands in.
+  int Listed(int statement) const {
+    while (source_.at(statement).parent >= 0) {
+      const Kind above = source_.at(source_.at(statement).parent).kind;
+      if (above == Kind::kBlock || above == Kind::kFunction) break;
+      statement = source_.at(statement).parent;
+    }
+    return statement;
+  }
+
+  // Whether the host waits there for what it has given to this stream.
+  bool WaitsFor(int statement, const std::string& stream) const {
+    static const std::regex kAll(R"(\bcu(daDevice|Ctx)Synchronize\b)");
+    static const std::regex kNamed(R"(\b(?!\w*[aA]sync|cu)\w*[sS]ync\w*\s*\()");  // a helper
+    const std::string text(source_.Text(source_.at(statement)));
+    return std::regex_search(text, kAll) || std::regex_search(text, kNamed) ||
+           text.find("StreamSynchronize(" + stream + ")") != std::string::npos;
+  }
+
+  // The first statement behind `from`, or behind one around it, at which the host waits; -1: none.
+  int WaitBehind(int from, const std::string& stream) const {
+    for (int up = Listed(from); up >= 0 && source_.at(up).kind != Kind::kFunction;
+         up = source_.at(up).parent) {
+      int found = -1;
+      for (std::size_t i = 0; i < source_.statements().size(); ++i) {
+        const int other = static_cast<int>(i);
+        const Statement& one = source_.at(other);
+        if (one.parent != source_.at(up).parent || one.begin < source_.at(up).end ||
+            Encloses(other, at_[i_].statement) || !WaitsFor(other, stream))
+          continue;
+        if (found < 0 || one.begin < source_.at(found).begin) found = other;
+      }
+      if (found >= 0) return found;
+    }
+    return -1;
+  }
+
+  bool InElse(int condition, int statement) const {
+    const Statement* then = nullptr;
+    for (const Statement& one : source_.statements())
+      if (one.parent == condition && (then == nullptr || one.begin < then->begin)) then = &one;
+    return then != nullptr && source_.at(statement).begin >= then->end;
+  }
+
+  // Under the conditions and in the loops that it leaves.
+  std::string Wrapped(int statement, int beside) const {
+    std::string text(source_.Text(source_.at(statement)));
+    for (int up = source_.at(statement).parent; up >= 0 && !Encloses(up, beside);
+         up = source_.at(up).parent) {
+      const Statement& one = source_.at(up);
+      const std::string head = text_.substr(one.head_begin, one.head_end - one.head_begin);
+      if (one.kind == Kind::kIf && InElse(up, statement)) {
+        text = "if (!" + head + ") " + text;
+      } else if (one.kind == Kind::kIf || one.kind == Kind::kLoop) {
+        text = text_.substr(one.begin, one.head_end - one.begin) + " " + text;
+      }
+    }
+    return text;
+  }
+
+  // Behind the first place after the other call where the host waits for it.
+  Result<std::string> Move(const std::string& wait) {
+    const Statement& moved = source_.at(at_[i_].statement);
+    if (moved.kind != Kind::kSimple) return Fail("it is no statement of its own");
+    int behind = wait.empty() ? -1 : WaitBehind(to_[j_].statement, Value(to_, j_, "stream"));
+    const bool waits = behind >= 0;
+    if (!waits) behind = Listed(to_[j_].statement);
+    const std::size_t end = source_.at(behind).end;
+    const std::string made = " " + (waits ? "" : wait + " ") + Wrapped(at_[i_].statement, behind);
+    if (end <= moved.begin && waits) return Fail("it stands behind it already");
+    if (end > moved.begin) {
+      text_.insert(end, made);
+      text_.replace(moved.begin, moved.end - moved.begin, ";");
+    } else {
+      text_.replace(moved.begin, moved.end - moved.begin, ";");
+      text_.insert(end, made);
+    }
+    return text_;
+  }
+
+  // Out of the loop that launches, into one of its own in front of it.
+  Result<std::string> Hoist() {
+    const int statement = at_[i_].statement;
+    int loop = source_.at(statement).parent;
+    while (loop >= 0 &&
+           !(source_.at(loop).kind == Kind::kLoop && Encloses(loop, to_[j_].statement)))
+      loop = source_.at(loop).parent;
+    if (loop < 0) return Fail("no loop has both");
+    const Statement& whole = source_.at(loop);
+    const Statement& moved = source_.at(statement);
+    std::string body;
+    for (const Statement& one : source_.statements()) {  // the device it is for
+      if (one.kind == Kind::kSimple && one.begin > whole.head_end && one.end <= moved.begin &&
+          source_.Text(one).find("cudaSetDevice") != std::string_view::npos)
+        body += std::string(source_.Text(one)) + " ";
+    }
+    body += Wrapped(statement, to_[j_].statement);
+    const std::string made =
+        fmt::format("{{ {} {} {{ {} }} {} }} ", kAllDevices,
+                    text_.substr(whole.begin, whole.head_end - whole.begin), body, kAllDevices);
+    const std::size_t at = whole.begin;
+    text_.replace(moved.begin, moved.end - moved.begin, ";");
+    text_.insert(at, made);
+    const int parent = whole.parent;
+    const Kind above = parent >= 0 ? source_.at(parent).kind : Kind::kFunction;
+    if (above == Kind::kBlock || above == Kind::kFunction) return text_;
+    text_.insert(whole.end - (moved.end - moved.begin) + 1 + made.size(), " }");
+    text_.insert(at, "{ ");
+    return text_;
   }
 
   // Loops that only access, and call nothing.
@@ -312,6 +451,25 @@ class HostEditor {
     return false;
   }
 
+  // A variable that is declared in the same function, but not where `place` could see it.
+  bool OutOfSight(const std::string& value, int of, int place) const {
+    static const std::regex kNames(R"([A-Za-z_]\w*)");
+    static const std::string kDeclared = R"(\b(?:cudaStream_t|CUstream|auto)\b[^;(]*[\s*&,])";
+    for (std::sregex_iterator it(value.begin(), value.end(), kNames), end; it != end; ++it) {
+      const std::regex declared(kDeclared + it->str() + R"(\b)");
+      for (std::size_t i = 0; i < source_.statements().size(); ++i) {
+        const Statement& one = source_.at(static_cast<int>(i));
+        if (one.kind != Kind::kSimple || one.begin > source_.at(of).begin ||
+            source_.Function(static_cast<int>(i)) != source_.Function(of) ||
+            !Encloses(one.parent, of) ||
+            !std::regex_search(std::string(source_.Text(one)), declared))
+          continue;
+        if (one.begin > source_.at(place).begin || !Encloses(one.parent, place)) return true;
+      }
+    }
+    return false;
+  }
+
   Result<std::string> Filled(const std::string& pattern) const {
     static const std::regex kNames(R"(\$(at|to)\.(stream|node|graph|\d+))");
     std::string text = pattern, out;
@@ -320,6 +478,8 @@ class HostEditor {
       const std::string value = at ? Value(at_, i_, match[2]) : Value(to_, j_, match[2]);
       if (value.empty() || (!at && value.ends_with(kResult)))
         return Fail("nothing stands for {} there", match.str());
+      if (OutOfSight(value, at ? at_[0].statement : to_[0].statement, at_[i_].statement))
+        return Fail("{} is not declared there", value);
       const bool devices = pattern.find("cudaStreamGetDevice") != std::string::npos;
       const bool waits = pattern.starts_with("cudaStreamSynchronize");
       // Stream 0 is another one on every device, and a graph's node has none.

@@ -106,6 +106,7 @@ void Checker::Begin(OpClocks& op, const char* what, int device, std::uint64_t st
   Position position;
   position.device = device;
   op.agent = NewAgent(op.place, position, std::move(info), {});
+  agents_[op.agent].known = op.known;
 }
 
 void Checker::BeginLaunch(Launch& launch, OpClocks& op, std::uint64_t stream, OpId id) {
@@ -269,6 +270,7 @@ void Checker::HostsMeet(bool idle) {
   positions_.resize(1);
   agents_.resize(1);
   trails_.clear();
+  polls_.clear();
 }
 
 }  // namespace allranks::node::check

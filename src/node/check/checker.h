@@ -21,8 +21,10 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "node/check/clock.h"
@@ -330,6 +332,9 @@ class Checker {
 
   const Places& places() const { return places_; }
 
+  // A loop waits by this weak load.
+  void Polls(const Code& code, std::uint32_t pc) { polls_.emplace(&code, pc); }
+
   // Findings of all kinds end here; equal ones are folded.
   void Add(Finding finding, const std::string& key);
 
@@ -417,6 +422,10 @@ class Checker {
   Event EventOf(Event::Kind kind, const CtaClocks& cta, const Path& path, std::uint32_t lanes);
   void RecordRead(const CtaClocks& cta, const Path& path, std::uint32_t lanes, const MemoryOp& op,
                   const StrongWrite& write, std::uint32_t object, std::uint64_t offset);
+  // What a host that knows this much has written.
+  void RecordHostRead(const CtaClocks& cta, const Path& path, std::uint32_t lanes,
+                      const MemoryOp& op, const Object& object, std::uint64_t offset,
+                      const ClockRef& knows);
   // Nothing that a kernel has written stands there yet.
   void RecordPoll(const CtaClocks& cta, const Path& path, std::uint32_t lanes,
                   const Access& access);
@@ -435,12 +444,14 @@ class Checker {
     Dim3 block;
     ClockRef start;                // of a CTA: what its launch knew when it began
     std::unique_ptr<Trail> trail;  // made on first use
+    ClockRef known;                // of a stream's operation: before it began
     SiteId told = 0;  // of the host's store, or the stream's write, of the flag that it read last
   };
   // The flag, read before `later` by somebody whom it is ordered after, that would order it after
   // `earlier` if the start of the flag's kernel said what it knows; null: none.
   const Hint* Boundary(const Entry& earlier, const Entry& later, const Group& group,
                        const CtaClocks& cta) const;
+  std::set<std::pair<const Code*, std::uint32_t>> polls_;  // weak loads by which loops wait
   static constexpr std::size_t kMostTrails = 4096;
   std::deque<Agent> trails_;  // of agents that have one, the oldest first
   std::uint64_t moment_ = 0;

@@ -13,6 +13,7 @@
 #include "node/check/checker.h"
 #include "node/check/errors.h"
 #include "node/check/host_remedy.h"
+#include "node/check/remedy.h"
 #include "node/code/lanes.h"
 #include "node/state/lane_values.h"
 
@@ -250,7 +251,7 @@ void Errors::OnFault(const Path& path, Status status, const std::string& what, c
           OrderFree(
               access,
               stream != 0 && launch.clocks != nullptr && stream == launch.clocks->info->stream,
-              &remedy);
+              WaitsForFlags(code), &remedy);
           if (!remedy.advice.empty()) advice = remedy.advice;
           edits = std::move(remedy.edits);
         } else if (kind == Finding::Kind::kNotMapped) {
@@ -261,6 +262,17 @@ void Errors::OnFault(const Path& path, Status status, const std::string& what, c
       case FaultAt::Cause::kNoAccess:
         kind = Finding::Kind::kNotMapped;
         advice = "enable peer access, or grant it by cuMemSetAccess or the pool, before the launch";
+        if (at.object != nullptr && at.object->device >= 0) {
+          const Launch& launch = *path.warp->cta->launch;
+          const Process& process = state_.ProcessOf(launch.process);
+          const bool pool = what.find("without the pool's access") != std::string::npos;
+          Finding remedy;
+          if (pool || what.find("without peer access") != std::string::npos)
+            GrantAccess(access, state_.OrdinalOf(process, launch.device->number),
+                        state_.OrdinalOf(process, at.object->device), pool, &remedy);
+          if (!remedy.advice.empty()) advice = remedy.advice;
+          edits = std::move(remedy.edits);
+        }
         break;
       case FaultAt::Cause::kBeyond:
         if (at.object != nullptr && at.object->size != 0) {

@@ -13,12 +13,6 @@
 namespace allranks::node::check {
 namespace {
 
-bool WaitsForFlags(const Code& code) {
-  return std::any_of(code.memory.begin(), code.memory.end(), [](const MemoryOp& op) {
-    return op.kind == MemoryOpKind::kLoad && op.Strong();
-  });
-}
-
 bool TellsByFlags(const Code& code) {
   return std::any_of(code.memory.begin(), code.memory.end(), [](const MemoryOp& op) {
     return op.kind == MemoryOpKind::kStore && op.Strong();
@@ -31,6 +25,12 @@ bool WaitsForGrids(const Code& code) {
 }
 
 }  // namespace
+
+bool WaitsForFlags(const Code& code) {
+  return std::any_of(code.memory.begin(), code.memory.end(), [](const MemoryOp& op) {
+    return op.kind == MemoryOpKind::kLoad && op.Strong();
+  });
+}
 
 // One pair of accesses. Each function is for one kind of pair: it tells, or it is false.
 class Explanation {
@@ -51,11 +51,12 @@ class Explanation {
 
   void Proxy();
   void Narrow();
-  bool Host();  // an access of host code
+  bool Host(std::uint32_t lane, std::uint32_t later_lane, const CtaClocks* cta);  // of host code
   // An access of the judge, before or behind a rank's call.
   bool Call(std::uint32_t lane, std::uint32_t later_lane, const CtaClocks* cta);
-  bool Operation();  // one of a stream's operation
-  bool Overlap();    // two kernels of one stream
+  // One of a stream's operation.
+  bool Operation(std::uint32_t lane, std::uint32_t later_lane, const CtaClocks* cta);
+  bool Overlap();  // two kernels of one stream
   bool Flag(std::uint32_t lane, std::uint32_t later_lane, const CtaClocks* cta);
   bool Copy();      // a copy that is not waited for
   bool Block();     // threads of one block
@@ -69,6 +70,10 @@ class Explanation {
     return earlier_.strong() && later_.strong() && earlier_.element() != later_.element();
   }
   bool Announced();
+  // A flag that leads through a host. False: there is none, or it is right.
+  bool HostFlag(std::uint32_t lane, std::uint32_t later_lane, const CtaClocks* cta);
+  bool PolledByKernel();
+  bool CopyTooLate();
   const LaunchInfo* NeverWaits(const ChainPlace& was, const ChainPlace& is) const;
   void Change(const Entry& at, Edit::Action action, Edit::By by, std::string text) {
     AddEdit(EditAt(*checker_.agents_[at.agent].info->code, at.pc, action, by, std::move(text)),
@@ -96,9 +101,9 @@ void Checker::Explain(Finding& finding, const Entry& earlier, std::uint32_t lane
   const FindingAccess& second = finding.accesses[0];
   finding.text = fmt::format("{} of {} + {} and {} before it are not ordered", Who(second),
                              second.object, second.offset, Who(finding.accesses[1]));
-  if (pair.Host() || pair.Call(lane, later_lane, cta) || pair.Operation() || pair.Overlap() ||
-      pair.Flag(lane, later_lane, cta) || pair.Copy() || pair.Widths() || pair.Block() ||
-      pair.WeakFlag() || pair.SequenceLock()) {
+  if (pair.Host(lane, later_lane, cta) || pair.Call(lane, later_lane, cta) ||
+      pair.Operation(lane, later_lane, cta) || pair.Overlap() || pair.Flag(lane, later_lane, cta) ||
+      pair.Copy() || pair.Widths() || pair.Block() || pair.WeakFlag() || pair.SequenceLock()) {
     return;
   }
   pair.Nothing();
@@ -144,8 +149,39 @@ void Explanation::Narrow() {
   }
 }
 
-bool Explanation::Host() {
+bool Explanation::HostFlag(std::uint32_t lane, std::uint32_t later_lane, const CtaClocks* cta) {
+  RemedySearch search(checker_, earlier_, lane, later_, later_lane,
+                      cta != nullptr ? cta->tick : Tick{0});
+  if (before_.code != nullptr)
+    return (to_.native || before_.op < after_.op) && search.TellToHost(&finding_);
+  return after_.code != nullptr && search.TellFromHost(&finding_);
+}
+
+// The host stores a word for which a loop of the kernel waits by weak loads.
+bool Explanation::PolledByKernel() {
+  const Entry& store = from_.native ? earlier_ : later_;
+  const Entry& load = from_.native ? later_ : earlier_;
+  const LaunchInfo& kernel = from_.native ? after_ : before_;
+  if (kernel.code == nullptr || !store.write() || load.write() || load.strong() ||
+      !checker_.polls_.contains({kernel.code.get(), load.pc}) ||
+      kernel.code->ops[load.pc].kind != OpKind::kMemory ||
+      kernel.code->memory[kernel.code->ops[load.pc].aux].count > 1)
+    return false;
+  const std::string place = PlaceOf(*kernel.code, load.pc);
+  finding_.missing =
+      fmt::format("the kernel waits for the host's store by the load at {}, which is weak", place);
+  finding_.advice = fmt::format(
+      "make the load at {} ld.acquire.sys, or ld.relaxed.sys (or volatile) with "
+      "__threadfence_system() after it",
+      place);
+  Change(load, Edit::Action::kReplace, Edit::By::kThread, "acquire.sys");
+  if (!finding_.edits.empty()) finding_.edits.back().from = "weak";
+  return true;
+}
+
+bool Explanation::Host(std::uint32_t lane, std::uint32_t later_lane, const CtaClocks* cta) {
   if (!from_.native && !to_.native) return false;
+  if (PolledByKernel() || HostFlag(lane, later_lane, cta)) return true;
   const FindingAccess& host = from_.native ? first_ : second_;
   const FindingAccess& other = from_.native ? second_ : first_;
   const bool reads = other.kernel.empty() ? !other.write : other.what == "load";
@@ -183,7 +219,24 @@ bool Explanation::Call(std::uint32_t lane, std::uint32_t later_lane, const CtaCl
   return true;
 }
 
-bool Explanation::Operation() {
+// The host has made the copy after a flag of this kernel, which meanwhile goes on.
+bool Explanation::CopyTooLate() {
+  const ClockRef& known = checker_.agents_[later_.agent].known;
+  if (before_.code == nullptr || known == nullptr || known->Of(earlier_.agent) == nullptr ||
+      !TellsByFlags(*before_.code))
+    return false;
+  finding_.missing = fmt::format(
+      "the host makes the {} after a flag of the kernel, and the kernel does not wait until the {} "
+      "is complete",
+      after_.what, after_.what);
+  finding_.advice = fmt::format(
+      "before {}, let the kernel wait (ld.acquire.sys) for a flag that the host sets after it has "
+      "waited for the {} (cudaStreamSynchronize)",
+      PlaceOf(*before_.code, earlier_.pc), after_.what);
+  return true;
+}
+
+bool Explanation::Operation(std::uint32_t lane, std::uint32_t later_lane, const CtaClocks* cta) {
   if (before_.code != nullptr && after_.code != nullptr) return false;
   const bool host = first_.what == "host" || second_.what == "host";
   const LaunchInfo& kernel = before_.code != nullptr ? before_ : after_;
@@ -196,7 +249,13 @@ bool Explanation::Operation() {
     finding_.advice =
         "write the flag with cuStreamWriteValue32 or in a kernel; or start the kernels that use it "
         "after an event that is recorded after the operation";
-    WriteFlagByStream(before_.code != nullptr ? second_ : first_, &finding_);
+    const FindingAccess& operation = before_.code != nullptr ? second_ : first_;
+    if (!ResetBeforeUse(operation, before_.code != nullptr ? first_ : second_, access.atomic(),
+                        &finding_))
+      WriteFlagByStream(operation, &finding_);
+  } else if (kernel.code != nullptr && !host &&
+             (HostFlag(lane, later_lane, cta) || CopyTooLate())) {
+    // The finding says it.
   } else if (kernel.code != nullptr && !host && WaitsForFlags(*kernel.code)) {
     finding_.missing = "the kernel waits for a flag, which does not announce the copy";
     finding_.advice =

@@ -26,6 +26,16 @@ constexpr const char* kWait = "cudaStreamSynchronize($to.stream);";
 constexpr const char* kEdge =
     "cudaGraphAddDependencies($to.graph, $to.node, $at.node, nullptr, 1);";
 
+// A stream's own write is strong.
+constexpr const char* kWriteByte =
+    "(cudaError_t)cuStreamWriteValue32($at.stream, (CUdeviceptr)($at.0), "
+    "0x01010101u * (unsigned char)($at.1), 0)";
+// What the copy would bring when the stream comes to it.
+constexpr const char* kWriteCopied =
+    "[&] { unsigned value_ = 0; cudaMemcpyAsync(&value_, $at.1, 4, cudaMemcpyDefault, $at.stream); "
+    "cudaStreamSynchronize($at.stream); return (cudaError_t)cuStreamWriteValue32($at.stream, "
+    "(CUdeviceptr)($at.0), value_, 0); }()";
+
 // Without lines the name of what is called there has to do.
 std::vector<Edit::Place> PlacesOf(const HostSite& site, const std::string& name) {
   std::vector<Edit::Place> places;
@@ -122,34 +132,105 @@ void OrderFlag(const FindingAccess& operation, const HostSite& flag, Finding* fi
                                     PlacesOf(operation), stream ? kEvent : kWait));
 }
 
-void WriteFlagByStream(const FindingAccess& memset, Finding* finding) {
-  if (memset.site.call != "cudaMemsetAsync" || memset.bytes != 4) return;
-  Edit edit = HostEdit(Edit::Action::kReplace, PlacesOf(memset), {},
-                       "(cudaError_t)cuStreamWriteValue32($at.stream, (CUdeviceptr)($at.0), "
-                       "0x01010101u * (unsigned char)($at.1), 0)");
-  edit.from = memset.site.call;
+void WriteFlagByStream(const FindingAccess& operation, Finding* finding) {
+  if (operation.bytes != 4) return;
+  const std::string& call = operation.site.call;
+  const char* text = call == "cudaMemsetAsync"                      ? kWriteByte
+                     : call == "cudaMemcpyAsync" && operation.write ? kWriteCopied
+                                                                    : nullptr;
+  if (text == nullptr) return;
+  Edit edit = HostEdit(Edit::Action::kReplace, PlacesOf(operation), {}, text);
+  edit.from = call;
   finding->edits.push_back(std::move(edit));
 }
 
-void OrderFree(const FindingAccess& kernel, bool same_stream, Finding* finding) {
+bool ResetBeforeUse(const FindingAccess& memset, const FindingAccess& kernel, bool counts,
+                    Finding* finding) {
+  if (memset.what != "memset" || memset.site.Place().empty()) return false;
+  if (memset.rank != kernel.rank) {
+    // Once others can use it, nothing tells them that it is cleared.
+    if (memset.allocated.Place().empty()) return false;
+    finding->advice = fmt::format(
+        "clear the memory before other processes can use it: move {} after the allocation at {}",
+        Called(memset), memset.allocated.Place());
+    finding->edits.push_back(HostEdit(Edit::Action::kMoveAfter, PlacesOf(memset),
+                                      PlacesOf(memset.allocated, memset.allocated.call), ""));
+    return true;
+  }
+  if (!counts || memset.device == kernel.device || kernel.site.Place().empty()) return false;
+  finding->advice = fmt::format(
+      "reset the counters of all devices before the first kernel that adds to them is launched: "
+      "move {} out of the loop of {}, between waits for all devices",
+      Called(memset), Called(kernel));
+  finding->edits.push_back(HostEdit(Edit::Action::kHoist, PlacesOf(memset), PlacesOf(kernel), ""));
+  finding->edits.back().form = NameOf(memset);
+  return true;
+}
+
+namespace {
+
+// As the text of the program has them, in the function that makes both.
+bool ComesBefore(const HostSite& a, const HostSite& b) {
+  if (a.frames.empty() || b.frames.empty()) return false;
+  const HostFrame &x = a.frames.back(), &y = b.frames.back();
+  return !x.file.empty() && x.file == y.file && x.function == y.function && x.line < y.line;
+}
+
+}  // namespace
+
+void OrderFree(const FindingAccess& kernel, bool same_stream, bool waits, Finding* finding) {
   if (kernel.freed.Place().empty() || kernel.site.Place().empty()) return;
   const std::string& call = kernel.freed.call;
-  const std::vector<Edit::Place> at = PlacesOf(kernel.freed, call);
+  const std::string launch = kernel.site.Place();
+  const std::vector<Edit::Place> at = PlacesOf(kernel.freed, call), to = PlacesOf(kernel);
   const bool ordered = call.ends_with("Async");  // by a stream
-  finding->advice = fmt::format(
-      "{} at {} comes {}: {}", call, kernel.freed.Place(),
-      same_stream ? "before a kernel of its stream that uses the memory" : "too early",
-      same_stream ? fmt::format("move it after the launch at {}", kernel.site.Place())
-      : ordered
-          ? fmt::format("let its stream wait for an event after the launch at {}",
-                        kernel.site.Place())
-          : fmt::format("wait for the stream of the launch at {} first", kernel.site.Place()));
+  const bool before = ComesBefore(kernel.freed, kernel.site);
+  const auto tell = [&](const char* when, const std::string& what, Edit::Action action,
+                        const char* text) {
+    finding->advice = fmt::format("{} at {} comes {}: {}", call, kernel.freed.Place(), when, what);
+    finding->edits.push_back(HostEdit(action, at, to, text));
+  };
   if (same_stream) {
-    finding->edits.push_back(HostEdit(Edit::Action::kMoveAfter, at, PlacesOf(kernel), ""));
-    return;
+    tell("before a kernel of its stream that uses the memory",
+         fmt::format("move it after the launch at {}", launch), Edit::Action::kMoveAfter, "");
+  } else if (ordered) {
+    tell("too early",
+         fmt::format("let its stream wait for an event after the launch at {}", launch),
+         before ? Edit::Action::kMoveAfter : Edit::Action::kInsertBefore, kEvent);
+  } else if (before || waits) {
+    // A kernel that waits for a flag may need what is launched behind it.
+    tell(before ? "before a kernel that uses the memory" : "too early",
+         fmt::format("move it to where the host has waited for the launch at {}", launch),
+         Edit::Action::kMoveAfter, kWait);
+  } else {
+    tell("too early", fmt::format("wait for the stream of the launch at {} first", launch),
+         Edit::Action::kInsertBefore, kWait);
   }
-  finding->edits.push_back(
-      HostEdit(Edit::Action::kInsertBefore, at, PlacesOf(kernel), ordered ? kEvent : kWait));
+}
+
+void GrantAccess(const FindingAccess& kernel, int user, int owner, bool pool, Finding* finding) {
+  if (kernel.site.Place().empty() || user < 0 || owner < 0) return;
+  if (pool && kernel.allocated.call != "cudaMallocAsync") return;
+  const std::string text =
+      pool ? fmt::format(
+                 "{{ cudaMemPool_t pool_; cudaDeviceGetMemPool(&pool_, {}); cudaMemAccessDesc "
+                 "access_ = {{{{cudaMemLocationTypeDevice, {}}}, "
+                 "cudaMemAccessFlagsProtReadWrite}}; cudaMemPoolSetAccess(pool_, &access_, 1); }}",
+                 owner, user)
+           : fmt::format(
+                 "{{ int home_; cudaGetDevice(&home_); cudaSetDevice({}); if "
+                 "(cudaDeviceEnablePeerAccess({}, 0) != cudaSuccess) cudaGetLastError(); "
+                 "cudaSetDevice(home_); }}",
+                 user, owner);
+  finding->advice = fmt::format("before the launch at {}, {}", kernel.site.Place(),
+                                pool ? fmt::format("let device {} use the pool of device {} "
+                                                   "(cudaMemPoolSetAccess)",
+                                                   user, owner)
+                                     : fmt::format("call cudaDeviceEnablePeerAccess({}, 0) with "
+                                                   "device {} current",
+                                                   owner, user));
+  finding->edits.push_back(HostEdit(Edit::Action::kInsertBefore, PlacesOf(kernel), {}, text));
+  finding->edits.back().form = NameOf(kernel);
 }
 
 }  // namespace allranks::node::check

@@ -25,10 +25,22 @@ void OrderHost(const FindingAccess& host, const FindingAccess& operation, Findin
 // A flag tells of the operation too early: `flag` is the host's store or the stream's write of it.
 void OrderFlag(const FindingAccess& operation, const HostSite& flag, Finding* finding);
 
-// A memset of the stream writes a word that kernels use as a flag meanwhile.
-void WriteFlagByStream(const FindingAccess& memset, Finding* finding);
+// A memset or copy of the stream writes a word that kernels use as a flag meanwhile.
+void WriteFlagByStream(const FindingAccess& operation, Finding* finding);
 
-// Memory is freed while a kernel may still use it. `kernel` has the launch's site.
-void OrderFree(const FindingAccess& kernel, bool same_stream, Finding* finding);
+// A memset clears what kernels of another process or device use meanwhile; `counts`: they add to
+// it. False: it is not so, or places are not known. Hoisted, it stands in a loop of its own in
+// front of the one that launches the kernels, between waits for all devices.
+bool ResetBeforeUse(const FindingAccess& memset, const FindingAccess& kernel, bool counts,
+                    Finding* finding);
+
+// Memory is freed while a kernel may still use it. `kernel` has the launch's site; `waits`: it
+// waits for flags. An edit that moves the free belongs behind the first statement after the launch
+// at which the host waits for it; where there is none, `text` stands between the two.
+void OrderFree(const FindingAccess& kernel, bool same_stream, bool waits, Finding* finding);
+
+// A kernel on device `user` may not use memory of `owner`, as its process numbers them. `pool`: of
+// a pool, which grants the access.
+void GrantAccess(const FindingAccess& kernel, int user, int owner, bool pool, Finding* finding);
 
 }  // namespace allranks::node::check

@@ -62,6 +62,28 @@ void Checker::RecordRead(const CtaClocks& cta, const Path& path, std::uint32_t l
   trail.Add(std::move(event));
 }
 
+// A poll is recorded once, with the last that it has seen.
+void Checker::RecordHostRead(const CtaClocks& cta, const Path& path, std::uint32_t lanes,
+                             const MemoryOp& op, const Object& object, std::uint64_t offset,
+                             const ClockRef& knows) {
+  const auto warp = static_cast<std::uint16_t>(path.warp->id);
+  Trail& trail = *TrailOf(cta);
+  Event event = EventOf(Event::Kind::kRead, cta, path, lanes);
+  event.host = true;
+  event.acquires = op.Acquires();
+  event.vector = op.count > 1;
+  event.scope = op.scope;
+  event.element = op.bytes;
+  event.object = object.id;
+  event.offset = offset;
+  event.others = knows;
+  if (Event* const known = trail.LastPoll(warp, lanes, path.pc)) {
+    *known = std::move(event);
+  } else {
+    trail.Add(std::move(event));
+  }
+}
+
 void Checker::RecordPoll(const CtaClocks& cta, const Path& path, std::uint32_t lanes,
                          const Access& access) {
   if (access.object->kind == Object::Kind::kShared || access.op->count > 1) return;
@@ -88,6 +110,7 @@ void Checker::RecordWrite(const CtaClocks& cta, const Path& path, std::uint32_t 
   event.object = access.object->id;
   event.offset = access.offset[first];
   event.number = writes_;
+  event.host = access.object->HostVisible();
   for (const Group& group : warp.groups) {
     if ((group.lanes >> first & 1) == 0) continue;
     event.own = group.own;

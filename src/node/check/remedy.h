@@ -19,6 +19,8 @@ const char* FenceName(Scope scope);  // "__threadfence()"
 // "a.cu:12 (inlined at a.cu:40)"; without -lineinfo the instruction.
 std::string PlaceOf(const Code& code, std::uint32_t pc);
 Edit EditAt(const Code& code, std::uint32_t pc, Edit::Action action, Edit::By by, std::string text);
+// It has strong loads, by which threads wait.
+bool WaitsForFlags(const Code& code);
 // Adds it to the finding, if its place is known.
 void AddEdit(Edit edit, Finding* finding);
 // As the text of the kernel has them: the compiler puts loops that wait behind everything else.
@@ -65,6 +67,12 @@ class RemedySearch {
   // Another kernel, whose flag the later thread has read, should have been started after the
   // earlier one; null: none.
   const LaunchInfo* Announcer() const;
+  // The host is a link of the chain (host_flag.cpp). The earlier thread's block stores a flag that
+  // hosts see after its access. False: it stores none, or does so properly.
+  bool TellToHost(Finding* finding);
+  // The later thread's block reads a flag of a host that knew of the earlier operation. False: it
+  // does not, or does so properly.
+  bool TellFromHost(Finding* finding);
 
  private:
   static constexpr std::uint32_t kNoPc = ~0u;

@@ -48,6 +48,7 @@ std::vector<Finding> Checker::TakeFindings() {
   seen_.clear();
   counted_ = others_ = 0;
   FoldConsequences(&findings_);
+  FoldOrders(&findings_);
   return std::exchange(findings_, {});
 }
 

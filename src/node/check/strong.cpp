@@ -394,12 +394,14 @@ void Checker::ObserveHost(CtaClocks& cta, const Path& path, std::uint32_t lanes,
     line->ForWrites([&](const Entry& entry) {
       if (positions_[entry.agent].native) agents_[cta.agent].told = entry.pc;
     });
-  if (host == hosts_.end() || host->second == nullptr) return;
+  const ClockRef knows = host != hosts_.end() ? host->second : nullptr;
+  RecordHostRead(cta, path, lanes, op, object, offset, knows);
+  if (knows == nullptr) return;
   StrongWrite write;
   write.scope = Scope::kSys;
   write.element = op.bytes;
   write.by.agent = 0;  // nobody to give advice to
-  write.message.push_back({Scope::kSys, Position{}, host->second, nullptr, {}});
+  write.message.push_back({Scope::kSys, Position{}, knows, nullptr, {}});
   Observe(cta, path, lanes, op, write, object, ~std::uint64_t{0});
 }
 

@@ -4,16 +4,35 @@
 
 namespace allranks::node::check {
 
+namespace {
+
+constexpr int kLookedAt = 40;  // of the last events
+
+}  // namespace
+
 bool Trail::Polled(std::uint16_t warp, std::uint32_t lanes, std::uint32_t pc,
                    std::uint64_t number) {
   int looked = 0;
-  for (auto event = events_.rbegin(); event != events_.rend() && looked < 40; ++event, ++looked) {
+  for (auto event = events_.rbegin(); event != events_.rend() && looked < kLookedAt;
+       ++event, ++looked) {
     if (event->kind == Event::Kind::kRead && event->pc == pc && event->warp == warp &&
         event->number == number && (lanes & ~event->lanes) == 0) {
       return true;
     }
   }
   return false;
+}
+
+Event* Trail::LastPoll(std::uint16_t warp, std::uint32_t lanes, std::uint32_t pc) {
+  int looked = 0;
+  for (auto event = events_.rbegin(); event != events_.rend() && looked < kLookedAt;
+       ++event, ++looked) {
+    if (event->kind == Event::Kind::kRead && event->pc == pc && event->warp == warp &&
+        event->writer.agent == 0 && (lanes & ~event->lanes) == 0) {
+      return &*event;
+    }
+  }
+  return nullptr;
 }
 
 void Trail::Add(Event event) {

@@ -24,6 +24,7 @@ struct Event {
   bool atomic = false;  // kWrite: read-modify-write; kRead: of what one wrote
   bool vector = false;
   bool sequential = false;  // kFence: fence.sc
+  bool host = false;        // kWrite: to memory that hosts see; kRead: of what a host has written
   Scope scope = Scope::kSys;
   std::uint8_t element = 4;
   std::uint16_t warp = 0;
@@ -39,7 +40,8 @@ struct Event {
   std::uint32_t write_pc = 0;
   Scope write_scope = Scope::kSys;
   std::uint8_t write_element = 4;
-  // kWrite: what the first of the lanes knew, and what at its fences.
+  // kWrite: what the first of the lanes knew, and what at its fences. kRead of a host's flag: what
+  // the host knew (`others`).
   KnownRef own;
   ClockRef others;
   std::vector<std::shared_ptr<const Snapshot>> fences;
@@ -52,6 +54,8 @@ class Trail {
   // A lane of the warp polls: the same value of the same place is recorded once.
   bool Polled(std::uint16_t warp, std::uint32_t lanes, std::uint32_t pc, std::uint64_t number);
   void Add(Event event);
+  // The last poll by these lanes of a place that no kernel has written; null: none.
+  Event* LastPoll(std::uint16_t warp, std::uint32_t lanes, std::uint32_t pc);
   void WarpMet(std::uint16_t warp, std::uint32_t lanes, std::uint64_t moment);
   const std::vector<Event>& events() const { return events_; }
   // A block or warp barrier since then that both threads took part in.

@@ -265,8 +265,10 @@ void BeginRequest(Thread* thread) {
   thread->frames = 0;
 }
 
+bool StacksWanted() { return g_stacks.load(std::memory_order_relaxed); }
+
 std::size_t Stack(std::uint64_t* addresses, std::size_t most) {
-  if (!g_stacks.load(std::memory_order_relaxed)) return 0;
+  if (!StacksWanted()) return 0;
   Frames frames{addresses, most};
   _Unwind_Backtrace(&NextFrame, &frames);
   return frames.count;

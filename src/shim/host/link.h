@@ -84,6 +84,8 @@ std::int64_t MonotonicBaseNs();
 bool NodeBusy();
 // Whether it wants to know what host code touches (RequestHeader::touches).
 bool NodeWatches();
+// The node has asked for stacks.
+bool StacksWanted();
 // Return addresses of the caller, innermost first; none unless the node has asked for stacks.
 std::size_t Stack(std::uint64_t* addresses, std::size_t most);
 Thread* ThreadSlots();

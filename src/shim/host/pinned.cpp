@@ -41,10 +41,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <iterator>
 
@@ -192,6 +194,23 @@ void WaitLonger() {
   if (patience < kMaxPatienceMs) g_patience_ms.store(patience * 2, std::memory_order_relaxed);
 }
 
+// Follows frame pointers. In code without them the register holds anything: the kernel reads what
+// it points to, which fails where nothing is.
+void FollowFrames(std::uint64_t frame, std::array<std::uint64_t, 4>* above) {
+  std::size_t count = 0;
+  while (count < above->size() && frame % sizeof(std::uint64_t) == 0) {
+    std::uint64_t found[2] = {};  // the frame before it, and where it returns to
+    iovec into = {found, sizeof found};
+    iovec from = {reinterpret_cast<void*>(frame), sizeof found};
+    if (RawSyscall(SYS_process_vm_readv, RawSyscall(SYS_getpid), reinterpret_cast<long>(&into), 1,
+                   reinterpret_cast<long>(&from), 1, 0) != sizeof found)
+      return;
+    (*above)[count++] = found[1];
+    if (found[0] <= frame) return;
+    frame = found[0];
+  }
+}
+
 // Notes what an instruction is about to touch, for the thread's next message.
 void Touch(Thread* thread, std::uint64_t address, std::uint32_t size, const greg_t* registers) {
   if (!NodeWatches() || thread->touches == wire::kMaxTouches || IsBulk(thread, MappingOf(address)))
@@ -207,6 +226,7 @@ void Touch(Thread* thread, std::uint64_t address, std::uint32_t size, const greg
       return;
   }
   touch.caller = *reinterpret_cast<const std::uint64_t*>(registers[REG_RSP]);
+  if (StacksWanted()) FollowFrames(static_cast<std::uint64_t>(registers[REG_RBP]), &touch.above);
   thread->touch[thread->touches++] = touch;
 }
 
