@@ -178,8 +178,18 @@ const Edit::Place& PlaceOf(const Edit& edit) {
                        [&](const Edit::Place& at) { return at.file == file; });
 }
 
+bool SamePlaces(const std::vector<Edit::Place>& a, const std::vector<Edit::Place>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Edit::Place& x, const Edit::Place& y) {
+                      return std::tie(x.file, x.line) == std::tie(y.file, y.line);
+                    });
+}
+
 bool SameEdit(const Edit& a, const Edit& b) {
   if (a.action != b.action || a.at.empty() || b.at.empty()) return false;
+  // A call that waits for two others needs both; a helper is called from several places.
+  if (a.by == Edit::By::kHost && a.at[0].line != 0)
+    return b.by == a.by && SamePlaces(a.at, b.at) && SamePlaces(a.to, b.to);
   const Edit::Place &p = PlaceOf(a), &q = PlaceOf(b);
   if (std::tie(p.file, p.line, p.column) != std::tie(q.file, q.line, q.column)) return false;
   // What has no line is told apart by its names.

@@ -27,7 +27,7 @@ void Widen(const Finding& more, Finding* into);
 void FoldConsequences(std::vector<Finding>* findings);
 
 // Operations of streams whose order is missed at several places are one finding, whose remedy
-// creates the order at each: the same earlier operation, or the same two streams.
+// creates the order at each: the same earlier or later operation, or the same two streams.
 void FoldOrders(std::vector<Finding>* findings);
 
 // Adds `more` to `all`; what is there already only counts up. Beyond a thousand nothing is added.

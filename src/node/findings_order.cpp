@@ -20,16 +20,17 @@ bool SamePoint(const std::vector<Edit::Place>& a, const std::vector<Edit::Place>
                     });
 }
 
-// An event that is recorded behind `to` and waited for before `at`.
-bool IsEvent(const Edit& edit) {
+// A stream or the host waits before `at` for `to`.
+bool IsOrder(const Edit& edit) {
   return edit.by == Edit::By::kHost && edit.action == Edit::Action::kInsertBefore &&
          !edit.at.empty() && edit.at[0].line != 0 && !edit.to.empty() &&
-         edit.text.find("cudaStreamWaitEvent") != std::string::npos;
+         (edit.text.find("cudaStreamWaitEvent") != std::string::npos ||
+          edit.text.starts_with("cudaStreamSynchronize"));
 }
 
 bool OrdersOperations(const Finding& finding) {
   return finding.kind == Finding::Kind::kRace && finding.accesses.size() == 2 &&
-         !finding.edits.empty() && std::all_of(finding.edits.begin(), finding.edits.end(), IsEvent);
+         !finding.edits.empty() && std::all_of(finding.edits.begin(), finding.edits.end(), IsOrder);
 }
 
 // The two streams between which order is missing; equal ones: not known.
@@ -37,15 +38,16 @@ std::pair<std::string_view, std::string_view> Streams(const Finding& finding) {
   return std::minmax<std::string_view>(finding.accesses[0].stream, finding.accesses[1].stream);
 }
 
-// The same earlier operation, or the same two streams: there is no order between them.
+// The same earlier or later operation, or the same two streams: there is no order between them.
 bool SameOrder(const Finding& a, const Finding& b) {
   const auto [first, second] = Streams(a);
   if (first != second && !first.empty() && Streams(b) == std::pair(first, second) &&
       a.accesses[0].rank == b.accesses[0].rank && a.accesses[1].rank == b.accesses[1].rank)
     return true;
   return std::any_of(a.edits.begin(), a.edits.end(), [&](const Edit& one) {
-    return std::any_of(b.edits.begin(), b.edits.end(),
-                       [&](const Edit& other) { return SamePoint(one.to, other.to); });
+    return std::any_of(b.edits.begin(), b.edits.end(), [&](const Edit& other) {
+      return SamePoint(one.to, other.to) || SamePoint(one.at, other.at);
+    });
   });
 }
 

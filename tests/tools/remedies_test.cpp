@@ -531,8 +531,10 @@ TEST(RemediesTest, CallsOfTheDriverBringTheirHeader) {
   const Json edit = HostEdit("replace", {Place(13, "main")}, {}, "cuStreamWriteValue32($at.stream)",
                              "", "cudaMemsetAsync");
   EXPECT_EQ(Line(Applied(edit, kHost), 1), "#include <cuda.h>");
-  EXPECT_EQ(Line(Applied(edit, "#include <cuda.h>\n" + std::string(kHost).substr(0)), 2),
-            Line(kHost, 1));
+  Json behind = edit;
+  behind["at"][0]["line"] = 14;
+  const std::string host = std::string("#include <cuda.h>\n") + kHost;
+  EXPECT_EQ(Line(Applied(behind, host), 2), Line(kHost, 1));
 }
 
 TEST(RemediesTest, ACopyOfAGraphIsWaitedForInTheLoopThatLaunches) {
@@ -554,6 +556,29 @@ TEST(RemediesTest, ACallIsReplacedWithItsArguments) {
   const Json edit = HostEdit("replace", {Place(13, "main")}, {}, "write($at.stream, $at.0, $at.1)",
                              "", "cudaMemsetAsync");
   EXPECT_EQ(Line(Applied(edit, kHost), 13), "  CK(write(work, flag + 1, 1));");
+}
+
+TEST(RemediesTest, AStreamOfAnotherPassIsWaitedForOnAllDevices) {
+  const std::string host =
+      "int main() {\n"
+      "  for (int d = 0; d < 3; ++d) {\n"
+      "    cudaStream_t copies = apart ? inner[d] : edge[d];\n"
+      "    Use<<<1, 32, 0, edge[d]>>>(p[d]);\n"
+      "    CK(cudaMemcpyAsync(p[d + 1], q, 4, kind, copies));\n"
+      "    Fill<<<1, 32, 0, next[d]>>>(p[d]);\n"
+      "  }\n"
+      "}\n";
+  const char* text = "{ cudaStreamGetDevice($to.stream, &device_); wait($at.stream, $to.stream); }";
+  const auto with = [&](int at, int to) {
+    return Line(
+        Applied(HostEdit("insert_before", {Place(at, "main")}, {Place(to, "main")}, text, ""),
+                host),
+        at);
+  };
+  // Different devices, but one stream in a pass of the loop; and what is given in the pass before.
+  EXPECT_NE(with(5, 4).find("cudaDeviceSynchronize"), std::string::npos);
+  EXPECT_NE(with(4, 6).find("cudaDeviceSynchronize"), std::string::npos);
+  EXPECT_NE(with(6, 4).find("wait(next[d], edge[d])"), std::string::npos);
 }
 
 TEST(RemediesTest, AStreamOfALoopIsNotReadOutsideOfIt) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <regex>
+#include <string_view>
 #include <vector>
 
 #include "remedies/source.h"
@@ -135,7 +136,7 @@ class HostEditor {
     return Insert(at_[0].statement, false, *text);
   }
 
-  // The block or function whose list a statement, or the one whose body it is, stands in.
+  // The statement, or the one whose body it is, that stands in a list.
   int Listed(int statement) const {
     while (source_.at(statement).parent >= 0) {
       const Kind above = source_.at(source_.at(statement).parent).kind;
@@ -154,15 +155,20 @@ class HostEditor {
            text.find("StreamSynchronize(" + stream + ")") != std::string::npos;
   }
 
-  // The first statement behind `from`, or behind one around it, at which the host waits; -1: none.
+  // The first statement behind `from`, or behind one around it, at which the host waits, in the
+  // innermost loop that has the moved call, too; -1: none.
   int WaitBehind(int from, const std::string& stream) const {
-    for (int up = Listed(from); up >= 0 && source_.at(up).kind != Kind::kFunction;
+    for (int up = from; up >= 0 && source_.at(up).kind != Kind::kFunction;
          up = source_.at(up).parent) {
+      const Kind kind = source_.at(up).kind;
+      if (kind == Kind::kLoop && Encloses(up, at_[i_].statement)) break;
+      const int list = source_.at(up).parent;
+      if (list < 0 || !Encloses(list, at_[i_].statement)) continue;
       int found = -1;
       for (std::size_t i = 0; i < source_.statements().size(); ++i) {
         const int other = static_cast<int>(i);
         const Statement& one = source_.at(other);
-        if (one.parent != source_.at(up).parent || one.begin < source_.at(up).end ||
+        if (one.parent != list || one.begin < source_.at(up).end ||
             Encloses(other, at_[i_].statement) || !WaitsFor(other, stream))
           continue;
         if (found < 0 || one.begin < source_.at(found).begin) found = other;
@@ -199,7 +205,9 @@ class HostEditor {
   Result<std::string> Move(const std::string& wait) {
     const Statement& moved = source_.at(at_[i_].statement);
     if (moved.kind != Kind::kSimple) return Fail("it is no statement of its own");
-    int behind = wait.empty() ? -1 : WaitBehind(to_[j_].statement, Value(to_, j_, "stream"));
+    int behind = wait.starts_with("cudaStreamSynchronize") || wait == kAllDevices
+                     ? WaitBehind(to_[j_].statement, Value(to_, j_, "stream"))
+                     : -1;
     const bool waits = behind >= 0;
     if (!waits) behind = Listed(to_[j_].statement);
     const std::size_t end = source_.at(behind).end;
@@ -451,6 +459,47 @@ class HostEditor {
     return false;
   }
 
+  // What a variable of the function that holds a stream is initialised with.
+  std::string Meaning(const std::string& value, int place) const {
+    const std::regex initial("\\b" + std::regex_replace(value, std::regex(R"([^\w])"), R"(\$&)") +
+                             R"(\s*=([^=;]*(?:==[^=;]*)*);)");
+    for (const Statement& one : source_.statements()) {
+      const std::string text(source_.Text(one));
+      std::smatch match;
+      if (one.kind == Kind::kSimple && one.begin < source_.at(place).begin &&
+          Encloses(one.parent, place) && std::regex_search(text, match, initial))
+        return Trimmed(match[1]);
+    }
+    return value;
+  }
+
+  // In one pass of the loops around both calls the two streams are one: they race in different
+  // passes.
+  bool OfOtherPass(const std::string& to, const std::string& at) const {
+    const std::string a = Meaning(at, at_[i_].statement), b = Meaning(to, to_[j_].statement);
+    const auto may_be = [](const std::string& choice, const std::string& one) {
+      const std::size_t found = choice.rfind(one);
+      return choice == one ||
+             (choice.find('?') != std::string::npos && found != std::string::npos &&
+              choice.find_last_of(" ?:", found) + 1 == found &&
+              (found + one.size() == choice.size() ||
+               std::string_view(" ?:)").find(choice[found + one.size()]) !=
+                   std::string_view::npos));
+    };
+    if (may_be(a, b) || may_be(b, a)) return true;
+    if (source_.at(to_[j_].statement).begin < source_.at(at_[i_].statement).begin) return false;
+    // Given before, and written behind: in a pass before.
+    static const std::regex kNames(R"([A-Za-z_]\w*)");
+    for (int up = at_[i_].statement; up >= 0; up = source_.at(up).parent) {
+      const Statement& one = source_.at(up);
+      if (one.kind != Kind::kLoop || !Encloses(up, to_[j_].statement)) continue;
+      const std::string head = text_.substr(one.head_begin, one.head_end - one.head_begin);
+      for (std::sregex_iterator it(b.begin(), b.end(), kNames), end; it != end; ++it)
+        if (std::regex_search(head, std::regex("\\b" + it->str() + "\\s*[=:]"))) return true;
+    }
+    return false;
+  }
+
   // A variable that is declared in the same function, but not where `place` could see it.
   bool OutOfSight(const std::string& value, int of, int place) const {
     static const std::regex kNames(R"([A-Za-z_]\w*)");
@@ -485,7 +534,8 @@ class HostEditor {
       // Stream 0 is another one on every device, and a graph's node has none.
       if (!at && match[2] == "stream" &&
           (VariesBetween(value, to_[j_].statement, at_[i_].statement) ||
-           ((devices || waits) && value == "0") || (devices && value == Value(at_, i_, "stream"))))
+           ((devices || waits) && value == "0") ||
+           (devices && OfOtherPass(value, Value(at_, i_, "stream")))))
         return std::string(kAllDevices);
       out += match.prefix().str() + value;
       text = match.suffix();

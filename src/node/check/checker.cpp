@@ -270,7 +270,6 @@ void Checker::HostsMeet(bool idle) {
   positions_.resize(1);
   agents_.resize(1);
   trails_.clear();
-  polls_.clear();
 }
 
 }  // namespace allranks::node::check

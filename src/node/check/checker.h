@@ -21,10 +21,8 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "node/check/clock.h"
@@ -332,9 +330,6 @@ class Checker {
 
   const Places& places() const { return places_; }
 
-  // A loop waits by this weak load.
-  void Polls(const Code& code, std::uint32_t pc) { polls_.emplace(&code, pc); }
-
   // Findings of all kinds end here; equal ones are folded.
   void Add(Finding finding, const std::string& key);
 
@@ -451,7 +446,6 @@ class Checker {
   // `earlier` if the start of the flag's kernel said what it knows; null: none.
   const Hint* Boundary(const Entry& earlier, const Entry& later, const Group& group,
                        const CtaClocks& cta) const;
-  std::set<std::pair<const Code*, std::uint32_t>> polls_;  // weak loads by which loops wait
   static constexpr std::size_t kMostTrails = 4096;
   std::deque<Agent> trails_;  // of agents that have one, the oldest first
   std::uint64_t moment_ = 0;

@@ -396,8 +396,6 @@ void Errors::OnPark(const Path& path, const SpinState& spin, bool for_ever) {
         {Show(path, std::countr_zero(path.mask), spin.loop->branch, "spin")}, spin.loop->branch);
     return;
   }
-  if (state_.checker != nullptr)
-    for (const SpinRead& read : spin.reads) state_.checker->Polls(code, read.pc);
   // A loop that ends by counting need not wait: what it reads again may decide nothing. If it does
   // wait, its loads and the write that it waits for are a race.
   if (!for_ever && !spin.reads_clock) return;

@@ -19,6 +19,23 @@ bool TellsByFlags(const Code& code) {
   });
 }
 
+// A load of one place in a loop that may wait and writes nothing.
+bool Polls(const Code& code, std::uint32_t pc) {
+  if (code.ops[pc].kind != OpKind::kMemory) return false;
+  const MemoryOp& load = code.memory[code.ops[pc].aux];
+  return std::any_of(code.spins.begin(), code.spins.end(), [&](const SpinCode& loop) {
+    if (pc < loop.head || pc > loop.branch) return false;
+    for (std::uint32_t at = loop.head; at <= loop.branch; ++at) {
+      const Op& op = code.ops[at];
+      if (op.kind == OpKind::kMemory && code.memory[op.aux].kind != MemoryOpKind::kLoad)
+        return false;
+    }
+    return std::none_of(
+        loop.carried.begin(), loop.carried.end(),
+        [&](const SpinCode::Carried& carried) { return carried.slot == load.address; });
+  });
+}
+
 bool WaitsForGrids(const Code& code) {
   return std::any_of(code.ops.begin(), code.ops.end(),
                      [](const Op& op) { return op.kind == OpKind::kGridWait && op.imm == 0; });
@@ -163,8 +180,7 @@ bool Explanation::PolledByKernel() {
   const Entry& load = from_.native ? later_ : earlier_;
   const LaunchInfo& kernel = from_.native ? after_ : before_;
   if (kernel.code == nullptr || !store.write() || load.write() || load.strong() ||
-      !checker_.polls_.contains({kernel.code.get(), load.pc}) ||
-      kernel.code->ops[load.pc].kind != OpKind::kMemory ||
+      load.warp >= kFirstCopyWarp || !Polls(*kernel.code, load.pc) ||
       kernel.code->memory[kernel.code->ops[load.pc].aux].count > 1)
     return false;
   const std::string place = PlaceOf(*kernel.code, load.pc);
@@ -241,7 +257,10 @@ bool Explanation::Operation(std::uint32_t lane, std::uint32_t later_lane, const 
   const bool host = first_.what == "host" || second_.what == "host";
   const LaunchInfo& kernel = before_.code != nullptr ? before_ : after_;
   const Entry& access = before_.code != nullptr ? earlier_ : later_;
-  if (kernel.code != nullptr && access.strong() && !host) {
+  // Atomics of a kernel that waits for nothing are of data.
+  const bool flag = kernel.code != nullptr && access.strong() &&
+                    (!access.atomic() || WaitsForFlags(*kernel.code));
+  if (flag && !host) {
     finding_.missing = fmt::format(
         "{} are weak accesses: they cannot write or read a flag that "
         "kernels use at the same time",
