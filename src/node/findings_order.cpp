@@ -38,7 +38,8 @@ std::pair<std::string_view, std::string_view> Streams(const Finding& finding) {
   return std::minmax<std::string_view>(finding.accesses[0].stream, finding.accesses[1].stream);
 }
 
-// The same earlier or later operation, or the same two streams: there is no order between them.
+// The same earlier or later operation, the same two in both directions, or the same two streams:
+// there is no order between them.
 bool SameOrder(const Finding& a, const Finding& b) {
   const auto [first, second] = Streams(a);
   if (first != second && !first.empty() && Streams(b) == std::pair(first, second) &&
@@ -46,7 +47,8 @@ bool SameOrder(const Finding& a, const Finding& b) {
     return true;
   return std::any_of(a.edits.begin(), a.edits.end(), [&](const Edit& one) {
     return std::any_of(b.edits.begin(), b.edits.end(), [&](const Edit& other) {
-      return SamePoint(one.to, other.to) || SamePoint(one.at, other.at);
+      return SamePoint(one.to, other.to) || SamePoint(one.at, other.at) ||
+             (SamePoint(one.at, other.to) && SamePoint(one.to, other.at));
     });
   });
 }

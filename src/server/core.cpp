@@ -197,6 +197,7 @@ std::vector<node::Finding> Core::TakeFindings() {
     if (folder != "/") node::ReplacePaths(folder, "", &finding);
     for (node::FindingAccess& access : finding.accesses) access.kernel = Demangle(access.kernel);
     for (node::Edit& edit : finding.edits) {
+      if (edit.form.starts_with("_Z")) edit.form = Demangle(edit.form);  // a kernel
       for (auto* places : {&edit.at, &edit.to})
         for (node::Edit::Place& place : *places) NameFunction(&finding, &place);
     }

@@ -167,6 +167,11 @@ TEST(FindingsTest, AMissingOrderOfStreamsIsOneFinding) {
             std::string::npos);
   EXPECT_EQ(all[0].pairs, 3u);
   EXPECT_EQ(all[1].edits.size(), 1u);
+  // In both directions, of streams that a loop makes.
+  std::vector<node::Finding> loop = {Unordered(10, 20, "stream 1", "stream 2"),
+                                     Unordered(20, 10, "stream 3", "stream 5")};
+  node::FoldOrders(&loop);
+  EXPECT_EQ(loop.size(), 1u);
   // Seen again under another schedule.
   node::Fold({Unordered(20, 10, "stream 2", "stream 1")}, &all);
   ASSERT_EQ(all.size(), 2u);
