@@ -363,16 +363,17 @@ const Event* RemedySearch::WriteOf(Agent agent, const Event& read, bool before) 
   if (trail == nullptr) return nullptr;
   const Event* found = nullptr;
   for (const Event& event : trail->events()) {
-    if (event.kind != Event::Kind::kWrite || event.number > read.number) continue;
-    if (event.number != read.number && (!before || event.object != read.object)) continue;
+    if (event.kind != Event::Kind::kWrite) continue;
     // Lanes of one instruction store to different places: the first one's is known.
-    if (event.number != read.number && event.offset != read.offset &&
-        std::popcount(event.lanes) == 1) {
-      continue;
-    }
-    if (event.number != read.number && Early(event, agent)) continue;
+    const bool it = event.number == read.number ||
+                    (event.pc == read.write_pc && event.tick == read.writer.tick &&
+                     agent == read.writer.agent && event.warp == read.writer.warp &&
+                     (event.lanes >> read.writer.lane & 1) != 0);
+    if (it) return &event;
+    if (event.number > read.number || !before || event.object != read.object) continue;
+    if (event.offset != read.offset && std::popcount(event.lanes) == 1) continue;
+    if (Early(event, agent)) continue;
     found = &event;
-    if (event.number == read.number) break;
   }
   return found;
 }
