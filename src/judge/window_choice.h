@@ -4,9 +4,8 @@
 // candidate, which could make itself too large to be looked at. What each window is for:
 //
 //   alone     one call of a timed case: its latency
-//   burst     timed, undisturbed, on each seed; the first is checked in all calls, so that a race
-//   in
-//             what is timed shows, whatever a candidate does once something disturbs it
+//   burst     timed, undisturbed, on each seed; the first is checked in all calls, so a race shows
+//             whatever a candidate does once something disturbs it
 //   replay    the timed burst once more, disturbed from a drawn moment on
 //   late      a visible or drawn case, disturbed from its beginning
 //   schedule  a cheap case under other schedules
