@@ -83,6 +83,9 @@ struct Cost {
   double band = 0;                             // all parts of what was run on perturbed profiles
   std::map<std::string, double> windows = {};  // of `node`, by kind of window
   bool cached_build = false;
+  // Of sessions that helped (-j): their start, and windows that were discarded. It does not count
+  // against the candidate, whose limit must not depend on -j.
+  double aside = 0;
   // Without the compiler.
   double RunSeconds() const { return ranks + node + judge; }
 };

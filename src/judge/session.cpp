@@ -268,6 +268,7 @@ std::optional<wire::Frame> Session::Next(Outcome* outcome) {
 }
 
 Outcome Session::NodeEnded() {
+  ended_ = true;
   // It has closed its connection and will end by itself, for a reason that is to be known.
   constexpr int kGraceSteps = 200, kStepMs = 10;
   for (int i = 0; i < kGraceSteps && !node_->Poll(); ++i) poll(nullptr, 0, kStepMs);

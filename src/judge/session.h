@@ -65,6 +65,7 @@ class Session {
   // A query's answer comes in a message; the judge puts it where outputs are.
   std::span<std::byte> outputs_for_answers() const { return outputs_->bytes(); }
   bool traced() const { return traced_; }
+  bool ended() const { return ended_; }  // its node has ended by itself
   double rank_seconds() const { return rank_seconds_; }
   double node_seconds() const { return node_seconds_; }
 
@@ -90,6 +91,7 @@ class Session {
   std::uint64_t sequence_ = 0;
   bool delivered_ = false;  // a rank's end is of no importance
   bool traced_ = false;
+  bool ended_ = false;
   double rank_seconds_ = 0, node_seconds_ = 0;
   const std::atomic<bool>* abandoned_ = nullptr;
   Idleness idle_;

@@ -191,8 +191,8 @@ SessionResult SessionRun::Run() {
   }
   result.whole = std::move(state_);
   result.cost.windows = std::move(windows_);
-  result.cost.ranks += helpers_cost_.ranks;
-  result.cost.node += helpers_cost_.node;
+  result.cost.node += helped_seconds_;
+  result.cost.aside = helpers_cost_.ranks + helpers_cost_.node - helped_seconds_;
   result.cost.judge = OwnSeconds() - before + helpers_cost_.judge;
   return result;
 }
@@ -209,7 +209,12 @@ bool SessionRun::Help() {
   Result<std::unique_ptr<Session>> session = Ready(helper, &captured);
   // What is wrong with it the session itself finds out, too.
   const bool ready = session && captured.verdict == Verdict::kPass;
-  if (ready) queue_.Help([&](const WindowTask& task) { return Execute(**session, task); });
+  const auto execute = [&](const WindowTask& task) {
+    Executed executed = Execute(**session, task);
+    executed.helped = true;
+    return executed;
+  };
+  if (ready) queue_.Help(helper, execute, [&] { return !(*session)->ended(); });
   if (session) (*session)->End();
   {
     const std::lock_guard lock(helpers_mutex_);

@@ -76,6 +76,7 @@ struct Executed {
   Outcome outcome;
   wire::JudgeRunReply reply;
   std::uint32_t calls = 0;
+  bool helped = false;  // by a further session
   // By call; of windows that have ended as they should.
   std::vector<Verified> verified;
   std::vector<Result<std::vector<FloorValues>>> floors;
@@ -183,6 +184,7 @@ class SessionRun {
   std::mutex helpers_mutex_;
   int helpers_ = 0;  // that came; guarded, as is what they cost
   Cost helpers_cost_;
+  double helped_seconds_ = 0;     // the node's, for windows of helpers that were accepted
   WindowSpec window_;             // that is run
   std::size_t traced_place_ = 0;  // of the case whose window a trace shows
 };

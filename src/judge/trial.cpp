@@ -252,7 +252,7 @@ void Trial::PutTogether(const std::map<SessionGroup, std::vector<std::size_t>>& 
   double used = judgement_.cost.compile + judgement_.cost.judge;
   for (const SessionResult& result : results) {
     judgement_.cost.ranks += result.cost.ranks;
-    judgement_.cost.node += result.cost.node;
+    judgement_.cost.node += result.cost.node + result.cost.aside;
     judgement_.cost.judge += result.cost.judge;
     for (const auto& [kind, seconds] : result.cost.windows)
       judgement_.cost.windows[kind] += seconds;

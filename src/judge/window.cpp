@@ -183,7 +183,7 @@ Status SessionRun::Draw(Session& session, const WindowTask& task, wire::JudgeRun
                 ScheduleCount(result) != 0;
   if (spec.directed()) {
     run->directed = spec.schedule;
-  } else if (spec.schedule != 0 && run->check) {
+  } else if (spec.schedule != 0) {
     run->schedule = drawer.ScheduleSeed(one.name, disturbance);
   }
   run->brief = timed;
@@ -289,7 +289,9 @@ bool SessionRun::Accept(CaseResult& result, const WindowSpec& spec, const Execut
   const wire::JudgeRunReply& reply = executed.reply;
   const Outcome& outcome = executed.outcome;
   window_ = spec;
-  windows_[KindOf(one.kind, spec)] += static_cast<double>(reply.cpu_us) * 1e-6;
+  const double seconds = static_cast<double>(reply.cpu_us) * 1e-6;
+  windows_[KindOf(one.kind, spec)] += seconds;
+  if (executed.helped) helped_seconds_ += seconds;
   std::vector<node::Finding> findings = FindingsOf(reply);
   for (node::Finding& finding : findings) finding.schedule = spec.schedule;
   node::Fold(findings, &result.findings);

@@ -18,10 +18,9 @@ constexpr std::uint64_t kCheapInstructions = 1'000'000, kTinyInstructions = 200'
 // Replays of a timed case beside the one that is disturbed from its beginning on: three, or one
 // where the reference needs more instructions for a burst than this.
 constexpr std::uint64_t kManyReplays = 1'000'000;
-// Beyond this a case is large. A timed one has only the one replay, which is not checked: under the
-// checker it takes three times as long as without, and what it adds to the checked burst is that
-// ranks and warps are late.
-constexpr std::uint64_t kLarge = 4'000'000;
+// Beyond this a case is large. A timed one has only the one replay, and its single call, which
+// cannot be told from the first one of a burst, is not checked.
+constexpr std::uint64_t kLarge = 5'000'000;
 // Calls of a drawn case that is large: what a call leaves behind is met by the next one, and where
 // two buffers take turns by the one after it. Timed and small cases have all calls: a candidate
 // that counts calls must not know of any that nobody looks at.
@@ -75,15 +74,12 @@ int WindowChoice::CallsOf(const WindowSpec& spec) const {
   return few ? std::min(facts_.burst, kFewCalls) : facts_.burst;
 }
 
-// Which of two seeds is checked nobody can tell from inside, and the slower burst counts. Nor can a
-// call alone be told from the first one of a burst.
+// Which of two seeds is checked nobody can tell from inside, and the slower burst counts. A replay
+// needs the checker: loads return older values, and blocks stall, only under it.
 bool WindowChoice::IsChecked(const WindowSpec& spec) const {
   if (!facts_.checks) return false;
-  if (facts_.live || spec.mode == Mode::kSchedule) return true;
-  if (facts_.kind == Kind::kTimed && IsLarge() &&
-      (spec.mode == Mode::kAlone || spec.mode == Mode::kReplay))
-    return false;
-  return spec.seed == 0 || spec.mode == Mode::kReplay;
+  if (facts_.live || spec.schedule != 0) return true;
+  return spec.seed == 0 && !(spec.mode == Mode::kAlone && IsLarge());
 }
 
 }  // namespace allranks::judge

@@ -1,17 +1,19 @@
-// The windows of a session, for whoever executes them.
+// The windows of a session, for the threads that execute them.
 //
-// Executing a window is pure: what it shows follows from world, case, window and seed alone. So
-// windows may be executed in any order and by several threads, each with a session of its own,
-// while what they show is accepted in the order of the list, by the owner. Whatever is executed
-// beyond the last one that is accepted is discarded. The owner executes in this order, too, so that
-// what is wrong shows early; helpers begin with what takes longest, lest all wait for it in the
-// end.
+// The owner of the queue accepts results in the order of the list. Executing a window is pure: its
+// result follows from world, case, window, seed and what the candidate has captured. So windows may
+// be executed in any order and by several workers, each with a session of its own. A worker that
+// executes one window of a case executes all of them: a candidate whose host code captures
+// something else in each session must not have its bursts and its replays executed on different
+// captures. Results after the last one that is accepted are discarded.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -20,11 +22,12 @@
 
 namespace allranks::judge {
 
-// A task has a `weight`: how long it takes, compared with others.
+// A task has a `place`, the case that it belongs to, and a `weight`: how long it takes, compared
+// with others.
 template <class Task, class Result>
 class WindowQueue {
  public:
-  // Replaces the list; nobody is executing anything of the old one that is still wanted.
+  // Replaces the list; no result of the old one is wanted any more.
   void Fill(std::vector<Task> tasks) {
     const std::lock_guard lock(mutex_);
     ++list_;
@@ -35,41 +38,48 @@ class WindowQueue {
     changed_.notify_all();
   }
 
-  // The owner's: the result of the task at `index`, which he asks for in order. He executes what
-  // nobody else has begun, this one or a later one.
+  // For the owner, who calls it in order: the result of the task at `index`. Executes tasks that no
+  // other worker has begun until it is there.
   template <class Execute>
   Result Obtain(std::size_t index, const Execute& execute) {
     std::unique_lock lock(mutex_);
     for (;;) {
       if (results_[index]) return *std::exchange(results_[index], std::nullopt);
-      if (open_.empty()) {
+      const auto next = std::find_if(open_.begin(), open_.end(), [&](std::size_t task) {
+        return IsFree(task) || IsOf(kOwner, task);
+      });
+      if (next == open_.end()) {
         changed_.wait(lock);
       } else {
-        ExecuteOne(open_.begin(), lock, execute);
+        ExecuteOne(kOwner, next, lock, execute);
       }
     }
   }
 
-  // A helper's: executes tasks until the queue is closed.
-  template <class Execute>
-  void Help(const Execute& execute) {
+  // For a helper, a number from 1 on: executes tasks until the queue is closed or `usable()` is
+  // false, which means that its session has ended.
+  template <class Execute, class Usable>
+  void Help(int helper, const Execute& execute, const Usable& usable) {
     std::unique_lock lock(mutex_);
-    while (!closed_) {
-      if (open_.empty()) {
+    while (!closed_ && usable()) {
+      const auto next = NextFor(helper);
+      if (next == open_.end()) {
         changed_.wait(lock);
       } else {
-        const auto lighter = [&](std::size_t a, std::size_t b) {
-          return tasks_[a].weight < tasks_[b].weight;
-        };
-        ExecuteOne(std::max_element(open_.begin(), open_.end(), lighter), lock, execute);
+        ExecuteOne(helper, next, lock, execute);
       }
     }
+    std::erase_if(workers_, [&](const auto& one) { return one.second == helper; });
+    changed_.notify_all();
   }
 
-  // A helper comes, unless nothing is left for it to do. A second list follows the first.
+  // A helper comes, unless every case has its worker.
   bool Enter() {
     const std::lock_guard lock(mutex_);
-    if (closed_ || (open_.empty() && list_ > 1)) return false;
+    if (closed_ ||
+        std::none_of(open_.begin(), open_.end(), [&](std::size_t task) { return IsFree(task); })) {
+      return false;
+    }
     ++helpers_;
     return true;
   }
@@ -86,16 +96,46 @@ class WindowQueue {
     changed_.notify_all();
     changed_.wait(lock, [&] { return helpers_ == 0; });
   }
-  // For those who execute: what they do will be discarded.
+  // For workers: whether their results will be discarded.
   const std::atomic<bool>& closed() const { return closed_; }
 
  private:
+  static constexpr int kOwner = 0;
+  using Open = std::vector<std::size_t>::iterator;
+
+  bool IsFree(std::size_t task) const { return !workers_.contains(tasks_[task].place); }
+  bool IsOf(int worker, std::size_t task) const {
+    const auto known = workers_.find(tasks_[task].place);
+    return known != workers_.end() && known->second == worker;
+  }
+
+  // First what remains of its cases, then the case with the longest task, so that no worker waits
+  // for that one at the end.
+  Open NextFor(int helper) {
+    const auto own = std::find_if(open_.begin(), open_.end(),
+                                  [&](std::size_t task) { return IsOf(helper, task); });
+    if (own != open_.end()) return own;
+    Open longest = open_.end();
+    for (auto task = open_.begin(); task != open_.end(); ++task) {
+      if (IsFree(*task) &&
+          (longest == open_.end() || tasks_[*task].weight > tasks_[*longest].weight)) {
+        longest = task;
+      }
+    }
+    return longest == open_.end() ? longest : FirstOf(tasks_[*longest].place);
+  }
+  Open FirstOf(std::uint32_t place) {
+    return std::find_if(open_.begin(), open_.end(),
+                        [&](std::size_t task) { return tasks_[task].place == place; });
+  }
+
   template <class Execute>
-  void ExecuteOne(std::vector<std::size_t>::iterator which, std::unique_lock<std::mutex>& lock,
+  void ExecuteOne(int worker, Open which, std::unique_lock<std::mutex>& lock,
                   const Execute& execute) {
     const std::size_t index = *which, list = list_;
     open_.erase(which);
     const Task task = tasks_[index];
+    workers_.emplace(task.place, worker);
     lock.unlock();
     Result result = execute(task);
     lock.lock();
@@ -107,8 +147,9 @@ class WindowQueue {
   std::condition_variable changed_;
   std::vector<Task> tasks_;
   std::vector<std::optional<Result>> results_;
-  std::vector<std::size_t> open_;  // that nobody has begun, in order
-  std::size_t list_ = 0;           // how many lists there were
+  std::vector<std::size_t> open_;         // that no worker has begun, in order
+  std::map<std::uint32_t, int> workers_;  // by case: who executes its windows, in all lists
+  std::size_t list_ = 0;                  // how many lists there were
   int helpers_ = 0;
   std::atomic<bool> closed_{false};
 };

@@ -63,6 +63,7 @@ struct Edit {
 // Two more places between which the same order is missing.
 struct FindingPair {
   std::string later, earlier;  // "store at a.cu:12"
+  bool operator==(const FindingPair&) const = default;
 };
 
 struct Finding {

@@ -297,6 +297,7 @@ void Merge(Finding more, Finding* into) {
   Widen(more, into);
   into->pairs += more.pairs;
   const auto add = [&](FindingPair pair) {
+    if (std::find(into->also.begin(), into->also.end(), pair) != into->also.end()) return;
     if (into->also.size() < kMostAlso) into->also.push_back(std::move(pair));
   };
   if (more.accesses.size() > 1) add({Brief(more.accesses[0]), Brief(more.accesses[1])});
@@ -319,17 +320,23 @@ bool WeakHostFlag(const Finding& finding) {
          !LoneKernel(finding).empty();
 }
 
-// Whatever hosts and streams and the kernel have no order for waits for that flag.
+// What that flag should order: accesses of its kernel after a poll, or before a store.
+bool IsBehindHostFlag(const Finding& one, const Finding& flag) {
+  const std::size_t side = flag.edits[0].form.starts_with("st") ? 1 : 0;
+  return LoneKernel(one) == LoneKernel(flag) && !one.accesses[side].kernel.empty() &&
+         one.accesses[0].rank == flag.accesses[0].rank &&
+         one.accesses[1].rank == flag.accesses[1].rank;
+}
+
 void FoldBehindHostFlags(std::vector<Finding>* findings) {
   for (std::size_t i = 0; i < findings->size();) {
     const Finding& one = (*findings)[i];
     const bool open = one.kind == Finding::Kind::kRace && !WeakHostFlag(one);
-    const std::string_view kernel = open ? LoneKernel(one) : std::string_view();
     const auto flag =
-        kernel.empty()
+        !open || LoneKernel(one).empty()
             ? findings->end()
             : std::find_if(findings->begin(), findings->end(), [&](const Finding& other) {
-                return WeakHostFlag(other) && LoneKernel(other) == kernel;
+                return WeakHostFlag(other) && IsBehindHostFlag(one, other);
               });
     if (flag == findings->end()) {
       ++i;

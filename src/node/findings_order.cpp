@@ -42,8 +42,14 @@ std::pair<std::string_view, std::string_view> Streams(const Finding& finding) {
 // there is no order between them.
 bool SameOrder(const Finding& a, const Finding& b) {
   const auto [first, second] = Streams(a);
+  const auto where = [](const Finding& one) {
+    const auto place = [](const FindingAccess& access) {
+      return std::pair(access.rank, access.device);
+    };
+    return std::minmax({place(one.accesses[0]), place(one.accesses[1])});
+  };
   if (first != second && !first.empty() && Streams(b) == std::pair(first, second) &&
-      a.accesses[0].rank == b.accesses[0].rank && a.accesses[1].rank == b.accesses[1].rank)
+      where(a) == where(b))
     return true;
   return std::any_of(a.edits.begin(), a.edits.end(), [&](const Edit& one) {
     return std::any_of(b.edits.begin(), b.edits.end(), [&](const Edit& other) {
@@ -59,7 +65,7 @@ void Unite(Finding more, Finding* into) {
   Merge(std::move(more), into);
   for (const Edit& edit : edits) {
     const auto same = [&](const Edit& one) {
-      return SamePoint(one.at, edit.at) && SamePoint(one.to, edit.to);
+      return SamePoint(one.at, edit.at) && SamePoint(one.to, edit.to) && one.text == edit.text;
     };
     if (std::any_of(into->edits.begin(), into->edits.end(), same)) continue;
     into->advice += "; likewise before " + edit.at[0].file + ":" + std::to_string(edit.at[0].line);

@@ -212,14 +212,16 @@ std::uint32_t HostSites::ModuleOf(const std::string& path) {
   return known->second;
 }
 
+std::optional<HostSites::Mapping> HostSites::KnownCode(const Process& process,
+                                                       std::uint64_t address) {
+  for (const Mapping& mapping : process.code)
+    if (address - mapping.begin < mapping.end - mapping.begin) return mapping;
+  return std::nullopt;
+}
+
 std::optional<HostSites::Mapping> HostSites::Find(pid_t pid, Process& process,
                                                   std::uint64_t address) {
-  const auto find = [&]() -> std::optional<Mapping> {
-    for (const Mapping& mapping : process.code)
-      if (address - mapping.begin < mapping.end - mapping.begin) return mapping;
-    return std::nullopt;
-  };
-  if (const std::optional<Mapping> known = find()) return known;
+  if (const std::optional<Mapping> known = KnownCode(process, address)) return known;
   // Perhaps a library that came later.
   if (process.misses.size() >= kMostSites || process.misses.contains(address / kPage))
     return std::nullopt;
@@ -236,7 +238,7 @@ std::optional<HostSites::Mapping> HostSites::Find(pid_t pid, Process& process,
     mapping.module = ModuleOf(line.substr(static_cast<std::size_t>(at)));
     process.code.push_back(mapping);
   }
-  const std::optional<Mapping> found = find();
+  const std::optional<Mapping> found = KnownCode(process, address);
   if (!found) process.misses.insert(address / kPage);
   return found;
 }
@@ -270,8 +272,13 @@ node::SiteId HostSites::OfCall(pid_t pid, std::span<const std::uint64_t> stack) 
 node::SiteId HostSites::OfAccess(pid_t pid, std::uint64_t pc, std::uint64_t caller,
                                  std::span<const std::uint64_t> above) {
   Process& process = processes_[pid];
-  std::vector<std::uint64_t> key(above.begin(), above.end());
-  key.insert(key.begin(), {pc, 0});
+  std::vector<std::uint64_t> key = {pc, 0};
+  // In code without frame pointers these may be any words.
+  for (const std::uint64_t address : above) {
+    if (address == 0 || !KnownCode(process, address - 1)) break;
+    key.push_back(address);
+  }
+  const std::vector<std::uint64_t> callers(key.begin() + 2, key.end());
   for (const std::uint64_t top : {std::uint64_t{0}, caller}) {
     key[1] = top;
     if (const auto known = process.accesses.find(key); known != process.accesses.end())
@@ -292,12 +299,9 @@ node::SiteId HostSites::OfAccess(pid_t pid, std::uint64_t pc, std::uint64_t call
     raw.frames.emplace_back(of.module, address - of.begin + of.offset);
   };
   if (mapping) add(*mapping, pc);
-  for (const std::uint64_t address : above) {
-    const std::optional<Mapping> over =
-        address != 0 && mapping ? Find(pid, process, address - 1) : std::nullopt;
-    if (!over) break;
-    add(*over, address - 1);
-  }
+  for (const std::uint64_t address : callers)
+    if (const std::optional<Mapping> over = KnownCode(process, address - 1); over && mapping)
+      add(*over, address - 1);
   const node::SiteId site = Intern(std::move(raw));
   if (process.accesses.size() < kMostSites) process.accesses.emplace(std::move(key), site);
   return site;

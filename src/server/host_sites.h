@@ -62,6 +62,8 @@ class HostSites : public node::HostSites {
   };
   class Module;
 
+  // In the mappings that were read before; Find() reads them again if need be.
+  static std::optional<Mapping> KnownCode(const Process& process, std::uint64_t address);
   std::optional<Mapping> Find(pid_t pid, Process& process, std::uint64_t address);
   std::uint32_t ModuleOf(const std::string& path);
   node::SiteId Intern(Raw raw);

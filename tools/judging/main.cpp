@@ -119,7 +119,7 @@ int Exact(const fs::path& folder, int runs, int beside, const std::string& slug,
   return failures + different == 0 ? 0 : 1;
 }
 
-// Worlds side by side (-j) change nothing: candidates that pass, and that fail in all worlds or in
+// Windows side by side (-j) change nothing: candidates that pass, and that fail in all worlds or in
 // one of them.
 int Jobs(const fs::path& folder, const std::string& slug) {
   const fs::path problem = FolderOf(slug);

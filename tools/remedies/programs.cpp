@@ -140,9 +140,8 @@ std::vector<Variant> VariantsOf(const std::vector<std::string>& sources,
   }
   std::erase_if(variants, [&](const Variant& one) {
     return !only.empty() && std::none_of(only.begin(), only.end(), [&](const std::string& name) {
-      const std::size_t colon = name.find(':');
-      return one.Name().starts_with(name.substr(0, colon)) &&
-             (colon == std::string::npos || one.Name().ends_with(name.substr(colon)));
+      return name.find(':') == std::string::npos ? one.Name().starts_with(name)
+                                                 : one.Name() == name;
     });
   });
   return variants;

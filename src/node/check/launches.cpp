@@ -1,6 +1,7 @@
 // What the launches of two racing accesses tell of a remedy by the host. Part of RemedySearch.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "node/check/checker.h"
 #include "node/check/remedy.h"
@@ -39,9 +40,11 @@ std::size_t RemedySearch::RoundOf(Agent agent) const {
   const ChainPlace& mine = checker_.places_.of[agent];
   const Code* const code = checker_.agents_[agent].info->code.get();
   std::set<std::uint32_t> earlier;
+  const LaunchInfo* last = nullptr;  // blocks of one launch follow each other
   for (Agent other = 1; other < checker_.agents_.size(); ++other) {
-    const ChainPlace& at = checker_.places_.of[other];
     const LaunchInfo* const info = checker_.agents_[other].info.get();
+    if (info == std::exchange(last, info)) continue;
+    const ChainPlace& at = checker_.places_.of[other];
     if (at.chain == mine.chain && at.number < mine.number && info != nullptr &&
         info->code.get() == code) {
       earlier.insert(at.number);

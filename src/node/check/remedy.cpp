@@ -156,13 +156,19 @@ bool RemedySearch::Early(const Event& write, Agent agent) const {
   }
   // A barrier stands between the two: in the same round the storing thread would know the access.
   const Code& code = CodeOf(agent);
-  for (std::uint32_t pc = 0; pc < code.ops.size(); ++pc) {
-    if (code.ops[pc].kind == OpKind::kBarrier && Before(code, e_.pc, pc) &&
-        Before(code, pc, write.pc)) {
-      return true;
-    }
-  }
-  return Before(code, write.pc, e_.pc);
+  const std::vector<std::uint32_t>& later = BarriersAfter();
+  return std::any_of(later.begin(), later.end(),
+                     [&](std::uint32_t pc) { return Before(code, pc, write.pc); }) ||
+         Before(code, write.pc, e_.pc);
+}
+
+const std::vector<std::uint32_t>& RemedySearch::BarriersAfter() const {
+  if (barriers_) return *barriers_;
+  const Code& code = CodeOf(stamp_.agent);
+  barriers_.emplace();
+  for (std::uint32_t pc = 0; pc < code.ops.size(); ++pc)
+    if (code.ops[pc].kind == OpKind::kBarrier && Before(code, e_.pc, pc)) barriers_->push_back(pc);
+  return *barriers_;
 }
 
 // The instructions that race are no flag: an atomic that adds to the data, a vector of which one

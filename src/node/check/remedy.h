@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,8 @@ class RemedySearch {
   const Event* FenceOf(Agent agent, const Event& of, std::uint64_t since, std::uint64_t until,
                        Scope scope, bool releases) const;
   bool Early(const Event& write, Agent agent) const;
+  // Barriers of the earlier thread's block that follow its access in the text.
+  const std::vector<std::uint32_t>& BarriersAfter() const;
   bool IsData(const Link& link) const;
   bool PeersAnswer(const Link& link) const;
   const Event& FirstStore(const Event& write) const;
@@ -152,6 +155,7 @@ class RemedySearch {
   Stamp stamp_;
   std::uint32_t later_lane_;
   std::uint64_t offset_;
+  mutable std::optional<std::vector<std::uint32_t>> barriers_;  // BarriersAfter()
   Chain best_;
   Link early_;
 };
