@@ -12,7 +12,6 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 #include <string_view>
@@ -24,9 +23,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// What can be read: a group that another process removes meanwhile ends the file with an error,
+// which a stream notes and its buffer would throw.
 std::string ReadAll(const fs::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
 }
 
 bool WriteAll(const fs::path& path, std::string_view text) {

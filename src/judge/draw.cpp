@@ -133,6 +133,11 @@ std::uint64_t Drawer::ScheduleSeed(std::string_view case_name, std::uint32_t cal
   return stream.Next64() | 1;
 }
 
+std::uint64_t Drawer::SampleSeed(std::string_view case_name, std::uint32_t call) const {
+  Stream stream(key_, fmt::format("sample/{}/{}", case_name, call));
+  return stream.Next64() | 1;
+}
+
 double Drawer::Fraction(std::string_view case_name, std::string_view label) const {
   Stream stream(key_, fmt::format("fraction/{}/{}", case_name, label));
   return static_cast<double>(stream.Next32()) * 0x1p-32;

@@ -39,6 +39,8 @@ class Drawer {
   std::int64_t BeginPs(std::string_view case_name, std::uint32_t call) const;
   // What a schedule is drawn from; not 0.
   std::uint64_t ScheduleSeed(std::string_view case_name, std::uint32_t call) const;
+  // What a sample of memory is drawn from; not 0.
+  std::uint64_t SampleSeed(std::string_view case_name, std::uint32_t call) const;
   // In [0, 1).
   double Fraction(std::string_view case_name, std::string_view label) const;
   // Brings `count` things into a drawn order by exchanging two at a time.

@@ -17,8 +17,10 @@ namespace allranks::judge {
 namespace {
 
 constexpr std::uint64_t kAlign = 256;
+// Large tensors are whole pages: the node maps them instead of copying them.
+constexpr std::uint64_t kPage = 4096, kLarge = 1 << 20;
 
-std::uint64_t Aligned(std::uint64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+std::uint64_t Aligned(std::uint64_t bytes, std::uint64_t to) { return (bytes + to - 1) / to * to; }
 
 }  // namespace
 
@@ -54,6 +56,10 @@ MemoryFile::~MemoryFile() {
   if (data_ != nullptr) munmap(data_, size_);
 }
 
+void MemoryFile::Clear() const {
+  fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size_));
+}
+
 Placement Place(const problem::Problem& problem, const problem::Case& one, std::uint32_t calls) {
   Placement placement;
   const std::size_t count = std::size_t{calls} * static_cast<std::size_t>(one.world);
@@ -66,8 +72,9 @@ Placement Place(const problem::Problem& problem, const problem::Case& one, std::
       const bool in = tensor.dir == problem::Tensor::Dir::kIn;
       std::uint64_t& end = in ? placement.in_bytes : placement.out_bytes;
       const std::uint64_t bytes = problem::BytesOf(problem, tensor, one);
+      if (bytes >= kLarge) end = Aligned(end, kPage);
       (in ? placement.in : placement.out)[i].push_back({t, end, bytes});
-      end += Aligned(bytes);
+      end += Aligned(bytes, bytes >= kLarge ? kPage : kAlign);
     }
   }
   return placement;

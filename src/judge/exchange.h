@@ -26,6 +26,8 @@ class MemoryFile {
 
   int fd() const { return fd_.get(); }
   std::span<std::byte> bytes() const { return {data_, size_}; }
+  // Gives its memory back; it reads as zeros. Not of a sealed one.
+  void Clear() const;
 
  private:
   MemoryFile() = default;

@@ -80,8 +80,8 @@ struct CaseResult {
 // CPU seconds by part, and wall seconds of the whole. Not part of what must repeat.
 struct Cost {
   double compile = 0, ranks = 0, node = 0, judge = 0, wall = 0;
-  double band = 0;                             // all parts of what was run on perturbed profiles
-  std::map<std::string, double> windows = {};  // of `node`, by kind of window
+  double band = 0;                        // all parts of what was run on perturbed profiles
+  std::map<std::string, double> windows;  // of `node`, by kind of window
   bool cached_build = false;
   // Of sessions that helped (-j): their start, and windows that were discarded. It does not count
   // against the candidate, whose limit must not depend on -j.

@@ -64,6 +64,8 @@ class Session {
   std::span<const std::byte> outputs() const { return outputs_->bytes(); }
   // A query's answer comes in a message; the judge puts it where outputs are.
   std::span<std::byte> outputs_for_answers() const { return outputs_->bytes(); }
+  // Outputs have been compared: they take no memory until there are others.
+  void ClearOutputs() const { outputs_->Clear(); }
   bool traced() const { return traced_; }
   bool ended() const { return ended_; }  // its node has ended by itself
   double rank_seconds() const { return rank_seconds_; }

@@ -88,6 +88,18 @@ wire::JudgeCase WireCase(const Problem& problem, const Case& one) {
   return made;
 }
 
+const char* StageName(SessionGroup::Stage stage) {
+  switch (stage) {
+    case SessionGroup::Stage::kFirst:
+      break;
+    case SessionGroup::Stage::kDrawn:
+      return "drawn cases in ";
+    case SessionGroup::Stage::kLarge:
+      return "large cases in ";
+  }
+  return "";
+}
+
 }  // namespace
 
 SessionRun::SessionRun(const JudgeContext& context, const SessionGroup& group,
@@ -145,14 +157,15 @@ Result<std::unique_ptr<Session>> SessionRun::Start(int helper) {
     return Fail("cannot create the folder {}: {}", options.folder, std::strerror(errno));
   if (problem_.window != problem::Window::kQuery) options.calls = problem_.calls;
   options.secret = context_.drawers[0].Secret(
-      fmt::format("handles of {}world {}", group_.late ? "drawn cases in " : "", group_.world));
+      fmt::format("handles of {}world {}", StageName(group_.stage), group_.world));
   if (traced_ && helper == 0) options.trace_fd = context_.trace.get();
   options.check = context_.checks();
   options.cpu = std::chrono::milliseconds(static_cast<std::int64_t>(cpu_ms_) + 1);
   for (const CaseResult& result : state_.cases) {
     const Case& one = result.what;
     plan.cases.push_back(WireCase(problem_, one));
-    const Placement most = Place(problem_, one, static_cast<std::uint32_t>(problem_.burst));
+    const int calls = ChoiceFor(result).CallsAtOnce({});
+    const Placement most = Place(problem_, one, static_cast<std::uint32_t>(calls));
     options.input_bytes = std::max(options.input_bytes, most.in_bytes);
     options.output_bytes = std::max(options.output_bytes, most.out_bytes);
   }
@@ -198,7 +211,8 @@ SessionResult SessionRun::Run() {
 }
 
 bool SessionRun::Help() {
-  if (live() || !queue_.Enter()) return false;
+  // Two large cases at a time would need twice the memory.
+  if (live() || group_.stage == SessionGroup::Stage::kLarge || !queue_.Enter()) return false;
   const double before = OwnSeconds();
   int helper = 0;
   {
@@ -264,6 +278,7 @@ Executed SessionRun::Obtain(Session& session, std::size_t index) {
 void SessionRun::NoteTimes(CaseResult& result, const WindowSpec& spec, const Seen& seen) {
   using Mode = WindowSpec::Mode;
   if (spec.mode == Mode::kAlone) result.isolated_ns = seen.ns;
+  if (result.what.large) result.isolated_ns = seen.ns;
   if (spec.mode == Mode::kAlone || spec.mode == Mode::kReplay) return;
   burst_ns_[spec.seed] = seen.ns * problem_.burst;
   if (seen.ns > result.call_ns) {

@@ -45,10 +45,15 @@ struct JudgeContext {
   bool checks() const { return request.check && !request.times_only && !request.drain; }
 };
 
-// What one session runs: the cases of one world size, and of one profile, if they name one. Where
-// drawn cases come last they have sessions of their own.
+// What one session runs: the cases of one stage and world size, and of one profile, if they name
+// one.
 struct SessionGroup {
-  bool late = false;
+  enum class Stage : std::uint8_t {
+    kFirst,
+    kDrawn,  // where drawn cases come last
+    kLarge,  // of a candidate that is right in all others
+  };
+  Stage stage = Stage::kFirst;
   int world = 0;
   std::string profile;
   auto operator<=>(const SessionGroup&) const = default;
@@ -148,13 +153,17 @@ class SessionRun {
   // Ranks live while inputs exist: they remember what has happened, so that no window can be the
   // same as another.
   bool live() const { return problem_.window != problem::Window::kGraph; }
-  // A window as the node is asked for it: what is drawn, where outputs go.
-  Status Draw(Session& session, const WindowTask& task, wire::JudgeRun* run,
+  std::uint32_t TimedCall(const CaseResult& result) const;
+  // Calls of a window, from the `from`-th on, as the node is asked for them: what is drawn, where
+  // outputs go.
+  Status Draw(Session& session, const WindowTask& task, std::uint32_t from, wire::JudgeRun* run,
               std::vector<CallView>* views) const;
   // Runs one window and compares its outputs. Changes nothing here: several threads may do so, each
   // with a session of its own.
   Executed Execute(Session& session, const WindowTask& task) const;
   void PassOver(Session& session, wire::JudgeRun run, Executed* executed) const;
+  // Calls that follow each other one by one are one window.
+  static void Append(wire::JudgeRunReply next, wire::JudgeRunReply* whole);
   void Compare(Session& session, const problem::Case& one, const std::vector<CallView>& views,
                Executed* executed) const;
   // What a window showed becomes part of the judgement; false if that is over.

@@ -37,6 +37,8 @@ using problem::Case;
 // What may pass between two looks at what a sandbox has used.
 constexpr double kCpuMargin = 500;  // ms
 
+bool IsLarge(const SessionGroup& group) { return group.stage == SessionGroup::Stage::kLarge; }
+
 }  // namespace
 
 bool Trial::End(Verdict verdict, std::string text, std::string log) {
@@ -126,7 +128,7 @@ void Trial::ChooseCases() {
   for (std::size_t i = 0; i < by.size(); ++i) by[i] = i;
   std::sort(by.begin(), by.end(), [&](std::size_t a, std::size_t b) {
     const auto key = [&](std::size_t i) {
-      return std::tuple(GroupOf(cases[i]).late, cases[i].world, order(cases[i].kind), i);
+      return std::tuple(GroupOf(cases[i]).stage, cases[i].world, order(cases[i].kind), i);
     };
     return key(a) < key(b);
   });
@@ -148,7 +150,10 @@ void Trial::ChooseCases() {
 }
 
 SessionGroup Trial::GroupOf(const Case& one) const {
-  return {.late = request_.drawn_last && one.kind == Case::Kind::kDrawn,
+  using Stage = SessionGroup::Stage;
+  return {.stage = one.large                                               ? Stage::kLarge
+                   : request_.drawn_last && one.kind == Case::Kind::kDrawn ? Stage::kDrawn
+                                                                           : Stage::kFirst,
           .world = one.world,
           .profile = one.profile};
 }
@@ -159,7 +164,7 @@ std::vector<SessionResult> Trial::RunSessions(
   // The largest world's; not of drawn cases, if they are alone in it: nobody looks at their times.
   const SessionGroup* traced = nullptr;
   for (const auto& [group, indices] : groups)
-    if (traced == nullptr || !group.late) traced = &group;
+    if (traced == nullptr || group.stage == SessionGroup::Stage::kFirst) traced = &group;
   std::vector<const std::pair<const SessionGroup, std::vector<std::size_t>>*> order;
   for (const auto& group : groups) order.push_back(&group);
   std::vector<SessionResult> results(order.size());
@@ -170,6 +175,7 @@ std::vector<SessionResult> Trial::RunSessions(
   const auto run = [&](std::size_t number) {
     if (progress.failed < number) return;
     const auto& [group, indices] = *order[number];
+    if (IsLarge(group) && progress.found < number) return;
     // Sessions after it do not count, and those before it that still run are not known yet:
     // PutTogether adds up again.
     double used = judgement_.cost.compile + judgement_.cost.judge;
@@ -196,6 +202,11 @@ std::vector<SessionResult> Trial::RunSessions(
     std::erase(running, session);
     seconds[number] = results[number].cost.RunSeconds();
   };
+  // Large cases come last, and one after the other: they take memory, and who is wrong elsewhere
+  // need not run them.
+  const auto large = static_cast<std::size_t>(std::count_if(
+      order.begin(), order.end(), [](const auto* one) { return IsLarge(one->first); }));
+  const std::size_t usual = order.size() - large;
   const std::size_t jobs = Jobs();
   if (jobs == 1) {
     for (std::size_t number = 0; number < order.size(); ++number) run(number);
@@ -213,7 +224,7 @@ std::vector<SessionResult> Trial::RunSessions(
   // Large worlds take longest, so they start first. Who finds none to start helps those that run.
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
-    for (std::size_t i = next++; i < order.size(); i = next++) run(order.size() - 1 - i);
+    for (std::size_t i = next++; i < usual; i = next++) run(usual - 1 - i);
     while (help()) {
     }
   };
@@ -221,6 +232,7 @@ std::vector<SessionResult> Trial::RunSessions(
   for (std::size_t i = 1; i < jobs; ++i) threads.emplace_back(work);
   work();
   threads.clear();
+  for (std::size_t number = usual; number < order.size(); ++number) run(number);
   return results;
 }
 

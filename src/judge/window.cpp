@@ -30,6 +30,7 @@ constexpr std::uint32_t kReplayCall = 1'000'000'000;
 // to a bound that the judge can execute in seconds. What work is: Machine::SetFuel.
 constexpr std::uint64_t kFuelFactor = 64, kLargeFuelFactor = 8;
 constexpr std::uint64_t kLeastFuel = 500'000'000, kLargeFuel = 2'500'000'000;
+constexpr std::uint64_t kUnknownFuel = 40'000'000'000;  // of a large case that was never timed
 
 // What costs are listed by: "timed replay".
 std::string KindOf(Case::Kind kind, const WindowSpec& spec) {
@@ -42,8 +43,9 @@ std::string KindOf(Case::Kind kind, const WindowSpec& spec) {
 }  // namespace
 
 std::uint64_t SessionRun::FuelOf(const CaseResult& result) const {
-  if (!context_.lock) return kLargeFuel;
+  if (!context_.lock) return result.what.large ? kUnknownFuel : kLargeFuel;
   const problem::LockEntry* entry = context_.lock->Find(context_.profile.name, result.what.name);
+  if (entry == nullptr && result.what.large) return kUnknownFuel;
   // A drawn case has no entry; the costliest of the known ones bounds it.
   const std::uint64_t whole = entry != nullptr
                                   ? entry->reference.thread_instructions
@@ -116,6 +118,7 @@ WindowChoice SessionRun::ChoiceFor(const CaseResult& result) const {
   return WindowChoice({.kind = result.what.kind,
                        .size = SizeOf(result),
                        .burst = problem_.burst,
+                       .large = result.what.large,
                        .skew = result.what.skew,
                        .live = live(),
                        .checks = context_.checks(),
@@ -147,8 +150,14 @@ std::vector<WindowSpec> SessionRun::Replays(const CaseResult& result) const {
   });
 }
 
-Status SessionRun::Draw(Session& session, const WindowTask& task, wire::JudgeRun* run,
-                        std::vector<CallView>* views) const {
+// Of a large case: one call is disturbed, the other one's time counts. A candidate cannot tell
+// which.
+std::uint32_t SessionRun::TimedCall(const CaseResult& result) const {
+  return context_.drawers[0].Fraction(result.what.name, "timed call") < 0.5 ? 0 : 1;
+}
+
+Status SessionRun::Draw(Session& session, const WindowTask& task, std::uint32_t from,
+                        wire::JudgeRun* run, std::vector<CallView>* views) const {
   using Mode = WindowSpec::Mode;
   const CaseResult& result = state_.cases[task.place];
   const WindowSpec& spec = task.spec;
@@ -156,7 +165,7 @@ Status SessionRun::Draw(Session& session, const WindowTask& task, wire::JudgeRun
   const auto world = static_cast<std::uint32_t>(one.world);
   const bool timed = one.kind == Case::Kind::kTimed;
   const WindowChoice choice = ChoiceFor(result);
-  run->calls = static_cast<std::uint32_t>(choice.CallsOf(spec));
+  run->calls = static_cast<std::uint32_t>(choice.CallsAtOnce(spec));
   const Placement placement = Place(problem_, one, run->calls);
   const Drawer& drawer = context_.drawers[static_cast<std::size_t>(spec.seed)];
   const auto number =
@@ -172,20 +181,24 @@ Status SessionRun::Draw(Session& session, const WindowTask& task, wire::JudgeRun
   if (spec.mode == Mode::kSchedule)
     first = (spec.directed() ? kDirectedCall : kScheduledCall) + number * kScheduledCalls;
   if (spec.mode == Mode::kReplay && live()) first = kReplayCall + number * kScheduledCalls;
+  first += from;
   // What disturbs a replay is not drawn with its inputs.
   const std::uint32_t disturbance =
       spec.mode == Mode::kReplay ? kReplayCall + number * kScheduledCalls : first;
+  const bool disturbed = one.large ? from != TimedCall(result) : spec.disturbed();
+  const bool scheduled = spec.schedule != 0 || (one.large && disturbed && choice.IsChecked(spec));
   run->drain = request_.drain;
   // Under a schedule hosts stop and blocks stall, and others spin meanwhile.
-  run->fuel = FuelOf(result) * (spec.schedule != 0 ? 2 : 1);
+  run->fuel = FuelOf(result) * (scheduled ? 2 : 1);
   run->check = choice.IsChecked(spec);
   run->places = run->check && spec.schedule == 0 && spec.seed == 0 && spec.mode != Mode::kAlone &&
                 ScheduleCount(result) != 0;
   if (spec.directed()) {
     run->directed = spec.schedule;
-  } else if (spec.schedule != 0) {
+  } else if (scheduled) {
     run->schedule = drawer.ScheduleSeed(one.name, disturbance);
   }
+  if (choice.IsSampled(spec)) run->sample = drawer.SampleSeed(one.name, first);
   run->brief = timed;
   run->begin_ps = drawer.BeginPs(one.name, first);
   run->disturbed_from_ps = static_cast<std::int64_t>(spec.moment * task.burst_ns * 1e3);
@@ -197,7 +210,7 @@ Status SessionRun::Draw(Session& session, const WindowTask& task, wire::JudgeRun
     for (std::uint32_t rank = 0; rank < world; ++rank) {
       wire::JudgeCall& made = run->by_rank.emplace_back();
       auto& tensors = view.by_rank.emplace_back(problem_.tensors.size());
-      if (spec.disturbed())
+      if (disturbed)
         made.delay_ps = drawer.DelayPs(one.name, disturbance + call, static_cast<int>(rank));
       const std::size_t at = call * world + rank;
       for (const Placement::Item& item : placement.in[at]) {
@@ -224,6 +237,7 @@ Status SessionRun::Draw(Session& session, const WindowTask& task, wire::JudgeRun
 // it, is the verdict.
 void SessionRun::PassOver(Session& session, wire::JudgeRun run, Executed* executed) const {
   run.pass_over = true;
+  run.stays = run.goes_on = false;
   wire::JudgeRunReply again;
   Outcome other = session.Run(run, &again);
   again.cpu_us += executed->reply.cpu_us;
@@ -239,32 +253,76 @@ void SessionRun::PassOver(Session& session, wire::JudgeRun run, Executed* execut
 }
 
 Executed SessionRun::Execute(Session& session, const WindowTask& task) const {
-  const Case& one = state_.cases[task.place].what;
+  const CaseResult& result = state_.cases[task.place];
+  const Case& one = result.what;
   const WindowSpec& spec = task.spec;
+  const WindowChoice choice = ChoiceFor(result);
+  const auto calls = static_cast<std::uint32_t>(choice.CallsOf(spec));
+  const auto at_once = static_cast<std::uint32_t>(choice.CallsAtOnce(spec));
   Executed executed;
-  wire::JudgeRun run;
-  std::vector<CallView> views;
-  run.case_index = task.place;
-  // Of the last timed case the undisturbed burst, of others what there is.
-  run.trace = session.traced() && task.place == traced_place_ && spec.seed == 0 &&
-              spec.schedule == 0 &&
-              (spec.mode == WindowSpec::Mode::kBurst || one.kind != Case::Kind::kTimed);
-  if (const Status drawn = Draw(session, task, &run, &views); !drawn) {
-    executed.outcome = {Verdict::kInternalError, drawn.error().message, ""};
-    return executed;
+  for (std::uint32_t call = 0; call < calls; call += at_once) {
+    wire::JudgeRun run;
+    std::vector<CallView> views;
+    run.case_index = task.place;
+    // Of the last timed case the undisturbed burst, of others what there is.
+    run.trace = session.traced() && task.place == traced_place_ && spec.seed == 0 &&
+                spec.schedule == 0 &&
+                (spec.mode == WindowSpec::Mode::kBurst || one.kind != Case::Kind::kTimed);
+    run.goes_on = call != 0;
+    run.stays = call + at_once < calls;
+    if (const Status drawn = Draw(session, task, call, &run, &views); !drawn) {
+      executed.outcome = {Verdict::kInternalError, drawn.error().message, ""};
+      return executed;
+    }
+    executed.calls += run.calls;
+    wire::JudgeRunReply reply;
+    executed.outcome = session.Run(run, &reply);
+    Append(std::move(reply), &executed.reply);
+    if (executed.outcome.verdict == Verdict::kUnsupported && !live())
+      PassOver(session, std::move(run), &executed);
+    if (executed.outcome.verdict != Verdict::kPass) return executed;
+    Compare(session, one, views, &executed);
+    if (at_once < calls) session.ClearOutputs();
   }
-  executed.calls = run.calls;
-  executed.outcome = session.Run(run, &executed.reply);
-  if (executed.outcome.verdict == Verdict::kUnsupported && !live())
-    PassOver(session, std::move(run), &executed);
-  if (executed.outcome.verdict == Verdict::kPass) Compare(session, one, views, &executed);
   return executed;
+}
+
+// Its times go on from where the calls before it have ended.
+void SessionRun::Append(wire::JudgeRunReply next, wire::JudgeRunReply* whole) {
+  if (whole->opened_ps.empty()) {
+    *whole = std::move(next);
+    return;
+  }
+  const std::int64_t end =
+      *std::max_element(whole->closed_ps.begin(), whole->closed_ps.end()) -
+      (next.opened_ps.empty() ? 0
+                              : *std::min_element(next.opened_ps.begin(), next.opened_ps.end()));
+  const auto later = [&](std::vector<std::int64_t>& times) {
+    for (std::int64_t& time : times)
+      if (time >= 0) time += end;
+  };
+  later(next.opened_ps);
+  later(next.closed_ps);
+  const auto join = [](auto& before, auto& after) {
+    after.insert(after.begin(), std::make_move_iterator(before.begin()),
+                 std::make_move_iterator(before.end()));
+  };
+  join(whole->opened_ps, next.opened_ps);
+  join(whole->closed_ps, next.closed_ps);
+  join(whole->changed, next.changed);
+  join(whole->links, next.links);
+  join(whole->findings, next.findings);
+  for (std::size_t i = 0; i < whole->moved.size() && i < next.moved.size(); ++i)
+    next.moved[i] += whole->moved[i];
+  next.thread_instructions += whole->thread_instructions;
+  next.cpu_us += whole->cpu_us;
+  *whole = std::move(next);
 }
 
 // What the oracle says of each call, while its inputs and outputs are there.
 void SessionRun::Compare(Session& session, const Case& one, const std::vector<CallView>& views,
                          Executed* executed) const {
-  const Placement placement = Place(problem_, one, executed->calls);
+  const Placement placement = Place(problem_, one, static_cast<std::uint32_t>(views.size()));
   if (problem_.window == problem::Window::kQuery && !placement.out[0].empty()) {
     // The answer is rank 0's first output; what it leaves out stays poison.
     const Placement::Item& item = placement.out[0][0];
@@ -328,20 +386,28 @@ bool SessionRun::Accept(CaseResult& result, const WindowSpec& spec, const Execut
     }
   }
   if (!CheckTraffic(result, floors, reply)) return false;
+  // Whose time counts: of a large case one call.
+  const std::uint32_t timed_calls = one.large ? 1 : calls;
+  if (one.large) floors = *executed.floors[TimedCall(result)];
   double least_ns = 0;
   for (FloorValues values : floors) {
     for (double* value : {&values.ingress, &values.egress, &values.busiest, &values.hbm,
                           &values.flops, &values.hops})
-      *value /= calls;
+      *value /= timed_calls;
     seen->roofline_ns =
         std::max(seen->roofline_ns, RooflineNs(context_.profile, problem_, one.world, values));
-    least_ns = std::max(
-        least_ns, LeastNs(context_.profile, problem_, one.world, values, static_cast<int>(calls)));
+    least_ns = std::max(least_ns, LeastNs(context_.profile, problem_, one.world, values,
+                                          static_cast<int>(timed_calls)));
     seen->ingress = std::max(seen->ingress, values.ingress);
   }
-  const auto last = *std::max_element(reply.closed_ps.begin(), reply.closed_ps.end());
-  const auto begin = *std::min_element(reply.opened_ps.begin(), reply.opened_ps.end());
-  seen->ns = static_cast<double>(last - begin) / 1e3 / calls;
+  const std::size_t from = one.large ? TimedCall(result) * world : 0;
+  const std::size_t to = one.large ? from + world : count;
+  const auto at = [](const std::vector<std::int64_t>& times, std::size_t i) {
+    return times.begin() + static_cast<std::ptrdiff_t>(i);
+  };
+  const auto last = *std::max_element(at(reply.closed_ps, from), at(reply.closed_ps, to));
+  const auto begin = *std::min_element(at(reply.opened_ps, from), at(reply.opened_ps, to));
+  seen->ns = static_cast<double>(last - begin) / 1e3 / timed_calls;
   seen->moved = reply.moved;
   seen->thread_instructions = reply.thread_instructions;
   if (seen->ns < least_ns * (1 - 1e-9)) {

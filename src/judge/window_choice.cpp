@@ -25,6 +25,7 @@ constexpr std::uint64_t kLarge = 5'000'000;
 // two buffers take turns by the one after it. Timed and small cases have all calls: a candidate
 // that counts calls must not know of any that nobody looks at.
 constexpr int kFewCalls = 3;
+constexpr int kLargeCalls = 2;  // of Case::large
 
 }  // namespace
 
@@ -33,7 +34,7 @@ bool WindowChoice::IsLarge() const { return facts_.size.value_or(0) > kLarge; }
 // Visible cases are for finding out what is wrong: one seed does. So it does for drawn ones that
 // are checked; a second window beside it would compare outputs alone.
 int WindowChoice::Seeds() const {
-  const bool once = facts_.kind == Kind::kVisible || facts_.times_only ||
+  const bool once = facts_.kind == Kind::kVisible || facts_.times_only || facts_.large ||
                     (facts_.kind == Kind::kDrawn && facts_.checks && !facts_.live);
   return once ? 1 : kSeeds;
 }
@@ -41,7 +42,7 @@ int WindowChoice::Seeds() const {
 std::vector<WindowSpec> WindowChoice::Plain() const {
   const bool timed = facts_.kind == Kind::kTimed;
   std::vector<WindowSpec> windows;
-  if (timed && !facts_.times_only) windows.push_back({.mode = Mode::kAlone});
+  if (timed && !facts_.times_only && !facts_.large) windows.push_back({.mode = Mode::kAlone});
   for (int seed = 0; seed < Seeds(); ++seed)
     windows.push_back({.mode = timed && !facts_.skew ? Mode::kBurst : Mode::kLate, .seed = seed});
   return windows;
@@ -51,7 +52,7 @@ std::vector<WindowSpec> WindowChoice::Plain() const {
 // timed does, and go on so until a moment that is drawn, in equal parts of the burst: whatever a
 // candidate leaves out there because nothing disturbs it, it leaves out here as well.
 std::vector<WindowSpec> WindowChoice::Replays(const std::function<double(int)>& fraction) const {
-  if (facts_.kind != Kind::kTimed || facts_.times_only) return {};
+  if (facts_.kind != Kind::kTimed || facts_.times_only || facts_.large) return {};
   if (!facts_.checks) return {{.mode = Mode::kLate}};
   const int parts = facts_.size.value_or(kManyReplays + 1) <= kManyReplays ? 3 : 1;
   std::vector<WindowSpec> replays;
@@ -64,11 +65,13 @@ std::vector<WindowSpec> WindowChoice::Replays(const std::function<double(int)>& 
 }
 
 std::size_t WindowChoice::Schedules(bool wanted) const {
+  if (facts_.large) return 0;
   if (!wanted && (!facts_.size || *facts_.size > kCheapInstructions)) return 0;
   return facts_.size && *facts_.size <= kTinyInstructions ? kMoreSchedules : kSchedules;
 }
 
 int WindowChoice::CallsOf(const WindowSpec& spec) const {
+  if (facts_.large) return kLargeCalls;
   if (spec.mode == Mode::kAlone) return 1;
   const bool few = facts_.kind == Kind::kDrawn && facts_.checks && !facts_.live && IsLarge();
   return few ? std::min(facts_.burst, kFewCalls) : facts_.burst;
@@ -78,6 +81,7 @@ int WindowChoice::CallsOf(const WindowSpec& spec) const {
 // needs the checker: loads return older values, and blocks stall, only under it.
 bool WindowChoice::IsChecked(const WindowSpec& spec) const {
   if (!facts_.checks) return false;
+  if (facts_.large) return true;
   if (facts_.live || spec.schedule != 0) return true;
   return spec.seed == 0 && !(spec.mode == Mode::kAlone && IsLarge());
 }

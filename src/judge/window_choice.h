@@ -9,6 +9,11 @@
 //   replay    the timed burst once more, disturbed from a drawn moment on
 //   late      a visible or drawn case, disturbed from its beginning
 //   schedule  a cheap case under other schedules
+//
+// A large case has one window: two calls, one after the other, so that the second meets what the
+// first has left. One of them is disturbed, the time of the other counts; which is drawn. Inputs
+// and outputs of one call are in memory at a time, and the checker looks at a drawn sample of
+// memory (IsSampled).
 #pragma once
 
 #include <cstddef>
@@ -49,7 +54,8 @@ class WindowChoice {
     problem::Case::Kind kind = problem::Case::Kind::kTimed;
     // Thread-instructions that the reference takes for a burst; nullopt: not known.
     std::optional<std::uint64_t> size;
-    int burst = 1;  // calls
+    int burst = 1;       // calls
+    bool large = false;  // Case::large
     bool skew = false;
     // Ranks live while inputs exist: they remember what has happened, so that no window can be the
     // same as another.
@@ -68,7 +74,11 @@ class WindowChoice {
   std::size_t Schedules(bool wanted) const;
 
   int CallsOf(const WindowSpec& spec) const;
+  // How many of them are drawn, executed and compared at a time.
+  int CallsAtOnce(const WindowSpec& spec) const { return facts_.large ? 1 : CallsOf(spec); }
   bool IsChecked(const WindowSpec& spec) const;
+  // Of large memory the checker looks at drawn pages only (node::Schedule::sample).
+  bool IsSampled(const WindowSpec& spec) const { return facts_.large && IsChecked(spec); }
 
  private:
   int Seeds() const;

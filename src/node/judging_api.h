@@ -13,6 +13,12 @@
 
 namespace allranks::node {
 
+// Bytes of a file that nobody can make smaller. Of the descriptor -1: zeros.
+struct FileBytes {
+  int fd = -1;
+  std::uint64_t offset = 0, size = 0;
+};
+
 class JudgingApi {
  public:
   virtual ~JudgingApi() = default;
@@ -25,6 +31,13 @@ class JudgingApi {
   // without caches or links. False: not all of it is memory of the process.
   virtual bool Peek(ProcessId process, Address address, std::span<std::byte> bytes) const = 0;
   virtual bool Poke(ProcessId process, Address address, std::span<const std::byte> bytes) = 0;
+  // Like Poke, by mapping: memory of a device shows these bytes of the file until it is written to,
+  // and takes no room of its own before. Everything begins and ends at a page; false: it does not,
+  // or the memory is of another kind.
+  virtual bool PokeFile(ProcessId process, Address address, const FileBytes& bytes) = 0;
+  // The same for bytes that Peek has just put there: nothing changes but where they are kept.
+  // False, too: some are still on their way.
+  virtual bool KeepInFile(ProcessId process, Address address, const FileBytes& bytes) = 0;
   // From when on a host may see all that is there now (not before now()).
   virtual Time VisibleAt(ProcessId process, Address address, std::uint64_t size) const = 0;
   // Pinned memory that no device may use from here on.

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kMostCases = 64;
 constexpr int kMostDrawn = 16;
+constexpr char kLargeCases[] = "large";
 constexpr std::int64_t kLargestParam = std::int64_t{1} << 40;
 
 bool IsOption(std::string_view key) {
@@ -112,6 +113,7 @@ bool ReadRange(Section& section, const std::string& key, std::int64_t low, std::
 
 void ReadList(const toml::table* table, const char* key, Case::Kind kind, Faults* faults,
               Problem* problem) {
+  const bool large = std::string_view(key) == kLargeCases;
   Section section(table, fmt::format("cases.{}", key), faults);
   const auto worlds = Numbers(section, "world", 1, problem->max_ranks);
   std::vector<std::vector<std::int64_t>> lists;
@@ -133,6 +135,7 @@ void ReadList(const toml::table* table, const char* key, Case::Kind kind, Faults
       for (std::size_t left = count / worlds.size() / profiles.size(); left > 0; --left) {
         Case one;
         one.kind = kind;
+        one.large = large;
         one.world = static_cast<int>(world);
         one.skew = skew;
         one.profile = profile;
@@ -195,6 +198,11 @@ void ReadCases(const toml::table* table, Faults* faults, Problem* problem) {
   Section cases(table, "cases", faults);
   for (const toml::table* one : TablesOf(cases, "timed", Section::kOptional))
     ReadList(one, "timed", Case::Kind::kTimed, faults, problem);
+  const auto large = TablesOf(cases, kLargeCases, Section::kOptional);
+  if (!large.empty() && problem->window != Window::kGraph)
+    faults->Add(table, "[cases] only problems of the window 'graph' have large cases");
+  for (const toml::table* one : large)
+    ReadList(one, kLargeCases, Case::Kind::kTimed, faults, problem);
   for (const toml::table* one : TablesOf(cases, "visible", Section::kOptional))
     ReadList(one, "visible", Case::Kind::kVisible, faults, problem);
   ReadDrawn(cases.Table("drawn", Section::kOptional), faults, problem);
@@ -203,8 +211,8 @@ void ReadCases(const toml::table* table, Faults* faults, Problem* problem) {
 
 std::string NameOf(const Problem& problem, const Case& one) {
   CHECK_EQ(one.params.size(), problem.params.size());
-  std::string name =
-      fmt::format("{}.w{}", one.kind == Case::Kind::kTimed ? "timed" : "visible", one.world);
+  const char* kind = one.large ? kLargeCases : one.kind == Case::Kind::kTimed ? "timed" : "visible";
+  std::string name = fmt::format("{}.w{}", kind, one.world);
   for (std::size_t i = 0; i < one.params.size(); ++i)
     name += fmt::format(".{}{}", problem.params[i], one.params[i]);
   if (!one.profile.empty()) name += "." + one.profile;

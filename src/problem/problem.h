@@ -59,10 +59,12 @@ struct Tensor {
 // One set of parameters to run. `params` is in the order of Problem::params, without world.
 struct Case {
   enum class Kind { kTimed, kVisible, kDrawn };
-  std::string name;  // "timed.w8.n4096"; of a drawn one "drawn.0": its values are told only after
+  std::string name;  // "timed.w8.n4096", "large.w8.n16777216"; of a drawn one "drawn.0": its values
+                     // are told only after
   Kind kind = Kind::kTimed;
   int world = 1;
   std::vector<std::int64_t> params;
+  bool large = false;   // timed: too large for a burst; its calls follow each other one by one
   bool skew = false;    // ranks enter at drawn times
   std::string profile;  // empty: the one the judge was told to use
 };

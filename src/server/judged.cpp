@@ -99,7 +99,8 @@ bool Judged::Received(const wire::Frame& frame) {
       Answer<wire::JudgeRun>(frame.sequence, Status::kSuccess, *broken_);
     } else {
       if (plan_.window == wire::JudgeWindow::kGraph) CloseRanks();
-      if (splits()) {
+      stayed_ = false;
+      if (splits() && !run.goes_on) {
         if (!options_.split()) return true;
         copy_ = true;
         machine_.OwnPinned();

@@ -236,7 +236,8 @@ class Judged final : public JudgedRules {
   std::optional<wire::JudgeRunReply> broken_;  // the end after which there are no more windows
   std::vector<std::optional<std::pair<Thread, wire::Blob>>> gather_;  // by rank
   std::size_t faults_seen_ = 0;
-  bool copy_ = false;  // this process is one, for the window under way
+  bool copy_ = false;    // this process is one, for the window under way
+  bool stayed_ = false;  // the last run, for one that goes on from there
   int news_ = 0;
   std::vector<std::byte> buffer_;
 };

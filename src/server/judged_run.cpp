@@ -27,6 +27,9 @@ std::uint64_t CpuMicroseconds() {
 }
 
 constexpr std::uint32_t kMaxCalls = 4'096;
+constexpr std::uint64_t kPage = 4'096;
+// Inputs and outputs of this size are not copied, but mapped: they exist once.
+constexpr std::uint64_t kMappedBytes = 4 << 20;
 // Windows are drawn to begin behind multiples of this, some nine seconds: far more than happens
 // between them, so that it does not matter when a window is asked for.
 constexpr node::Time kGrid = node::Time{1} << 43;
@@ -114,6 +117,29 @@ wire::JudgeFinding OnWire(node::Finding&& finding, node::Time begin) {
   return made;
 }
 
+// Large memory is gone through in pieces of whole words.
+constexpr std::uint64_t kPiece = 4 << 20;
+
+template <class F>
+void ForPieces(std::uint64_t bytes, F visit) {
+  for (std::uint64_t at = 0; at < bytes; at += kPiece) visit(at, std::min(kPiece, bytes - at));
+}
+
+// Twice as much with each step.
+void Repeat(std::uint32_t word, std::span<std::byte> bytes) {
+  if (bytes.empty()) return;
+  std::size_t done = std::min(sizeof word, bytes.size());
+  std::memcpy(bytes.data(), &word, done);
+  for (; done < bytes.size(); done += std::min(done, bytes.size() - done))
+    std::memcpy(bytes.data() + done, bytes.data(), std::min(done, bytes.size() - done));
+}
+
+// What of these bytes can be mapped instead of copied; of small memory nothing.
+node::FileBytes WholePages(int fd, std::uint64_t place, std::uint64_t bytes) {
+  const std::uint64_t whole = bytes < kMappedBytes ? 0 : bytes / kPage * kPage;
+  return {.fd = fd, .offset = place, .size = whole};
+}
+
 // What the links have carried since `before`.
 std::vector<wire::JudgeLink> Since(const std::vector<node::LinkRecord>& before,
                                    const std::vector<node::LinkRecord>& after) {
@@ -151,6 +177,10 @@ bool Judged::Valid(const wire::JudgeRun& run) const {
   const int schedules = (run.schedule != 0) + (run.directed != 0) + run.places;
   if (run.check ? desk_.checking() == nullptr || schedules > 1 : schedules != 0) return false;
   if (run.directed != 0 && run.directed < node::kDirected) return false;
+  if (run.sample != 0 && (!run.check || run.directed != 0)) return false;
+  // Nothing but what goes on may come after a run that has stayed.
+  if (run.goes_on != stayed_ || (run.stays && plan_.window != wire::JudgeWindow::kGraph))
+    return false;
   if (run.begin_ps < 0 || run.begin_ps > kLatest || run.disturbed_from_ps < 0 ||
       run.disturbed_from_ps > kLatest)
     return false;
@@ -228,7 +258,8 @@ node::Schedule Judged::ScheduleOf(const Window& run) {
     return {.seed = request.schedule,
             .from = run.disturbed,
             .brief = request.brief,
-            .places = request.places};
+            .places = request.places,
+            .sample = request.sample};
   node::Schedule directed = node::ScheduleOf(request.directed);
   directed.brief = true;  // others poll meanwhile
   return directed;
@@ -286,15 +317,24 @@ void Judged::Open(std::int32_t r, std::uint32_t call, Time at) {
   const wire::JudgeCall& what = run_->request.by_rank[index];
   const Rank& rank = Of(r);
   for (const wire::JudgePoison& poison : what.poison) {
-    buffer_.resize(plan_.cases[which].tensors[poison.tensor].bytes);
-    for (std::size_t i = 0; i < buffer_.size(); i += sizeof poison.word)
-      std::memcpy(buffer_.data() + i, &poison.word,
-                  std::min(sizeof poison.word, buffer_.size() - i));
-    machine_.Poke(rank.process, rank.tensors[which][poison.tensor], buffer_);
+    const node::Address to = rank.tensors[which][poison.tensor];
+    const std::uint64_t bytes = plan_.cases[which].tensors[poison.tensor].bytes;
+    // What the call before has left there is the judge's: no need to keep it as well.
+    if (const node::FileBytes zeros = WholePages(-1, 0, bytes); zeros.size != 0)
+      machine_.PokeFile(rank.process, to, zeros);
+    buffer_.resize(std::min(bytes, kPiece));
+    Repeat(poison.word, buffer_);
+    ForPieces(bytes, [&](std::uint64_t from, std::uint64_t size) {
+      machine_.Poke(rank.process, to + from, std::span(buffer_).first(size));
+    });
   }
-  for (const wire::JudgeBytes& part : what.draw)
-    machine_.Poke(rank.process, rank.tensors[which][part.tensor],
-                  options_.inputs.subspan(part.place, part.bytes));
+  for (const wire::JudgeBytes& part : what.draw) {
+    const node::Address to = rank.tensors[which][part.tensor];
+    node::FileBytes mapped = WholePages(options_.inputs_fd, part.place, part.bytes);
+    if (options_.inputs_fd < 0 || !machine_.PokeFile(rank.process, to, mapped)) mapped.size = 0;
+    machine_.Poke(rank.process, to + mapped.size,
+                  options_.inputs.subspan(part.place + mapped.size, part.bytes - mapped.size));
+  }
   // Calls stand back to back in the stream, two at a time: that is all a stream has to know.
   if (plan_.window == wire::JudgeWindow::kGraph && !run_->request.drain &&
       call + 1 < run_->request.calls)
@@ -309,15 +349,21 @@ void Judged::Close(std::int32_t r, std::uint32_t call, Time at) {
   const wire::JudgeCall& what = run_->request.by_rank[index];
   const Rank& rank = Of(r);
   for (const wire::JudgeBytes& part : what.draw) {
-    buffer_.resize(part.bytes);
-    machine_.Peek(rank.process, rank.tensors[which][part.tensor], buffer_);
-    if (!buffer_.empty() &&
-        std::memcmp(buffer_.data(), options_.inputs.data() + part.place, part.bytes) != 0)
-      run_->reply.changed[index] = 1;
+    buffer_.resize(std::min(part.bytes, kPiece));
+    ForPieces(part.bytes, [&](std::uint64_t from, std::uint64_t size) {
+      machine_.Peek(rank.process, rank.tensors[which][part.tensor] + from,
+                    std::span(buffer_).first(size));
+      if (std::memcmp(buffer_.data(), options_.inputs.data() + part.place + from, size) != 0)
+        run_->reply.changed[index] = 1;
+    });
   }
-  for (const wire::JudgeBytes& part : what.keep)
-    machine_.Peek(rank.process, rank.tensors[which][part.tensor],
-                  options_.outputs.subspan(part.place, part.bytes));
+  for (const wire::JudgeBytes& part : what.keep) {
+    const node::Address from = rank.tensors[which][part.tensor];
+    machine_.Peek(rank.process, from, options_.outputs.subspan(part.place, part.bytes));
+    if (options_.outputs_fd >= 0)
+      machine_.KeepInFile(rank.process, from,
+                          WholePages(options_.outputs_fd, part.place, part.bytes));
+  }
   const bool all = ++run_->closed[call] == ranks_.size();
   if (!all || !run_->request.drain || call + 1 >= run_->request.calls) return;
   if (plan_.window == wire::JudgeWindow::kGraph) {
@@ -488,7 +534,8 @@ void Judged::Finish(End end, std::int32_t rank, std::string text) {
   if (end != End::kDone) broken_ = run.reply;
   wire::ReplyHeader header;
   options_.send(wire::Op::kJudgeRun, run.sequence, wire::EncodePayload(header, run.reply));
-  if (copy_) options_.leave(run.request.trace);
+  stayed_ = run.request.stays && end == End::kDone;
+  if (copy_ && !stayed_) options_.leave(run.request.trace);
 }
 
 }  // namespace allranks::server

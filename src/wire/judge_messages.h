@@ -197,13 +197,17 @@ struct JudgeRun {
   // exactly as if nothing did.
   std::int64_t disturbed_from_ps = 0;
   bool brief = false;             // node::Schedule
+  std::uint64_t sample = 0;       // node::Schedule; with `check`
   bool trace = false;             // graph window: write the node's trace at its end
   bool pass_over = false;         // instructions that the node lacks
+  // Graph window: calls that are asked for one by one. The node stays as this run leaves it; the run
+  // goes on from where the one before has stayed.
+  bool stays = false, goes_on = false;
   std::uint32_t calls = 0;
   std::vector<JudgeCall> by_rank; // calls x world: call by call, in each rank by rank
   template <class A> void Visit(A& a) {
     a(case_index, drain, fuel, check, schedule, directed, places, begin_ps, disturbed_from_ps, brief,
-      trace, pass_over, calls, by_rank);
+      sample, trace, pass_over, stays, goes_on, calls, by_rank);
   }
 };
 

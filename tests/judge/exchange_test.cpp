@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "judge/scratch.h"
@@ -29,6 +30,50 @@ TEST(MemoryFileTest, NeitherFileCanShrinkUnderTheJudge) {
     ASSERT_TRUE(file) << file.error().message;
     EXPECT_NE(ftruncate(file->fd(), 0), 0);
     EXPECT_NE(fcntl(file->fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+  }
+}
+
+TEST(MemoryFileTest, WhatIsClearedIsZeroAndTakesNoMemory) {
+  constexpr std::size_t kSize = 1 << 20;
+  const Result<MemoryFile> file = MemoryFile::Make("outputs", kSize, false);
+  ASSERT_TRUE(file) << file.error().message;
+  for (std::byte& byte : file->bytes()) byte = std::byte{7};
+  struct stat before{}, after{};
+  ASSERT_EQ(fstat(file->fd(), &before), 0);
+  file->Clear();
+  ASSERT_EQ(fstat(file->fd(), &after), 0);
+  EXPECT_GT(before.st_blocks, 0);
+  EXPECT_EQ(after.st_blocks, 0);
+  EXPECT_EQ(file->bytes().size(), kSize);
+  EXPECT_EQ(file->bytes()[kSize - 1], std::byte{0});
+}
+
+TEST(PlacementTest, LargeTensorsAreWholePages) {
+  problem::Problem problem;
+  problem.params = {"n"};
+  for (const auto dir : {problem::Tensor::Dir::kIn, problem::Tensor::Dir::kOut}) {
+    problem::Tensor tensor;
+    tensor.dir = dir;
+    const auto shape = problem::Expression::Parse("n", {{"n", 1}});
+    ASSERT_TRUE(shape);
+    tensor.shape = {*shape};
+    problem.tensors.push_back(tensor);
+  }
+  constexpr std::uint64_t kPage = 4096;
+  for (const std::int64_t count : {1'001, 1'000'003}) {
+    problem::Case one;
+    one.world = 3;
+    one.params = {count};
+    const Placement placement = Place(problem, one, 2);
+    std::uint64_t end = 0;
+    for (const auto& items : placement.in) {
+      ASSERT_EQ(items.size(), 1u);
+      EXPECT_GE(items[0].place, end);
+      EXPECT_EQ(items[0].bytes, static_cast<std::uint64_t>(count) * 4);
+      EXPECT_EQ(items[0].place % (count > 1'001 ? kPage : 256), 0u);
+      end = items[0].place + items[0].bytes;
+    }
+    EXPECT_LE(end, placement.in_bytes);
   }
 }
 

@@ -85,7 +85,13 @@ TEST(ReportTest, TheBandIsThereIfItIsKnown) {
 
 TEST(ReportTest, OnlyCostDependsOnTheMachine) {
   Judgement slow = SomeJudgement();
-  slow.cost = {.compile = 9, .ranks = 9, .node = 9, .judge = 9, .wall = 9, .cached_build = true};
+  slow.cost = {.compile = 9,
+               .ranks = 9,
+               .node = 9,
+               .judge = 9,
+               .wall = 9,
+               .windows = {},
+               .cached_build = true};
   Json a = Json::parse(ToJson(SomeProblem(), SomeJudgement()));
   Json b = Json::parse(ToJson(SomeProblem(), slow));
   EXPECT_NE(a, b);

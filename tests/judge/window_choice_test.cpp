@@ -43,6 +43,22 @@ TEST(WindowChoice, ALargeTimedCaseIsCheckedInAllCallsOfABurstAndOfItsReplay) {
   }
 }
 
+TEST(WindowChoice, ALargeCaseHasTwoCallsOneByOne) {
+  const WindowChoice choice(
+      {.kind = Kind::kTimed, .size = kLargeSize, .burst = kBurst, .large = true});
+  const std::vector<WindowSpec> windows = All(choice);
+  ASSERT_EQ(windows.size(), 1u);
+  EXPECT_EQ(windows[0].mode, Mode::kBurst);
+  EXPECT_EQ(choice.CallsOf(windows[0]), 2);
+  EXPECT_EQ(choice.CallsAtOnce(windows[0]), 1);
+  EXPECT_EQ(CheckedIn(choice), 1);
+  EXPECT_TRUE(choice.IsSampled(windows[0]));
+  EXPECT_EQ(choice.Schedules(true), 0u);
+  const WindowChoice usual = Of(Kind::kTimed, kLargeSize);
+  EXPECT_EQ(usual.CallsAtOnce({.mode = Mode::kBurst}), kBurst);
+  EXPECT_FALSE(usual.IsSampled({.mode = Mode::kBurst}));
+}
+
 TEST(WindowChoice, EveryTimedCaseIsReplayedFromADrawnMomentOn) {
   for (const std::uint64_t size : {kTinySize, kCheapSize, kMediumSize, kLargeSize}) {
     const auto replays = Of(Kind::kTimed, size).Replays([](int) { return 0.5; });

@@ -28,7 +28,7 @@ namespace allranks {
 
 class Session {
  public:
-  static constexpr std::size_t kFile = 1 << 20;
+  static constexpr std::size_t kFile = 16 << 20;
 
   // `options`: more of the node's.
   explicit Session(int world, const std::vector<std::string>& options = {}) : world_(world) {

@@ -57,6 +57,28 @@ std::string Refusal(const std::string& from, const std::string& to) {
   return problem ? "" : problem.error().message;
 }
 
+TEST(ProblemTest, LargeCasesAreTimed) {
+  std::string text = kGood;
+  text.replace(text.find("visible = {"), 0, "large = { world = 8, n = [100000, 200000], k = 5 }\n");
+  const auto problem = Parse(text, kFolder);
+  ASSERT_TRUE(problem) << problem.error().message;
+  std::vector<std::string> names;
+  for (const Case& one : problem->cases) {
+    EXPECT_EQ(one.large, one.name.starts_with("large.")) << one.name;
+    if (!one.large) continue;
+    EXPECT_EQ(one.kind, Case::Kind::kTimed);
+    names.push_back(one.name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"large.w8.n100000.k5", "large.w8.n200000.k5"}));
+  // Where ranks live between calls, they could tell these from others.
+  constexpr std::string_view kGraph = "window = \"graph\"";
+  text.replace(text.find(kGraph), kGraph.size(), "window = \"stream\"");
+  const auto refused = Parse(text, kFolder);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("only problems of the window 'graph'"), std::string::npos)
+      << refused.error().message;
+}
+
 TEST(ProblemTest, AGoodOne) {
   const Problem problem = Good();
   EXPECT_EQ(problem.slug, "allreduce");
@@ -143,6 +165,7 @@ TEST(ProblemTest, MistakesAreNamedWithTheirLines) {
       {"\"2..6\"", "\"6..2\"", "expected a range"},
       {"1024 step 128", "1024 by 128", "expected a range"},
       {"count = 3", "count = 0", "[cases.drawn] count is 0"},
+      {"visible = {", "large = { world = 8, n = 9 }\nvisible = {", "[cases.large] k is missing"},
       {"hops = 1", "hop = 1", "did you mean 'hops'?"},
       {"ingress = \"n*sizeof(T)\"", "ingress = \"n - 2\"",
        "[floor] ingress in case timed.w8.n1.k3: -1 is negative"},

@@ -141,6 +141,8 @@ class MachineStub : public node::Machine {
   }
   bool Peek(node::ProcessId, node::Address, std::span<std::byte>) const override { return false; }
   bool Poke(node::ProcessId, node::Address, std::span<const std::byte>) override { return false; }
+  bool PokeFile(node::ProcessId, node::Address, const node::FileBytes&) override { return false; }
+  bool KeepInFile(node::ProcessId, node::Address, const node::FileBytes&) override { return false; }
   void HideFromDevices(node::ProcessId, node::Address) override {}
   void Withdraw(node::ProcessId, node::Address) override {}
   void Restore(node::ProcessId) override {}

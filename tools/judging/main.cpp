@@ -2,8 +2,8 @@
 // JSON, alone, beside load and side by side), `judging cost` (CPU seconds against the bare
 // compiler), `judging drain` (calls back to back find what draining hides), `judging order` (drawn
 // cases last change nothing but the order), `judging jobs` (-j changes nothing but the cost),
-// `judging band` (ratios on perturbed profiles are exact). Each runs the `allranks` command as a
-// user would, and fails if the claim does not hold.
+// `judging band` (ratios on perturbed profiles are exact), `judging large` (large.h). Each runs the
+// `allranks` command as a user would, and fails if the claim does not hold.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -20,6 +20,7 @@
 
 #include "base/check.h"
 #include "common/run.h"
+#include "judging/large.h"
 #include "problem/problem.h"
 #include "problem/source.h"
 
@@ -381,10 +382,17 @@ int main(int argc, char** argv) {
       app.add_subcommand("order", "Check that --drawn-last does not change the results");
   CLI::App* jobs = app.add_subcommand("jobs", "Check that -j does not change the results");
   CLI::App* band = app.add_subcommand("band", "Check that ratios on perturbed profiles are exact");
+  CLI::App* large = app.add_subcommand("large", "Show what a large case takes");
+  int megabytes = 16;
+  tools::LargeLimits limits;
+  large->add_option("--megabytes", megabytes, "Message of a rank")->check(CLI::Range(4, 64));
+  large->add_option("--most-seconds", limits.seconds, "Most CPU time of a judgement");
+  large->add_option("--most-gigabytes", limits.gigabytes, "Most memory of its processes");
   CLI11_PARSE(app, argc, argv);
 
   const tools::Scratch scratch("judging");
   const fs::path& folder = scratch.path();
+  if (large->parsed()) return tools::Large(folder, megabytes, limits);
   if (drain->parsed()) return Drain(folder, seeds);
   if (exact->parsed()) return Exact(folder, runs, beside, slug, options);
   if (band->parsed()) return BandOf(folder, "flag_pingpong", 3);

@@ -299,10 +299,23 @@ Shadow& Checker::ShadowOf(Object& object) {
   return *object.shadow;
 }
 
+std::uint32_t Checker::ChosenLanes(const Access& access) const {
+  const auto page = [&](int lane) { return access.offset[lane] / kSampledPage; };
+  if (access.dense && page(0) == page(kLanes - 1))
+    return IsChosen(*access.object, access.offset[0]) ? access.lanes : 0;
+  std::uint32_t chosen = 0;
+  ForLanes(access.lanes, [&](int lane) {
+    if (IsChosen(*access.object, access.offset[lane])) chosen |= 1u << lane;
+  });
+  return chosen;
+}
+
 void Checker::Weak(const Access& access) {
   ++accesses;
   bytes += static_cast<std::uint64_t>(std::popcount(access.lanes)) * access.bytes;
   if (access.object == nullptr || access.object->kind == Object::Kind::kConst) return;
+  const std::uint32_t chosen = IsSampled(*access.object) ? ChosenLanes(access) : access.lanes;
+  if (chosen == 0) return;
   CtaClocks& cta = *access.path->warp->cta->clocks;
   WarpClocks& warp = Of(*access.path);
   AccessWalk walk(*this, cta, *access.path, *access.op, *access.object);
@@ -314,7 +327,7 @@ void Checker::Weak(const Access& access) {
     walk.Before(start);
   }
   for (const Group& group : warp.groups) {
-    const std::uint32_t lanes = group.lanes & access.lanes;
+    const std::uint32_t lanes = group.lanes & chosen;
     if (lanes == 0) continue;
     if (lanes == kAllLanes && access.dense && access.bytes <= kLineBytes &&
         (access.offset[0] % access.bytes) == 0) {
@@ -363,31 +376,35 @@ void Checker::Direct(const OpClocks* op, Object& object, std::uint64_t offset, s
   nobody.agent = op->agent;
   Group group;
   group.others = op->known;
-  for (std::uint64_t at = offset; at < offset + size;) {
-    Entry entry;
-    entry.agent = op->agent;
-    entry.tick = 1;
-    entry.pc = place;
-    entry.first = static_cast<std::uint8_t>(at % kLineBytes);
-    const std::uint64_t part =
-        std::min<std::uint64_t>(kLineBytes - entry.first, offset + size - at);
-    entry.width = entry.stride = static_cast<std::uint8_t>(part);
-    entry.kind = write ? Entry::kWrite : 0;
-    if (strong) {
-      entry.kind |= static_cast<std::uint8_t>(
-          Entry::kStrong | static_cast<int>(Scope::kSys) << Entry::kScopeShift |
-          Log2(static_cast<std::uint32_t>(size)) << Entry::kElementShift);
+  const auto touch = [&](std::uint64_t from, std::uint64_t length) {
+    for (std::uint64_t at = from; at < from + length;) {
+      Entry entry;
+      entry.agent = op->agent;
+      entry.tick = 1;
+      entry.pc = place;
+      entry.first = static_cast<std::uint8_t>(at % kLineBytes);
+      const std::uint64_t part =
+          std::min<std::uint64_t>(kLineBytes - entry.first, from + length - at);
+      entry.width = entry.stride = static_cast<std::uint8_t>(part);
+      entry.kind = write ? Entry::kWrite : 0;
+      if (strong) {
+        entry.kind |= static_cast<std::uint8_t>(
+            Entry::kStrong | static_cast<int>(Scope::kSys) << Entry::kScopeShift |
+            Log2(static_cast<std::uint32_t>(size)) << Entry::kElementShift);
+      }
+      Line& line = shadow.At(at / kLineBytes);
+      Check(line, entry, group, nobody, object, at / kLineBytes);
+      if (write) {
+        line.AddWrite(entry, [&](const Entry& old) { return Stays(old, entry, group, nobody); });
+        if (!strong && line.history != nullptr) line.history->Erase(entry.first, entry.end());
+      } else {
+        line.AddRead(entry, [&](const Entry& old) { return Ordered(old, entry, group, nobody); });
+      }
+      at += part;
     }
-    Line& line = shadow.At(at / kLineBytes);
-    Check(line, entry, group, nobody, object, at / kLineBytes);
-    if (write) {
-      line.AddWrite(entry, [&](const Entry& old) { return Stays(old, entry, group, nobody); });
-      if (!strong && line.history != nullptr) line.history->Erase(entry.first, entry.end());
-    } else {
-      line.AddRead(entry, [&](const Entry& old) { return Ordered(old, entry, group, nobody); });
-    }
-    at += part;
-  }
+  };
+  if (strong) return touch(offset, size);
+  ForChosen(object, offset, size, touch);
 }
 
 // --- strong accesses as accesses: strong.cpp does what makes them strong ---

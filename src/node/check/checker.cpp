@@ -24,8 +24,10 @@ Checker::Checker(State& state) : state_(state) {
   NewAgent({}, {}, nullptr, {});  // nobody
 }
 
-void Checker::SetSchedule(std::uint64_t seed) {
+void Checker::SetSchedule(std::uint64_t seed, std::uint64_t sample) {
   seed_ = seed;
+  sample_ = sample;
+  given_up_ = false;
   draws_ = 0;
 }
 

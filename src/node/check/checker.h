@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -25,6 +26,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/splitmix.h"
 #include "node/check/clock.h"
 #include "node/check/history.h"
 #include "node/check/shadow.h"
@@ -199,6 +201,11 @@ std::string Who(const FindingAccess& access);
 // The object that an access is about, and where it was allocated.
 void ShowObject(State& state, const Object& object, FindingAccess* access);
 
+// Schedule::sample: memory of this size is large; of its pages, one of so many is looked at.
+inline constexpr std::uint64_t kSampledBytes = 4 << 20, kSampledPage = 4096, kSampledPages = 128;
+// Strong writes that are remembered where memory is sampled.
+inline constexpr std::size_t kSampledRecords = 1'000'000;
+
 class Checker {
  public:
   explicit Checker(State& state);
@@ -212,7 +219,8 @@ class Checker {
   }
   const HostSite& AllocatedAt(const Object& object) const;
 
-  void SetSchedule(std::uint64_t seed);
+  // `sample`: Schedule::sample.
+  void SetSchedule(std::uint64_t seed, std::uint64_t sample = 0);
   std::vector<Finding> TakeFindings();
   // Under a schedule, now and then.
   bool Sometimes() { return Perturbed(state_.now) && Random() % 4 == 0; }
@@ -376,6 +384,31 @@ class Checker {
   bool Observed(const Line& line, const Entry& e, const Entry& a, const Group& group,
                 const CtaClocks& cta) const;
 
+  // Whether weak accesses to this object are sampled, and which of them are looked at.
+  bool IsSampled(const Object& object) const {
+    return sample_ != 0 && object.size >= kSampledBytes;
+  }
+  bool IsChosen(const Object& object, std::uint64_t offset) const {
+    return Mix(sample_, Mix(object.id, offset / kSampledPage)) % kSampledPages == 0;
+  }
+  std::uint32_t ChosenLanes(const Access& access) const;
+  // Of strong accesses all are looked at, since any of them may order others. Where data is strong,
+  // too, that takes more memory than there is: from then on such accesses are sampled as well, and
+  // nothing is found any more, because order may be missing.
+  bool Ignores(const Access& access) const {
+    return given_up_ && IsSampled(*access.object) &&
+           !IsChosen(*access.object, access.offset[std::countr_zero(access.lanes)]);
+  }
+  // `visit(offset, size)` for what of a range is looked at.
+  template <class F>
+  void ForChosen(const Object& object, std::uint64_t offset, std::uint64_t size, F visit) const {
+    if (!IsSampled(object)) return visit(offset, size);
+    for (std::uint64_t at = offset; at < offset + size;) {
+      const std::uint64_t end = std::min(offset + size, (at / kSampledPage + 1) * kSampledPage);
+      if (IsChosen(object, at)) visit(at, end - at);
+      at = end;
+    }
+  }
   // Lanes of `e` that have bytes in common with `a` and that the group is not ordered after.
   std::uint32_t Unordered(const Entry& e, const Entry& a, const Group& group,
                           const CtaClocks& cta) const;
@@ -455,6 +488,8 @@ class Checker {
   static constexpr std::size_t kMostAllocated = std::size_t{1} << 20;
   std::unordered_map<std::uint32_t, SiteId> allocated_;  // by object
   std::uint64_t seed_ = 0, draws_ = 0, chosen_ = 0, writes_ = 0;
+  std::uint64_t sample_ = 0;
+  bool given_up_ = false;
   Places places_;  // by agent
   Joins join_{places_};
   std::vector<Position> positions_;  // by agent

@@ -73,8 +73,8 @@ class Interned {
  public:
   // The object that is equal to `value`; made if there is none.
   static Ref<T> Of(T value) {
-    static thread_local const Owner owner;
-    return Ref<T>(owner.table->Find(std::move(value)));
+    static thread_local const Owner kOwner;
+    return Ref<T>(kOwner.table->Find(std::move(value)));
   }
 
   static void Drop(const T* object) {

@@ -356,42 +356,45 @@ void Checker::CopyTouches(const Path& path, int lane, const Completion& by, Obje
   if (by.by == Completion::By::kMbarrier && !write && object.kind == Object::Kind::kShared)
     cta.pushes[CopyWarp(cta, path, by, write)] = {cta.tick, lane, path.pc};
   Shadow& shadow = ShadowOf(object);
-  for (std::uint64_t at = offset; at < offset + size;) {
-    Entry entry;
-    entry.agent = cta.agent;
-    entry.tick = cta.tick;
-    entry.pc = path.pc;
-    entry.warp = CopyWarp(cta, path, by, write);
-    entry.lane = static_cast<std::uint8_t>(bulk ? 0 : lane);
-    entry.first = static_cast<std::uint8_t>(at % kLineBytes);
-    const std::uint64_t part =
-        std::min<std::uint64_t>(kLineBytes - entry.first, offset + size - at);
-    entry.width = entry.stride = static_cast<std::uint8_t>(part);
-    entry.kind = write ? Entry::kWrite : 0;
-    if (reduces != 0) {  // PTX ISA, cp.reduce.async.bulk: each element as by red.relaxed.gpu
-      entry.kind |= static_cast<std::uint8_t>(Entry::kStrong | Entry::kAtomic |
-                                              static_cast<int>(Scope::kGpu) << Entry::kScopeShift |
-                                              std::countr_zero(reduces) << Entry::kElementShift);
+  const auto touch = [&](std::uint64_t from, std::uint64_t length) {
+    for (std::uint64_t at = from; at < from + length;) {
+      Entry entry;
+      entry.agent = cta.agent;
+      entry.tick = cta.tick;
+      entry.pc = path.pc;
+      entry.warp = CopyWarp(cta, path, by, write);
+      entry.lane = static_cast<std::uint8_t>(bulk ? 0 : lane);
+      entry.first = static_cast<std::uint8_t>(at % kLineBytes);
+      const std::uint64_t part =
+          std::min<std::uint64_t>(kLineBytes - entry.first, from + length - at);
+      entry.width = entry.stride = static_cast<std::uint8_t>(part);
+      entry.kind = write ? Entry::kWrite : 0;
+      if (reduces != 0) {  // PTX ISA, cp.reduce.async.bulk: each element as by red.relaxed.gpu
+        entry.kind |= static_cast<std::uint8_t>(
+            Entry::kStrong | Entry::kAtomic | static_cast<int>(Scope::kGpu) << Entry::kScopeShift |
+            std::countr_zero(reduces) << Entry::kElementShift);
+      }
+      Line& line = shadow.At(at / kLineBytes);
+      if (line.Mbarriers() != 0) CheckMbarriers(line, entry, object, at / kLineBytes);
+      Check(line, entry, group, cta, object, at / kLineBytes);
+      if (bulk && !write) {
+        line.ForWrites([&](const Entry& e) {
+          if (e.warp >= kBulkReads) return;  // by way of the same proxy
+          if (!e.Overlaps(entry) || Unordered(e, entry, group, cta) != 0) return;
+          const std::uint32_t lanes = Unordered(e, entry, passed, cta);
+          if (lanes != 0) ReportRace(e, entry, lanes, &cta, object, at / kLineBytes, true);
+        });
+      }
+      if (write) {
+        line.AddWrite(entry, [&](const Entry& old) { return Stays(old, entry, group, cta); });
+        if (line.history != nullptr) line.history->Erase(entry.first, entry.end());
+      } else {
+        line.AddRead(entry, [&](const Entry& old) { return Ordered(old, entry, group, cta); });
+      }
+      at += part;
     }
-    Line& line = shadow.At(at / kLineBytes);
-    if (line.Mbarriers() != 0) CheckMbarriers(line, entry, object, at / kLineBytes);
-    Check(line, entry, group, cta, object, at / kLineBytes);
-    if (bulk && !write) {
-      line.ForWrites([&](const Entry& e) {
-        if (e.warp >= kBulkReads) return;  // by way of the same proxy
-        if (!e.Overlaps(entry) || Unordered(e, entry, group, cta) != 0) return;
-        const std::uint32_t lanes = Unordered(e, entry, passed, cta);
-        if (lanes != 0) ReportRace(e, entry, lanes, &cta, object, at / kLineBytes, true);
-      });
-    }
-    if (write) {
-      line.AddWrite(entry, [&](const Entry& old) { return Stays(old, entry, group, cta); });
-      if (line.history != nullptr) line.history->Erase(entry.first, entry.end());
-    } else {
-      line.AddRead(entry, [&](const Entry& old) { return Ordered(old, entry, group, cta); });
-    }
-    at += part;
-  }
+  };
+  ForChosen(object, offset, size, touch);
 }
 
 void Checker::CopyReads(const Path& path, int lane, const Completion& by, Object& object,

@@ -205,16 +205,16 @@ bool RemedySearch::PeersAnswer(const Link& link) const {
 
 // The thread's first store of the flag after the access: if it is a release, so are those after it
 // (PTX ISA, release patterns).
-const Event& RemedySearch::FirstStore(const Event& write) const {
+const Event* RemedySearch::FirstStore(const Event& write) const {
   for (const Event& event : EventsOf(stamp_.agent)) {
     if (event.kind == Event::Kind::kWrite && event.object == write.object &&
         event.offset == write.offset && event.moment < write.moment &&
         SameThread(event, stamp_.agent) && event.tick >= stamp_.tick &&
         Before(CodeOf(stamp_.agent), e_.pc, event.pc)) {
-      return event;
+      return &event;
     }
   }
-  return write;
+  return &write;
 }
 
 // The store that the remedy changes stands before the access: that of the next round, which does
@@ -284,7 +284,7 @@ void RemedySearch::Release(Agent agent, const Event& w, Agent reader, bool known
       return;
     }
   }
-  const Event& first = same ? FirstStore(w) : w;
+  const Event& first = same ? *FirstStore(w) : w;
   chain->faults.push_back({Fault::Fix::kFenceBefore, agent, first.pc, need});
 }
 

@@ -122,7 +122,7 @@ class RemedySearch {
   const std::vector<std::uint32_t>& BarriersAfter() const;
   bool IsData(const Link& link) const;
   bool PeersAnswer(const Link& link) const;
-  const Event& FirstStore(const Event& write) const;
+  const Event* FirstStore(const Event& write) const;  // or `write` itself
   bool ARoundLater(const Chain& chain) const;
   void Release(Agent agent, const Event& w, Agent reader, bool known_before, std::uint64_t since,
                Chain* chain) const;

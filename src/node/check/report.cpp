@@ -53,6 +53,7 @@ std::vector<Finding> Checker::TakeFindings() {
 }
 
 bool Checker::Full(Finding::Kind kind) const {
+  if (given_up_) return true;
   return Counts(kind) ? counted_ >= kMostCounted : others_ >= kMostOthers;
 }
 

@@ -234,6 +234,7 @@ Checker::Unread Checker::Choose(CtaClocks& cta, WarpClocks& warp, const Access& 
 }
 
 bool Checker::Load(const Access& access, std::byte* values, Time sampled) {
+  if (Ignores(access)) return false;
   const Path& path = *access.path;
   CtaClocks& cta = *path.warp->cta->clocks;
   WarpClocks& warp = Of(path);

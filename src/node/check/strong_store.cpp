@@ -16,6 +16,8 @@ constexpr std::size_t kMostRecords = std::size_t{1} << 20;
 }  // namespace
 
 void Checker::Store(const Access& access, const std::byte* old, bool settled) {
+  if (sample_ != 0 && records_ > kSampledRecords) given_up_ = true;
+  if (Ignores(access)) return;
   const Path& path = *access.path;
   CtaClocks& cta = *path.warp->cta->clocks;
   WarpClocks& warp = Of(path);

@@ -342,7 +342,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Branch(const Op& op, std::ui
     path.pc = branch.target;
   }
   if (!branch.back_edge) return Next::kGo;
-  if (sim_.livelock.auditing()) path.clock += sim_.livelock.OnBackEdge(path);
+  if (sim_.livelock.watching()) path.clock += sim_.livelock.OnBackEdge(path);
   if (++path.back_edges >= kPatience) {
     path.back_edges = 0;
     if (!warp_->joins.empty()) {
@@ -403,7 +403,7 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::BranchIndexed(const Op& op,
   }
   const bool backwards = own <= pc;
   path.pc = own;
-  if (backwards && sim_.livelock.auditing()) path.clock += sim_.livelock.OnBackEdge(path);
+  if (backwards && sim_.livelock.watching()) path.clock += sim_.livelock.OnBackEdge(path);
   if (backwards && path.clock >= path.quantum_end) return Yield();
   return Next::kGo;
 }

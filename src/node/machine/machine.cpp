@@ -238,7 +238,7 @@ bool MachineImpl::RunUntil(Time limit) {
       }
       engine_->Run(path, in_turn ? entry.time : -1);
       ended_.clear();
-      if (sim_.stats.warp_instructions >= sim_.audit_at && !sim_.livelock.auditing()) {
+      if (sim_.stats.warp_instructions >= sim_.audit_at && !sim_.livelock.watching()) {
         sim_.livelock.Begin();
       }
       if (++runs >= kInterruptPeriod || sim_.livelock.stands()) break;

@@ -31,7 +31,7 @@ void MachineImpl::SetSchedule(const Schedule& schedule) {
   // Under a directed schedule older values are kept and nothing is drawn.
   const std::uint64_t seed = directed ? kDirected : schedule.seed;
   const Time from = directed ? kTimeNever : schedule.from;
-  checker_->SetSchedule(seed);
+  checker_->SetSchedule(seed, schedule.sample);
   sim_.delays = {};
   if (directed || schedule.places) sim_.delays.Set(schedule.level, schedule.place, schedule.brief);
   brief_ = schedule.brief;

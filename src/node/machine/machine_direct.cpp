@@ -1,9 +1,12 @@
 // What the node does itself, for whoever watches over a run: actions in stream order, and bytes of
 // memory outside of time.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
 #include "node/check/errors.h"
 #include "node/machine/machine_impl.h"
 
@@ -11,6 +14,22 @@ namespace allranks::node {
 namespace {
 
 constexpr std::uint64_t kHidden = 64;  // bytes that LateWrites looks at in one go
+constexpr std::uint64_t kPage = 4096;
+
+bool CanMap(const Place& place, const FileBytes& bytes) {
+  const auto whole = [](std::uint64_t at) { return at % kPage == 0; };
+  return place.parts == nullptr && place.object->kind == Object::Kind::kDevice &&
+         whole(place.offset) && whole(bytes.offset) && whole(bytes.size);
+}
+
+// What was there before is unmapped in the same step: nothing else can come between.
+void Map(const Place& place, const FileBytes& bytes) {
+  const int kind = bytes.fd < 0 ? MAP_ANONYMOUS | MAP_NORESERVE : 0;
+  const void* const at =
+      mmap(place.data(), bytes.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | kind,
+           bytes.fd, static_cast<off_t>(bytes.offset));
+  CHECK(at == place.data());
+}
 
 }  // namespace
 
@@ -67,30 +86,57 @@ void MachineImpl::HideLate(const Object& object, std::uint64_t offset,
 }
 
 bool MachineImpl::Poke(ProcessId process, Address address, std::span<const std::byte> bytes) {
-  if (Find(process) == nullptr) return false;
-  if (bytes.empty()) return true;
+  if (bytes.empty()) return Find(process) != nullptr;
   Place place;
+  if (!FindForPoke(process, address, bytes.size(), &place)) return false;
+  place.ForParts(bytes.size(),
+                 [&](Object& object, std::uint64_t offset, std::uint64_t at, std::uint64_t size) {
+                   if (sim_.checker != nullptr)
+                     checker_->Direct(acting_, object, offset, size, true);
+                   std::memcpy(object.data + offset, bytes.data() + at, size);
+                   Poked(object, offset, size);
+                 });
+  return true;
+}
+
+bool MachineImpl::PokeFile(ProcessId process, Address address, const FileBytes& bytes) {
+  Place place;
+  if (!FindForPoke(process, address, bytes.size, &place) || !CanMap(place, bytes)) return false;
+  if (sim_.checker != nullptr)
+    checker_->Direct(acting_, *place.object, place.offset, bytes.size, true);
+  Map(place, bytes);
+  Poked(*place.object, place.offset, bytes.size);
+  return true;
+}
+
+bool MachineImpl::KeepInFile(ProcessId process, Address address, const FileBytes& bytes) {
+  Place place;
+  if (!FindForPoke(process, address, bytes.size, &place) || !CanMap(place, bytes)) return false;
+  if (place.object->late.Pending(sim_.now)) return false;
+  Map(place, bytes);
+  return true;
+}
+
+bool MachineImpl::FindForPoke(ProcessId process, Address address, std::uint64_t size,
+                              Place* place) {
+  if (Find(process) == nullptr || size == 0) return false;
   const auto anybody = [](const Mapping&) { return RangeError::Reason::kNone; };
-  if (FindRange(sim_.ProcessOf(process).table, address, bytes.size(), true, &place, anybody)
-          .reason != RangeError::Reason::kNone) {
-    return false;
-  }
+  return FindRange(sim_.ProcessOf(process).table, address, size, true, place, anybody).reason ==
+         RangeError::Reason::kNone;
+}
+
+// Bytes have changed outside of time.
+void MachineImpl::Poked(Object& object, std::uint64_t offset, std::uint64_t size) {
   sim_.last_change = sim_.now;
   sim_.timer_wakes = 0;
-  place.ForParts(bytes.size(), [&](Object& object, std::uint64_t offset, std::uint64_t at,
-                                   std::uint64_t size) {
-    if (sim_.checker != nullptr) checker_->Direct(acting_, object, offset, size, true);
-    std::memcpy(object.data + offset, bytes.data() + at, size);
-    check::Errors::OnWrite(object, offset, size);
-    if (object.late.Pending(sim_.now)) {
-      for (std::uint64_t done = 0; done < size; done += kHidden) {
-        object.late.Reveal(offset + done,
-                           static_cast<std::uint32_t>(std::min(kHidden, size - done)), sim_.now);
-      }
+  check::Errors::OnWrite(object, offset, size);
+  if (object.late.Pending(sim_.now)) {
+    for (std::uint64_t done = 0; done < size; done += kHidden) {
+      object.late.Reveal(offset + done, static_cast<std::uint32_t>(std::min(kHidden, size - done)),
+                         sim_.now);
     }
-    if (!object.watches.empty()) sim_.waiting.NotifyWrite(object, offset, size, sim_.now, sim_.now);
-  });
-  return true;
+  }
+  if (!object.watches.empty()) sim_.waiting.NotifyWrite(object, offset, size, sim_.now, sim_.now);
 }
 
 Time MachineImpl::VisibleAt(ProcessId process, Address address, std::uint64_t size) const {

@@ -200,6 +200,8 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
              Time at, OpId* op) override;
   bool Peek(ProcessId process, Address address, std::span<std::byte> bytes) const override;
   bool Poke(ProcessId process, Address address, std::span<const std::byte> bytes) override;
+  bool PokeFile(ProcessId process, Address address, const FileBytes& bytes) override;
+  bool KeepInFile(ProcessId process, Address address, const FileBytes& bytes) override;
   Time VisibleAt(ProcessId process, Address address, std::uint64_t size) const override;
   void HideFromDevices(ProcessId process, Address address) override;
   void Withdraw(ProcessId process, Address address) override;
@@ -264,6 +266,8 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
  private:
   // What is on its way to `bytes`, a copy of the object's from `offset` on, is taken back.
   void HideLate(const Object& object, std::uint64_t offset, std::span<std::byte> bytes) const;
+  bool FindForPoke(ProcessId process, Address address, std::uint64_t size, Place* place);
+  void Poked(Object& object, std::uint64_t offset, std::uint64_t size);
   // What the host has written to its views since the last time.
   void TakeHost(ProcessId process);
 

@@ -15,6 +15,11 @@ namespace {
 
 // Warp instructions from a milestone to the first audit: a fraction of a second.
 constexpr std::uint64_t kInterval = 500'000;
+// Back edges of probed warps after which it is decided whether they get somewhere, those of all
+// warps after which others are probed instead (at first), and the states of one that are
+// remembered.
+constexpr std::uint64_t kProbeEdges = 64, kProbePatience = 1 << 16;
+constexpr std::size_t kProbeStates = 1 << 14;
 // The share of an audit in what is executed, if it finds progress.
 constexpr std::uint64_t kShare = 20;
 // Back edges and virtual time without a new state that confirm a livelock.
@@ -78,6 +83,37 @@ std::uint64_t HashOf(const std::byte* place, std::byte value) {
 }  // namespace
 
 void Livelock::Begin() {
+  probing_ = true;
+  patience_ = kProbePatience;
+  Choose();
+}
+
+void Livelock::Choose() {
+  for (Probed& probed : probed_) probed = {};
+  edges_ = probed_edges_ = probed_new_ = 0;
+}
+
+void Livelock::Probe(const Path& path) {
+  if (++edges_ > patience_) {  // these stand still, or are few of many
+    patience_ *= 2;
+    return Choose();
+  }
+  const auto probed = std::find_if(probed_.begin(), probed_.end(), [&](const Probed& one) {
+    return one.warp == path.warp || one.warp == nullptr;
+  });
+  if (probed == probed_.end()) return;
+  probed->warp = path.warp;
+  if (probed->states.insert(StateOf(path, 0)).second) ++probed_new_;
+  if (++probed_edges_ < kProbeEdges) return;
+  if (2 * probed_new_ <= probed_edges_) return Audit();
+  const bool full = std::any_of(probed_.begin(), probed_.end(),
+                                [](const Probed& one) { return one.states.size() > kProbeStates; });
+  if (full) return Choose();
+  edges_ = probed_edges_ = probed_new_ = 0;
+}
+
+void Livelock::Audit() {
+  probing_ = false;
   auditing_ = true;
   found_ = shaking_ = false;
   warps_.clear();
@@ -91,6 +127,7 @@ void Livelock::Begin() {
 void Livelock::End() {
   const std::uint64_t now = state_.stats.warp_instructions;
   std::uint64_t rest = kInterval;
+  probing_ = false;
   if (auditing_) {
     rest = std::max(rest, kShare * (now - began_));
     auditing_ = found_ = shaking_ = false;
@@ -106,6 +143,10 @@ void Livelock::Enter() {
 }
 
 Time Livelock::OnBackEdge(const Path& path) {
+  if (probing_) {
+    Probe(path);
+    return 0;
+  }
   Seen& seen = warps_[path.warp];
   ++edges_;
   if (std::exchange(seen.period, period_) != period_) seen.visits = 0;

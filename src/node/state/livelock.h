@@ -2,11 +2,13 @@
 // is for all others.
 //
 // Theory of operation. After many instructions without a milestone (a thread that exits, a copy,
-// whatever else has a time of its own) an *audit* begins. At every back edge it takes the state of
-// the lanes that took it: where they are, their registers, and the bytes their warp has changed
-// since the audit began. If for long enough no warp shows a state that it has not shown before,
-// each runnable path has come round several times, and nothing in between depended on time, the
-// future is like the past: no path will leave its loop unless somebody outside acts. That is no
+// whatever else has a time of its own) a few warps are *probed*: while their registers differ at
+// nearly every back edge they get somewhere, and looking at all others would cost more than running
+// them. Once most of what they show is known an *audit* begins. At every back edge it takes the
+// state of the lanes that took it: where they are, their registers, and the bytes their warp has
+// changed since the audit began. If for long enough no warp shows a state that it has not shown
+// before, each runnable path has come round several times, and nothing in between depended on time,
+// the future is like the past: no path will leave its loop unless somebody outside acts. That is no
 // proof, since states of several warps could still combine anew; hence the long confirmation, in
 // which a count of any kind, kept in whatever register or word, shows as a new state.
 //
@@ -21,9 +23,10 @@
 // An audit ends at the first sign of progress: a milestone, a clock that is read (its value ends
 // the loop some day), bulk copies to global memory, work of matrix units, or more states than a
 // wait has. It is counted in instructions and virtual time, so that verdicts are the same in every
-// run. While no audit is on, its cost is one comparison per turn of a path.
+// run. While neither is on, its cost is one comparison per turn of a path.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -51,9 +54,10 @@ class Livelock {
   explicit Livelock(State& state) : state_(state) {}
 
   bool auditing() const { return auditing_; }
+  bool watching() const { return auditing_ || probing_; }  // it is told of back edges
   bool found() const { return found_; }
-  void Begin();
-  void End();  // there is progress
+  void Begin();  // with a probe
+  void End();    // there is progress
   // Somebody outside may have acted: what was found counts again when all have come round once
   // more.
   void Enter();
@@ -84,6 +88,15 @@ class Livelock {
     std::uint64_t entry = 0;
     Look look;
   };
+  static constexpr std::size_t kProbed = 8;
+  // A warp that is probed.
+  struct Probed {
+    const Warp* warp = nullptr;
+    std::unordered_set<std::uint64_t> states;
+  };
+  void Probe(const Path& path);
+  void Choose();  // other warps
+  void Audit();
   void NewState();
   void NewUnitState(std::uint64_t state);
   bool AllGoRound(bool since_entry) const;
@@ -91,7 +104,10 @@ class Livelock {
   void Conclude();
 
   State& state_;
-  bool auditing_ = false, found_ = false, round_ = false;
+  bool probing_ = false, auditing_ = false, found_ = false, round_ = false;
+  std::array<Probed, kProbed> probed_;
+  std::uint64_t patience_ = 0;                       // back edges until others are chosen
+  std::uint64_t probed_edges_ = 0, probed_new_ = 0;  // of these warps, since the last look
   std::unordered_map<const Warp*, Seen> warps_;
   std::size_t limit_ = 256;                 // states of a warp
   std::uint64_t edges_ = 0, last_new_ = 0;  // back edges, and those before the last new state
