@@ -126,7 +126,7 @@ WindowChoice SessionRun::ChoiceFor(const CaseResult& result) const {
 }
 
 std::size_t SessionRun::ScheduleCount(const CaseResult& result) const {
-  if (request_.schedules != 0) return request_.schedules;
+  if (request_.schedules != 0 && !result.what.large) return request_.schedules;
   return ChoiceFor(result).Schedules(request_.schedule.has_value());
 }
 

@@ -195,6 +195,7 @@ class Judged final : public JudgedRules {
   const node::Fault* FirstFault() const;
   void FinishByFault();
   void FinishByFailure(std::int32_t rank, const wire::JudgeNext& message);
+  void LetGo(const wire::JudgeRun& run);
   void Finish(End end, std::int32_t rank, std::string text);
   static node::Schedule ScheduleOf(const Window& run);
   // What is looked for from here on. Only while nothing is under way.

@@ -320,8 +320,7 @@ void Judged::Open(std::int32_t r, std::uint32_t call, Time at) {
     const node::Address to = rank.tensors[which][poison.tensor];
     const std::uint64_t bytes = plan_.cases[which].tensors[poison.tensor].bytes;
     // What the call before has left there is the judge's: no need to keep it as well.
-    if (const node::FileBytes zeros = WholePages(-1, 0, bytes); zeros.size != 0)
-      machine_.PokeFile(rank.process, to, zeros);
+    if (copy_) machine_.PokeFile(rank.process, to, WholePages(-1, 0, bytes));
     buffer_.resize(std::min(bytes, kPiece));
     Repeat(poison.word, buffer_);
     ForPieces(bytes, [&](std::uint64_t from, std::uint64_t size) {
@@ -331,7 +330,7 @@ void Judged::Open(std::int32_t r, std::uint32_t call, Time at) {
   for (const wire::JudgeBytes& part : what.draw) {
     const node::Address to = rank.tensors[which][part.tensor];
     node::FileBytes mapped = WholePages(options_.inputs_fd, part.place, part.bytes);
-    if (options_.inputs_fd < 0 || !machine_.PokeFile(rank.process, to, mapped)) mapped.size = 0;
+    if (!copy_ || !machine_.PokeFile(rank.process, to, mapped)) mapped.size = 0;
     machine_.Poke(rank.process, to + mapped.size,
                   options_.inputs.subspan(part.place + mapped.size, part.bytes - mapped.size));
   }
@@ -360,7 +359,7 @@ void Judged::Close(std::int32_t r, std::uint32_t call, Time at) {
   for (const wire::JudgeBytes& part : what.keep) {
     const node::Address from = rank.tensors[which][part.tensor];
     machine_.Peek(rank.process, from, options_.outputs.subspan(part.place, part.bytes));
-    if (options_.outputs_fd >= 0)
+    if (copy_)
       machine_.KeepInFile(rank.process, from,
                           WholePages(options_.outputs_fd, part.place, part.bytes));
   }
@@ -503,6 +502,17 @@ void Judged::Deadlocked() {
   Break(End::kDeadlock, -1);
 }
 
+// The judge is about to write other inputs into the file, which nobody may see before a call opens.
+void Judged::LetGo(const wire::JudgeRun& run) {
+  for (std::size_t i = 0; i < run.by_rank.size(); ++i) {
+    const Rank& rank = ranks_[i % ranks_.size()];
+    for (const auto* parts : {&run.by_rank[i].draw, &run.by_rank[i].keep})
+      for (const wire::JudgeBytes& part : *parts)
+        machine_.KeepInFile(rank.process, rank.tensors[run.case_index][part.tensor],
+                            WholePages(-1, 0, part.bytes));
+  }
+}
+
 void Judged::Finish(End end, std::int32_t rank, std::string text) {
   Window run = std::move(*run_);
   run_.reset();
@@ -535,6 +545,7 @@ void Judged::Finish(End end, std::int32_t rank, std::string text) {
   wire::ReplyHeader header;
   options_.send(wire::Op::kJudgeRun, run.sequence, wire::EncodePayload(header, run.reply));
   stayed_ = run.request.stays && end == End::kDone;
+  if (stayed_) LetGo(run.request);
   if (copy_ && !stayed_) options_.leave(run.request.trace);
 }
 

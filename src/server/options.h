@@ -33,7 +33,7 @@ struct JudgedOptions {
   int world = 0;                      // as many listening sockets there are
   std::span<const std::byte> inputs;  // written by the judge
   std::span<std::byte> outputs;       // read by it
-  // The files of which these are the bytes; -1: not known.
+  // The files of which these are the bytes: what `split` makes maps them. -1: there is no `split`.
   int inputs_fd = -1, outputs_fd = -1;
   // A frame for the judge.
   std::function<void(wire::Op, std::uint64_t sequence, const wire::Blob& payload)> send;

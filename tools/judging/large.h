@@ -1,5 +1,5 @@
-// `judging large`: what a large case of allreduce_two_shot takes, and that a candidate which is
-// wrong in large cases alone does not pass.
+// `judging large`: what a large case of allreduce_two_shot takes, and that a missing release is
+// found in it.
 #pragma once
 
 #include <filesystem>

@@ -15,11 +15,9 @@ namespace {
 
 // Warp instructions from a milestone to the first audit: a fraction of a second.
 constexpr std::uint64_t kInterval = 500'000;
-// Back edges of probed warps after which it is decided whether they get somewhere, those of all
-// warps after which others are probed instead (at first), and the states of one that are
-// remembered.
+// Back edges of probed warps after which it is decided whether they get somewhere, and those of all
+// warps after which others are probed instead (at first).
 constexpr std::uint64_t kProbeEdges = 64, kProbePatience = 1 << 16;
-constexpr std::size_t kProbeStates = 1 << 14;
 // The share of an audit in what is executed, if it finds progress.
 constexpr std::uint64_t kShare = 20;
 // Back edges and virtual time without a new state that confirm a livelock.
@@ -107,7 +105,7 @@ void Livelock::Probe(const Path& path) {
   if (++probed_edges_ < kProbeEdges) return;
   if (2 * probed_new_ <= probed_edges_) return Audit();
   const bool full = std::any_of(probed_.begin(), probed_.end(),
-                                [](const Probed& one) { return one.states.size() > kProbeStates; });
+                                [](const Probed& one) { return one.states.size() > kMostStates; });
   if (full) return Choose();
   edges_ = probed_edges_ = probed_new_ = 0;
 }
