@@ -32,17 +32,8 @@ wire::JudgeRun LargeRun(Session& session, std::uint32_t call) {
   wire::JudgeRun run;
   run.calls = 1;
   run.fuel = 1'000'000'000;
-  for (int r = 0; r < kWorld; ++r) {
-    const std::uint64_t place = static_cast<std::uint64_t>(r) * kPlace;
-    for (std::int64_t i = 0; i < kMany; ++i) {
-      const float value = Value(call, r, i);
-      std::memcpy(session.in.data() + place + static_cast<std::uint64_t>(i) * 4, &value, 4);
-    }
-    wire::JudgeCall& one = run.by_rank.emplace_back();
-    one.draw.push_back({kIn, place, kManyBytes});
-    one.poison.push_back({kOut, kPoison});
-    one.keep.push_back({kOut, place, kManyBytes});
-  }
+  for (int r = 0; r < kWorld; ++r)
+    AddCall(session, call, r, static_cast<std::uint64_t>(r) * kPlace, kMany, &run);
   return run;
 }
 

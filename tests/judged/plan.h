@@ -85,24 +85,29 @@ inline float Value(std::uint32_t call, int rank, std::int64_t i) {
          static_cast<float>(i);
 }
 
+// Adds a rank's call: its inputs, `count` values at `place`, and where its outputs go.
+inline void AddCall(Session& session, std::uint32_t call, int rank, std::uint64_t place,
+                    std::int64_t count, wire::JudgeRun* run) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float value = Value(call, rank, i);
+    std::memcpy(session.in.data() + place + static_cast<std::uint64_t>(i) * 4, &value, 4);
+  }
+  const std::uint64_t bytes = static_cast<std::uint64_t>(count) * sizeof(float);
+  wire::JudgeCall& one = run->by_rank.emplace_back();
+  one.draw.push_back({kIn, place, bytes});
+  one.poison.push_back({kOut, kPoison});
+  one.keep.push_back({kOut, place, bytes});
+}
+
 // Inputs by call and rank, and where their outputs go.
 inline wire::JudgeRun RunOf(Session& session, std::uint32_t calls) {
   wire::JudgeRun run;
   run.calls = calls;
   run.fuel = 10'000'000;
-  for (std::uint32_t call = 0; call < calls; ++call) {
-    for (int r = 0; r < kWorld; ++r) {
-      const std::uint64_t place = (call * kWorld + static_cast<std::uint32_t>(r)) * kBytes;
-      for (std::int64_t i = 0; i < kCount; ++i) {
-        const float value = Value(call, r, i);
-        std::memcpy(session.in.data() + place + static_cast<std::uint64_t>(i) * 4, &value, 4);
-      }
-      wire::JudgeCall& one = run.by_rank.emplace_back();
-      one.draw.push_back({kIn, place, kBytes});
-      one.poison.push_back({kOut, kPoison});
-      one.keep.push_back({kOut, place, kBytes});
-    }
-  }
+  for (std::uint32_t call = 0; call < calls; ++call)
+    for (int r = 0; r < kWorld; ++r)
+      AddCall(session, call, r, (call * kWorld + static_cast<std::uint32_t>(r)) * kBytes, kCount,
+              &run);
   return run;
 }
 

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <thread>
 
 #include "base/check.h"
@@ -28,8 +28,10 @@ constexpr std::chrono::seconds kGrace(20);  // between being asked to end and be
 }  // namespace
 
 std::string ReadText(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  const std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();  // ends where reading fails, as of a process that has ended
+  return text.str();
 }
 
 Running Start(const std::vector<std::string>& command, const fs::path& files) {

@@ -6,16 +6,16 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "base/check.h"
 #include "common/run.h"
+#include "judging/command.h"
 
 namespace allranks::tools {
 namespace {
@@ -26,34 +26,25 @@ using Json = nlohmann::ordered_json;
 constexpr int kSeconds = 600, kRanks = 8;
 constexpr std::int64_t kMegabyte = 1 << 20;
 
-// The process and all that descend from it.
-std::set<std::string> TreeOf(pid_t root) {
-  std::map<std::string, std::string> parent;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const std::string pid = entry.path().filename();
-    if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
-    // "PID (NAME) STATE PARENT ...", where a name may have anything in it.
-    const std::string stat = ReadText(entry.path() / "stat");
-    const std::size_t end = stat.rfind(')');
-    if (end == std::string::npos) continue;
-    std::istringstream rest(stat.substr(end + 1));
-    std::string state;
-    rest >> state >> parent[pid];
-  }
-  std::set<std::string> tree = {std::to_string(root)};
-  for (bool grows = true; grows;) {
-    grows = false;
-    for (const auto& [pid, above] : parent)
-      if (tree.contains(above)) grows |= tree.insert(pid).second;
+// The process and all that descend from it, as far as they live while this looks.
+std::vector<fs::path> TreeOf(pid_t root) {
+  std::vector<fs::path> tree = {fs::path("/proc") / std::to_string(root)};
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    std::error_code gone;
+    for (fs::directory_iterator task(tree[i] / "task", gone), end; !gone && task != end;
+         task.increment(gone)) {
+      std::istringstream children(ReadText(task->path() / "children"));
+      for (std::string child; children >> child;) tree.push_back(fs::path("/proc") / child);
+    }
   }
   return tree;
 }
 
 // Memory that the processes share counts once.
-double GigabytesOf(const std::set<std::string>& pids) {
+double GigabytesOf(const std::vector<fs::path>& processes) {
   double kilobytes = 0;
-  for (const std::string& pid : pids) {
-    std::istringstream lines(ReadText(fs::path("/proc") / pid / "smaps_rollup"));
+  for (const fs::path& process : processes) {
+    std::istringstream lines(ReadText(process / "smaps_rollup"));
     for (std::string line; std::getline(lines, line);)
       if (line.starts_with("Pss:")) kilobytes += std::stod(line.substr(4));
   }
@@ -67,11 +58,9 @@ struct Judged {
 
 Judged Judge(const fs::path& problem, const fs::path& solution, const std::string& name,
              const fs::path& folder, const std::vector<std::string>& more) {
-  std::vector<std::string> command = {ALLRANKS_COMMAND,  "judge",  problem.string(), "--solution",
-                                      solution.string(), "--seed", "judging",        "--json",
-                                      "--case",          name};
-  command.insert(command.end(), more.begin(), more.end());
-  const Running running = Start(command, folder / "large");
+  std::vector<std::string> options = {"--case", name};
+  options.insert(options.end(), more.begin(), more.end());
+  const Running running = Start(JudgeCommand(problem, solution, options), folder / "large");
   Judged judged;
   {
     const std::jthread watch([&](const std::stop_token& stop) {

@@ -20,6 +20,7 @@
 
 #include "base/check.h"
 #include "common/run.h"
+#include "judging/command.h"
 #include "judging/large.h"
 #include "problem/problem.h"
 #include "problem/source.h"
@@ -30,6 +31,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using allranks::Result;
 namespace tools = allranks::tools;
+using tools::JudgeCommand;
 using tools::Outcome;
 
 const fs::path kProblems = fs::path(ALLRANKS_SOURCE_DIR) / "problems";
@@ -37,14 +39,6 @@ constexpr int kSeconds = 3600;  // judges have limits of their own
 
 Outcome Run(const std::vector<std::string>& command, const fs::path& folder) {
   return tools::Run(command, folder, kSeconds);
-}
-
-std::vector<std::string> JudgeCommand(const fs::path& problem, const fs::path& solution,
-                                      std::vector<std::string> options = {}) {
-  std::vector<std::string> command = {ALLRANKS_COMMAND,  "judge",  problem.string(), "--solution",
-                                      solution.string(), "--seed", "judging",        "--json"};
-  command.insert(command.end(), options.begin(), options.end());
-  return command;
 }
 
 Json Parse(const Outcome& finished) {
