@@ -30,8 +30,8 @@ struct Schedule {
   std::uint64_t place = 0;
   // Places are counted, for whoever chooses directed schedules by them.
   bool places = false;
-  // Not 0: of large memory, weak accesses to one page of 128 are looked at, drawn from this. Whoever
-  // cannot foresee which has to order all of them.
+  // Not 0: of large memory, weak accesses to one page of 128 are looked at, drawn from this.
+  // Whoever cannot foresee which has to order all of them.
   std::uint64_t sample = 0;
 };
 
