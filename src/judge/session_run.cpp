@@ -139,8 +139,10 @@ Result<std::unique_ptr<Session>> SessionRun::Start(int helper) {
   plan.host_threads = static_cast<std::uint32_t>(problem_.host_threads);
   plan.module_hash = context_.module_hash;
   plan.rules = {.setup = problem_.setup,
+                .kernels = Allows(problem_, "kernel"),
                 .copies = Allows(problem_, "memcpy"),
                 .values = Allows(problem_, "values"),
+                .multicast = Allows(problem_, "multicast"),
                 .max_ctas = static_cast<std::uint32_t>(problem_.max_ctas)};
   SessionOptions options;
   options.tools = &context_.tools;

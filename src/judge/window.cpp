@@ -43,9 +43,10 @@ std::string KindOf(Case::Kind kind, const WindowSpec& spec) {
 }  // namespace
 
 std::uint64_t SessionRun::FuelOf(const CaseResult& result) const {
-  if (!context_.lock) return result.what.large ? kUnknownFuel : kLargeFuel;
-  const problem::LockEntry* entry = context_.lock->Find(context_.profile.name, result.what.name);
+  const problem::LockEntry* entry =
+      context_.lock ? context_.lock->Find(context_.profile.name, result.what.name) : nullptr;
   if (entry == nullptr && result.what.large) return kUnknownFuel;
+  if (!context_.lock) return kLargeFuel;
   // A drawn case has no entry; the costliest of the known ones bounds it.
   const std::uint64_t whole = entry != nullptr
                                   ? entry->reference.thread_instructions
@@ -150,8 +151,8 @@ std::vector<WindowSpec> SessionRun::Replays(const CaseResult& result) const {
   });
 }
 
-// Of a large case: one call is disturbed, the other one's time counts. A candidate cannot tell
-// which.
+// Of a large case: one call is disturbed, the other one's time counts. A candidate that notices a
+// disturbance knows which; both are checked alike.
 std::uint32_t SessionRun::TimedCall(const CaseResult& result) const {
   return context_.drawers[0].Fraction(result.what.name, "timed call") < 0.5 ? 0 : 1;
 }

@@ -36,7 +36,8 @@ class JudgingApi {
   // or the memory is of another kind.
   virtual bool PokeFile(ProcessId process, Address address, const FileBytes& bytes) = 0;
   // The same for bytes that Peek has just put there: nothing changes but where they are kept.
-  // False, too: some are still on their way.
+  // Without a file (-1) they are dropped: zeros are there instead. False, too: some are still on
+  // their way.
   virtual bool KeepInFile(ProcessId process, Address address, const FileBytes& bytes) = 0;
   // From when on a host may see all that is there now (not before now()).
   virtual Time VisibleAt(ProcessId process, Address address, std::uint64_t size) const = 0;

@@ -78,7 +78,7 @@ bool Prepares(Op op) {
   }
 }
 
-bool OfSetup(Op op) {
+bool OfSetup(Op op, const wire::JudgeRules& rules) {
   switch (op) {
     case Op::kUnloadModule:
     case Op::kSetLimit:
@@ -118,12 +118,13 @@ bool OfSetup(Op op) {
     case Op::kMapMemory:
     case Op::kUnmapMemory:
     case Op::kSetMemoryAccess:
+    case Op::kJudgeGather:
+      return true;
     case Op::kCreateMulticast:
     case Op::kAddMulticastDevice:
     case Op::kBindMulticast:
     case Op::kUnbindMulticast:
-    case Op::kJudgeGather:
-      return true;
+      return rules.multicast;
     default:
       return false;
   }
@@ -213,6 +214,11 @@ std::string CallName(Op op) {
       return "cudaDeviceReset";
     case Op::kSetVisible:
       return "CUDA_VISIBLE_DEVICES";
+    case Op::kCreateMulticast:
+    case Op::kAddMulticastDevice:
+    case Op::kBindMulticast:
+    case Op::kUnbindMulticast:
+      return "a multicast object";
     case Op::kJudgeGather:
       return "allranks::Boot";
     default:
@@ -235,7 +241,7 @@ std::string Judged::RefusedCall(Thread thread, Op op) {
       when = "before the first call";
       break;
     case Phase::kSetup:
-      if (Prepares(op) || OfSetup(op)) return {};
+      if (Prepares(op) || OfSetup(op, plan_.rules)) return {};
       when = "in setup";
       break;
     case Phase::kCapture:
@@ -272,6 +278,7 @@ bool Judged::IsOwnModule(std::span<const std::byte> image) const {
 // --- arguments ---------------------------------------------------------------------------------
 
 std::string Judged::RefusedKernel(std::int32_t rank, int device, const wire::Launch& launch) {
+  if (!plan_.rules.kernels) return "a kernel is not allowed";
   if (device != Of(rank).device)
     return fmt::format("a kernel on device {} is not allowed: rank {} has device {}", device, rank,
                        Of(rank).device);

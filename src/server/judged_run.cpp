@@ -542,10 +542,10 @@ void Judged::Finish(End end, std::int32_t rank, std::string text) {
   // Nobody reads what kernels print.
   for (const Rank& r : ranks_) machine_.TakeText(r.process, wire::kMaxPayload);
   if (end != End::kDone) broken_ = run.reply;
-  wire::ReplyHeader header;
-  options_.send(wire::Op::kJudgeRun, run.sequence, wire::EncodePayload(header, run.reply));
   stayed_ = run.request.stays && end == End::kDone;
   if (stayed_) LetGo(run.request);
+  wire::ReplyHeader header;
+  options_.send(wire::Op::kJudgeRun, run.sequence, wire::EncodePayload(header, run.reply));
   if (copy_ && !stayed_) options_.leave(run.request.trace);
 }
 

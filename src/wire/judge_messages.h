@@ -52,13 +52,15 @@ struct JudgeCase {
   std::vector<JudgeTensor> tensors;
   template <class A> void Visit(A& a) { a(args, fields, tensors); }
 };
-// What a candidate may do beyond launching kernels on its own device.
+// What a candidate may do.
 struct JudgeRules {
   bool setup = false;           // the candidate has a `setup`, with calls on memory and modules
+  bool kernels = true;          // on its own device, also in `setup`
   bool copies = false;          // copies between devices and memsets
   bool values = false;          // stream memory operations
+  bool multicast = false;       // multicast objects of its own
   std::uint32_t max_ctas = 0;   // of all its kernels, at the same time; 0: no limit
-  template <class A> void Visit(A& a) { a(setup, copies, values, max_ctas); }
+  template <class A> void Visit(A& a) { a(setup, kernels, copies, values, multicast, max_ctas); }
 };
 // The first message of a judged run; its reply says whether memory suffices.
 struct JudgePlan {

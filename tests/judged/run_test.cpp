@@ -215,6 +215,16 @@ TEST(JudgedRun, WhatIsNotAllowedInAGraphIsNamed) {
   }
 }
 
+TEST(JudgedRun, AKernelNeedsARule) {
+  Session session(kWorld);
+  wire::JudgePlan plan = PlanOf(kGood);
+  plan.rules.kernels = false;
+  Prepare(session, plan);
+  const wire::JudgeNews news = session.News();
+  EXPECT_EQ(news.kind, NewsKind::kForbidden);
+  EXPECT_NE(news.text.find("a kernel is not allowed"), std::string::npos) << news.text;
+}
+
 TEST(JudgedRun, RulesAllowWhatTheyName) {
   Session session(kWorld);
   wire::JudgePlan plan = PlanOf(kMemset);

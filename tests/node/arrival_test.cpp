@@ -17,11 +17,11 @@ using U32 = std::uint32_t;
 class ArrivalTest : public PtxMachineTest {
  protected:
   void SetUp() override { Begin(false); }
-  void Begin(bool check) {
+  void Begin(bool check, const std::string& profile = "h100x8") {
     MachineOptions options;
     options.devices = 2;
     options.check = check;
-    Start(options);
+    Start(options, profile);
     ASSERT_EQ(machine_->EnablePeer(process_, 0, 1), Status::kSuccess);
     ASSERT_EQ(machine_->EnablePeer(process_, 1, 0), Status::kSuccess);
     for (int d = 0; d < 2; ++d) {
@@ -33,7 +33,7 @@ class ArrivalTest : public PtxMachineTest {
 
   // The same kernel on both devices at once: %out is the own memory, %in the peer's, %rank the
   // device.
-  void RunBoth(const std::string& body) {
+  void RunBoth(const std::string& body, std::uint32_t threads = 1) {
     std::array<OpId, 2> ops{};
     for (int d = 0; d < 2; ++d) {
       const std::string text = Kernel(fmt::format("mov.u32 %rank, {};\n", d) + body);
@@ -44,7 +44,7 @@ class ArrivalTest : public PtxMachineTest {
       ASSERT_EQ(machine_->GetKernel(*module, "k", &info), Status::kSuccess);
       LaunchRequest request;
       request.kernel = info.id;
-      request.block.x = 1;
+      request.block.x = threads;
       request.params.resize(info.param_bytes);
       std::memcpy(request.params.data() + info.param_offsets[0], &memory_[d], 8);
       std::memcpy(request.params.data() + info.param_offsets[1], &memory_[1 - d], 8);
@@ -81,9 +81,70 @@ class ArrivalTest : public PtxMachineTest {
 
   static constexpr const char* kSend = "st.relaxed.sys.global.u32 [%in], %r2;\n";
   static constexpr const char* kLoad = "ld.relaxed.sys.global.u32 %r4, [%out];\n";
-  static constexpr std::uint64_t kBytes = 4096;
+  static constexpr std::uint64_t kBytes = 1 << 20;
   Address memory_[2] = {};
 };
+
+// A megabyte of packets is on a slow link when the receiver begins to look for the last of them. A
+// loop that only looks is parked until they arrive; one that also counts its rounds in memory is
+// executed. Both see them at the same time.
+TEST_F(ArrivalTest, WaitsForPacketsUnderWayAreParked) {
+  constexpr double kRound = 64;  // two ticks of the timer
+  const auto received =
+      [&](const std::string& look, const std::string& round, bool check, std::uint64_t* skipped) {
+        Begin(check, "l40s-pcie8");
+        RunBoth(R"(
+      mul.wide.u32 %rd1, %t, 16;
+      add.u64 %rd2, %out, %rd1;
+      add.u64 %rd3, %in, %rd1;
+      setp.ne.u32 %p1, %rank, 0;
+      @%p1 bra RECEIVE;
+      mov.u32 %r1, 1;
+    SEND:
+      st.relaxed.sys.global.v4.u32 [%rd3], {%r1, %r1, %r1, %r1};
+      add.u64 %rd3, %rd3, 512;
+      add.u32 %r1, %r1, 1;
+      setp.le.u32 %p2, %r1, 2000;
+      @%p2 bra SEND;
+      bra DONE;
+    RECEIVE:
+      mov.u64 %rd4, %globaltimer;
+      add.u64 %rd4, %rd4, 20000;
+    SLEEP:
+      nanosleep.u32 100;
+      mov.u64 %rd5, %globaltimer;
+      setp.lt.u64 %p3, %rd5, %rd4;
+      @%p3 bra SLEEP;
+      mov.u32 %r6, 0;
+      add.u64 %rd7, %rd2, 1023488;
+    LOOK:
+)" + look + round + R"(
+      setp.eq.u32 %p4, %r5, 0;
+      @%p4 bra LOOK;
+      mov.u64 %rd6, %globaltimer;
+      sub.u64 %rd6, %rd6, %rd4;
+      st.global.u64 [%out+1048064], %rd6;
+    DONE:
+)",
+                32);
+        *skipped = machine_->stats().skipped_iterations;
+        return Read<std::uint64_t>(memory_[1] + 1048064, 1).front();
+      };
+  const char* vector = "ld.relaxed.sys.global.v4.u32 {%r2, %r3, %r4, %r5}, [%rd7];\n";
+  const char* word = "ld.relaxed.sys.global.u32 %r5, [%rd7];\n";
+  const char* atomic = "atom.relaxed.sys.global.or.b32 %r5, [%rd7], 0;\n";
+  for (const char* look : {vector, word, atomic}) {
+    for (const bool check : {false, true}) {
+      std::uint64_t parked = 0, executed = 0;
+      const std::uint64_t soon = received(look, "", check, &parked);
+      const std::uint64_t counted = received(
+          look, "add.u32 %r6, %r6, 1;\nst.global.u32 [%rd2+1047552], %r6;\n", check, &executed);
+      EXPECT_GT(soon, 5000u) << look;
+      EXPECT_NEAR(static_cast<double>(soon), static_cast<double>(counted), kRound) << look << check;
+      EXPECT_GT(parked, executed + 10) << look << check;
+    }
+  }
+}
 
 TEST_F(ArrivalTest, AtomicsSeeAStoreNoEarlierThanLoads) {
   for (const bool check : {false, true}) {

@@ -14,7 +14,7 @@ namespace {
 struct Plain {
   std::uint64_t offset;
   std::uint32_t size;
-  std::byte old[16];
+  std::byte old[LateWrites::kLineBytes];
   Time visible;
   std::uint64_t writer;
 };
@@ -29,7 +29,7 @@ TEST(LateWritesTest, AgreesWithAPlainList) {
     Time now = 0;
     for (int step = 0; step < 3000; ++step) {
       now += static_cast<Time>(random() % 5);
-      const std::uint32_t size = 1u << (random() % 5);
+      const std::uint32_t size = 1u << (random() % 8);
       const std::uint64_t offset = random() % (kBytes / size) * size;
       const std::uint64_t cta = 1 + random() % 3;
       switch (random() % 4) {
@@ -52,7 +52,7 @@ TEST(LateWritesTest, AgreesWithAPlainList) {
           break;
         default: {
           const Time sampled = now + static_cast<Time>(random() % 10);
-          std::byte expected[16], got[16];
+          std::byte expected[LateWrites::kLineBytes], got[LateWrites::kLineBytes];
           std::memcpy(expected, memory + offset, size);
           std::memcpy(got, memory + offset, size);
           late.Hide(offset, size, got, sampled, cta);

@@ -17,8 +17,8 @@ namespace allranks::node {
 
 class PtxMachineTest : public ::testing::Test {
  protected:
-  void Start(const MachineOptions& options) {
-    machine_ = MakeTestMachine(options);
+  void Start(const MachineOptions& options, const std::string& profile = "h100x8") {
+    machine_ = MakeTestMachine(options, profile);
     ASSERT_NE(machine_, nullptr);
     process_ = machine_->AddProcess(0, 0);
   }

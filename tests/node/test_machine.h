@@ -1,10 +1,11 @@
-// What every test of the machine needs: one made from the shipped profile, and waiting for an
+// What every test of the machine needs: one made from a shipped profile, and waiting for an
 // operation.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "node/hardware/profile.h"
@@ -13,8 +14,9 @@
 namespace allranks::node {
 
 // Null, with a failure recorded, if the profile or the options are refused.
-inline std::unique_ptr<Machine> MakeTestMachine(const MachineOptions& options = {}) {
-  auto profile = LoadProfile(ALLRANKS_SOURCE_DIR "/profiles/h100x8.toml");
+inline std::unique_ptr<Machine> MakeTestMachine(const MachineOptions& options = {},
+                                                const std::string& name = "h100x8") {
+  auto profile = LoadProfile(ALLRANKS_SOURCE_DIR "/profiles/" + name + ".toml");
   EXPECT_TRUE(profile) << profile.error().message;
   if (!profile) return nullptr;
   auto machine = Machine::Create(*profile, options);

@@ -408,7 +408,7 @@ void Errors::OnPark(const Path& path, const SpinState& spin, bool for_ever) {
   FindingAccess access = Show(path, std::countr_zero(path.mask), weak->pc, "load");
   ShowObject(state_, *weak->object, &access);
   access.offset = weak->offset;
-  access.bytes = weak->size;
+  access.bytes = weak->lane_size;
   Edit strong = EditAt(code, weak->pc, Edit::Action::kReplace, Edit::By::kThread, "relaxed.sys");
   strong.from = "weak";
   Edit fence = EditAt(code, weak->pc, Edit::Action::kInsertAfter, Edit::By::kThread,

@@ -155,6 +155,12 @@ class EngineT final : public Engine {
   bool MatrixTile(std::uint64_t bits, bool transposed, int first, int rows, matrix::Rows* out);
   bool MatrixGroup(const MatrixOp& x, std::uint32_t mask);
   void CheckedLoad(const MemoryOp& m, const Access& access, const std::byte* base, Time sampled);
+  void FindBytes(const Object& object, std::uint32_t lanes, const std::uint64_t* offset,
+                 std::uint32_t bytes, const std::byte* base, Time sampled,
+                 std::byte (*values)[kMaxKept]);
+  template <class F>
+  void RecordReads(Object& object, std::uint32_t lanes, const std::uint64_t* offset,
+                   std::uint32_t bytes, Time delay, F value_of);
   void HideLate(const Object& object, std::uint64_t offset, std::uint32_t bytes, std::byte* value,
                 Time sampled);
   std::uint32_t EarlyAtomics(const MemoryOp& m, std::uint32_t lanes, const Object& object,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -19,25 +20,81 @@
 
 namespace allranks::node {
 
+// Where lanes are in an array of kMaxKept bytes for each.
+inline constexpr auto kKeptAt = [] {
+  std::array<std::uint64_t, kLanes> at = {};
+  for (std::uint64_t l = 0; l < kLanes; ++l) at[l] = l * kMaxKept;
+  return at;
+}();
+
+// Calls f(from, count) for the pieces of `size` bytes at `offset` that lie in one line each.
+template <class F>
+void ForPieces(std::uint64_t offset, std::uint32_t size, F f) {
+  constexpr std::uint32_t kLine = LateWrites::kLineBytes;
+  static_assert(kLine == Watches::kMaxBytes);
+  for (std::uint32_t at = 0; at < size;) {
+    const std::uint32_t count =
+        std::min(size - at, kLine - static_cast<std::uint32_t>((offset + at) % kLine));
+    f(at, count);
+    at += count;
+  }
+}
+
 // A strong load under the checker, which knows the writes of the place and may choose among them.
 template <bool kChecked>
 void EngineT<kChecked>::CheckedLoad(const MemoryOp& m, const Access& access, const std::byte* base,
                                     Time sampled) {
   Object& object = *access.object;
   std::byte values[kLanes][kMaxKept];
-  ForLanes(access.lanes, [&](int l) {
-    std::memcpy(values[l], base + access.offset[l], access.bytes);
-    HideLate(object, access.offset[l], access.bytes, values[l], sampled);
-  });
-  // A value that will become another one by itself is nothing to park on.
+  FindBytes(object, access.lanes, access.offset, access.bytes, base, sampled, values);
+  // An older value that the checker chose, or one behind an atomic of its own, will become another
+  // one at a time that nobody knows: nothing to park on.
   if (sim_.checker->Load(access, values[0], sampled) || late_by_ != 0)
     sim_.waiting.RecordChange(*path_);
-  ForLanes(access.lanes, [&](int l) {
-    LoadLane(m, registers_, l, values[l]);
-    if (!path_->spins.empty()) {
-      sim_.waiting.RecordRead(*path_, object, access.offset[l], access.bytes, values[l],
-                              path_->clock, sampled - path_->clock);
-    }
+  LoadLanes(m, registers_, access.lanes, values[0], kKeptAt.data(), false);
+  RecordReads(object, access.lanes, access.offset, access.bytes, sampled - path_->clock,
+              [&](int l) { return values[l]; });
+}
+
+// What the lanes of a strong load that looks at `sampled` find.
+template <bool kChecked>
+void EngineT<kChecked>::FindBytes(const Object& object, std::uint32_t lanes,
+                                  const std::uint64_t* offset, std::uint32_t bytes,
+                                  const std::byte* base, Time sampled,
+                                  std::byte (*values)[kMaxKept]) {
+  if (!dense_ || !object.late.Pending(sampled)) {
+    ForLanes(lanes, [&](int l) {
+      std::memcpy(values[l], base + offset[l], bytes);
+      HideLate(object, offset[l], bytes, values[l], sampled);
+    });
+    return;
+  }
+  std::byte all[kLanes * kMaxKept];
+  std::memcpy(all, base + offset[0], std::size_t{kLanes} * bytes);
+  HideLate(object, offset[0], kLanes * bytes, all, sampled);
+  for (std::size_t l = 0; l < kLanes; ++l) std::memcpy(values[l], all + l * bytes, bytes);
+}
+
+// Notes of what the lanes have read; those of lanes one behind the other are by lines.
+template <bool kChecked>
+template <class F>
+void EngineT<kChecked>::RecordReads(Object& object, std::uint32_t lanes,
+                                    const std::uint64_t* offset, std::uint32_t bytes, Time delay,
+                                    F value_of) {
+  if (path_->spins.empty()) return;
+  if (!dense_) {
+    ForLanes(lanes, [&](int l) {
+      sim_.waiting.RecordRead(*path_, object, offset[l], bytes, value_of(l), path_->clock, delay);
+    });
+    return;
+  }
+  std::byte all[kLanes * kMaxKept];
+  for (int l = 0; l < kLanes; ++l) {
+    std::memcpy(all + static_cast<std::size_t>(l) * bytes, value_of(l), bytes);
+  }
+  ForPieces(offset[0], kLanes * bytes, [&](std::uint32_t at, std::uint32_t size) {
+    sim_.waiting.RecordRead(*path_, object, offset[0] + at, size, all + at, path_->clock, delay, 0,
+                            size / bytes);
   });
 }
 
@@ -151,26 +208,17 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
     }
     if (late) {
       std::byte value[kLanes][kMaxKept];
-      ForLanes(lanes, [&](int l) {
-        std::memcpy(value[l], base + offset[l], bytes);
-        HideLate(*object, offset[l], bytes, value[l], sampled);
-        LoadLane(m, registers_, l, value[l]);
-      });
+      FindBytes(*object, lanes, offset, bytes, base, sampled, value);
+      LoadLanes(m, registers_, lanes, value[0], kKeptAt.data(), false);
       if (late_by_ != 0) sim_.waiting.RecordChange(*path_);
-      if (path_->spins.empty()) return true;
-      ForLanes(lanes, [&](int l) {
-        sim_.waiting.RecordRead(*path_, *object, offset[l], bytes, value[l], path_->clock,
-                                sampled - path_->clock);
-      });
+      RecordReads(*object, lanes, offset, bytes, sampled - path_->clock,
+                  [&](int l) { return value[l]; });
       return true;
     }
     LoadLanes(m, registers_, lanes, base, offset, dense_);
     if (!path_->spins.empty() && object != nullptr) {
       const Time delay = global ? sim_.timing.DelayTo(*device_, *object) : sampled - path_->clock;
-      ForLanes(lanes, [&](int l) {
-        sim_.waiting.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock,
-                                delay);
-      });
+      RecordReads(*object, lanes, offset, bytes, delay, [&](int l) { return base + offset[l]; });
     }
     return true;
   }
@@ -187,10 +235,7 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
     changed_ |= StoreLanes(m, registers_, constants_, lanes, base, offset, dense_, watched);
     if (!changed_ && !path_->spins.empty() && object != nullptr) {
       const Time delay = global ? sim_.timing.DelayTo(*device_, *object) : sampled - path_->clock;
-      ForLanes(lanes, [&](int l) {
-        sim_.waiting.RecordRead(*path_, *object, offset[l], bytes, base + offset[l], path_->clock,
-                                delay);
-      });
+      RecordReads(*object, lanes, offset, bytes, delay, [&](int l) { return base + offset[l]; });
     }
   } else {
     if (late) early = EarlyAtomics(m, lanes, *object, base, offset, sampled, seen);
@@ -198,11 +243,8 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
     if (late_by_ != 0 || not_before_ != 0) sim_.waiting.RecordChange(*path_);
     if (!changed_ && !path_->spins.empty() && object != nullptr) {
       // A failed compare-and-swap and its like only read.
-      ForLanes(lanes, [&](int l) {
-        const std::byte* value = (early >> l & 1) != 0 ? seen[l] : base + offset[l];
-        sim_.waiting.RecordRead(*path_, *object, offset[l], bytes, value, path_->clock,
-                                sampled - path_->clock);
-      });
+      RecordReads(*object, lanes, offset, bytes, sampled - path_->clock,
+                  [&](int l) { return (early >> l & 1) != 0 ? seen[l] : base + offset[l]; });
     }
   }
   if (audited) {
@@ -231,14 +273,21 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
   }
   if (keeps && timed) {
     const bool atomic = m.kind != MemoryOpKind::kStore;
-    ForLanes(wrote, [&](int l) {
+    // Of a line all lanes' bytes are under way if those of one lane have changed.
+    const auto add = [&](std::uint64_t at, std::uint32_t count, const std::byte* before) {
       // One that came behind others is kept even if it changed nothing: it has seen them.
-      if (not_before_ == 0 && std::memcmp(old[l], base + offset[l], bytes) == 0) return;
-      for (std::uint32_t at = 0; at < bytes; at += 16) {
-        object->late.Add(offset[l] + at, std::min<std::uint32_t>(16, bytes - at), old[l] + at,
-                         cta_->number, sim_.now, atomic);
-      }
-    });
+      if (not_before_ == 0 && std::memcmp(before, base + at, count) == 0) return;
+      object->late.Add(at, count, before, cta_->number, sim_.now, atomic);
+    };
+    if (dense_ && !atomic) {
+      std::byte all[kLanes * kMaxKept];
+      for (std::size_t l = 0; l < kLanes; ++l) std::memcpy(all + l * bytes, old[l], bytes);
+      ForPieces(offset[0], kLanes * bytes, [&](std::uint32_t at, std::uint32_t count) {
+        add(offset[0] + at, count, all + at);
+      });
+    } else {
+      ForLanes(wrote, [&](int l) { add(offset[l], bytes, old[l]); });
+    }
   }
   if (!global && object != nullptr) {
     sim_.last_change = std::max(sim_.last_change, path_->clock);

@@ -73,10 +73,16 @@ bool EngineT<kChecked>::DenseAccess(const MemoryOp& m) {
   const std::uint64_t within = address - mapping->base, size = kLanes * bytes;
   const std::uint64_t offset = within + mapping->offset, room = mapping->Room();
   const bool load = m.kind == MemoryOpKind::kLoad;
-  if (object.device != device_->number || size > room || within > room - size ||
-      (mapping->rights != Mapping::Rights::kPeers &&
-       !(load ? mapping->readers : mapping->writers)[static_cast<std::size_t>(device_->number)]) ||
+  const bool own = object.device == device_->number;
+  if (size > room || within > room - size ||
       (!load && (mapping->read_only || !object.watches.empty()))) {
+    return false;
+  }
+  if (own ? mapping->rights != Mapping::Rights::kPeers &&
+                !(load ? mapping->readers
+                       : mapping->writers)[static_cast<std::size_t>(device_->number)]
+          : sim_.timing.faulty_links || !sim_.MayAccess(sim_.ProcessOf(launch_->process), *mapping,
+                                                        device_->number, !load)) {
     return false;
   }
   const bool moved =
@@ -95,13 +101,15 @@ bool EngineT<kChecked>::DenseAccess(const MemoryOp& m) {
   }
   const Reach reach = sim_.timing.Touch(object, offset, size);
   KernelRecord& record = sim_.stats.kernels[launch_->record];
+  if (!own) record.remote_bytes += size;
   if (load) {
     record.bytes_read += size;
     value_ready_ = sim_.timing.ChargeLoad(*cta_, Mover::kSm, object, reach, path_->clock);
     return true;
   }
   record.bytes_written += size;
-  const Time arrival = sim_.timing.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock);
+  const Time arrival = sim_.timing.ChargeStore(*cta_, Mover::kSm, object, reach, path_->clock) +
+                       sim_.timing.AckDelay(*device_, object);
   cta_->store_arrival = std::max(cta_->store_arrival, arrival);
   sim_.last_change = std::max(sim_.last_change, path_->clock);
   sim_.timer_wakes = 0;

@@ -15,7 +15,7 @@ namespace allranks::node {
 namespace {
 
 // A loop whose iteration does more than this is not watched: it is work, not waiting.
-constexpr std::size_t kMaxSignature = 2048;
+constexpr std::size_t kMaxEffort = 2048, kEffortOfRead = 4;
 constexpr std::size_t kMaxWatched = 4;
 // Iterations that a timer leaves to be executed before the change it expects.
 constexpr std::uint64_t kMargin = 2;
@@ -46,6 +46,14 @@ void Snapshot(const Path& path, const SpinCode& loop, std::vector<std::uint64_t>
       }
     }
   }
+}
+
+// Whether the access gets what has arrived, and not the newest bytes.
+bool SeesLate(const Code& code, std::uint32_t pc) {
+  const Op& op = code.ops[pc];
+  if (op.kind != OpKind::kMemory) return false;
+  const MemoryOp& m = code.memory[op.aux];
+  return m.Strong() && (m.kind == MemoryOpKind::kLoad || m.kind == MemoryOpKind::kAtomic);
 }
 
 std::int64_t Difference(std::uint64_t now, std::uint64_t before, int bytes) {
@@ -118,7 +126,7 @@ void Waiting::RecordBranch(Path& path, bool taken) {
   for (std::size_t i = 0; i < path.spins.size();) {
     SpinState& spin = *path.spins[i];
     spin.signature.push_back(entry);
-    if (spin.signature.size() > kMaxSignature) {
+    if (++spin.effort > kMaxEffort) {
       path.spins.erase(path.spins.begin() + static_cast<std::ptrdiff_t>(i));
     } else {
       ++i;
@@ -127,13 +135,15 @@ void Waiting::RecordBranch(Path& path, bool taken) {
 }
 
 void Waiting::RecordRead(Path& path, Object& object, std::uint64_t offset, std::uint32_t size,
-                         const std::byte* value, Time time, Time delay, Time span) {
+                         const std::byte* value, Time time, Time delay, Time span,
+                         std::uint32_t lanes) {
   SpinRead read;
   read.object = &object;
   read.offset = offset;
   read.size = size;
-  if (size > sizeof(read.value)) return RecordChange(path);
-  std::memcpy(read.value, value, size);
+  read.lane_size = size / lanes;
+  if (size > sizeof read.value) return RecordChange(path);
+  std::memcpy(read.value.data(), value, size);
   read.time = time;
   read.delay = delay;
   read.span = span;
@@ -145,8 +155,10 @@ void Waiting::RecordRead(Path& path, Object& object, std::uint64_t offset, std::
     // Lanes that look at one word see it once.
     if (!spin->reads.empty() && spin->reads.back().SameAs(read)) continue;
     spin->reads.push_back(read);
-    spin->signature.insert(spin->signature.end(),
-                           {object.id, offset, read.value[0], read.value[1]});
+    spin->effort += kEffortOfRead * lanes;
+    spin->signature.insert(spin->signature.end(), {object.id, offset});
+    spin->signature.insert(spin->signature.end(), read.value.begin(),
+                           read.value.begin() + (size + 7) / 8);
   }
 }
 
@@ -183,6 +195,7 @@ void Waiting::RecordTracked(Path& path, const Op& op, std::uint32_t mask) {
 void Waiting::RecordSleep(Path& path, std::uint64_t length) {
   for (auto& spin : path.spins) {
     spin->signature.push_back(length);
+    ++spin->effort;
     if (Contains(spin->loop->nonlinear_uses, path.pc)) {
       spin->nonlinear = true;
     }
@@ -246,11 +259,8 @@ SpinState* Waiting::SpinBackEdge(Path& path, const SpinCode& loop) {
   spin.carried[2].swap(spin.carried[1]);
   spin.carried[1].swap(spin.carried[0]);
   Snapshot(path, loop, &spin.carried[0]);
-  // Somebody may have written since the iteration read (it may have yielded in between), or what it
-  // read is not the newest yet: then there is something to see soon, and no write to wake for.
-  const bool current = std::all_of(spin.reads.begin(), spin.reads.end(),
-                                   [](const SpinRead& read) { return read.Current(); });
-  const bool same = current && spin.iterations >= 2 && spin.signature == spin.previous;
+  const bool same =
+      spin.iterations >= 2 && spin.signature == spin.previous && FindsTheSame(path, spin);
   const std::uint64_t stable = same ? StableSpin(path, spin) : 0;
   if (stable > kMargin) {
     const Time room = (kTimeNever - path.clock) / spin.period;
@@ -262,6 +272,7 @@ SpinState* Waiting::SpinBackEdge(Path& path, const SpinCode& loop) {
   if (!spin.reads.empty()) spin.looked = spin.reads.front();
   spin.previous.swap(spin.signature);
   spin.signature.clear();
+  spin.effort = 0;
   spin.reads.clear();
   spin.compares[2].swap(spin.compares[1]);
   spin.compares[1].swap(spin.compares[0]);
@@ -271,7 +282,30 @@ SpinState* Waiting::SpinBackEdge(Path& path, const SpinCode& loop) {
   return nullptr;
 }
 
-// How many further iterations are certain to be like the last one; 0 if that cannot be said.
+// Whether the next iteration finds the bytes that the last one found; if so, when writes that are
+// on their way change them.
+bool Waiting::FindsTheSame(const Path& path, SpinState& spin) {
+  const Cta& cta = *path.warp->cta;
+  const Code& code = *cta.launch->code;
+  for (SpinRead& read : spin.reads) {
+    const LateWrites& late = read.object->late;
+    const Time sampled = read.time + read.delay;
+    if (!late.Pending(sampled) || !SeesLate(code, read.pc)) {
+      // Somebody may have written since the iteration read: it may have yielded in between.
+      if (!read.Current()) return false;
+      continue;
+    }
+    std::byte next[sizeof read.value];
+    std::memcpy(next, read.object->data + read.offset, read.size);
+    late.Hide(read.offset, read.size, next, sampled + spin.period, cta.number);
+    if (std::memcmp(next, read.value.data(), read.size) != 0) return false;
+    read.change = late.Next(read.offset, read.size, sampled + spin.period);
+  }
+  return true;
+}
+
+// How many further iterations are certain to be like the last one, as long as they find the same
+// bytes; 0 if that cannot be said.
 std::uint64_t Waiting::StableSpin(const Path& path, SpinState& spin) const {
   const Code& code = *path.warp->cta->launch->code;
   // Carried registers: still, or moving evenly.

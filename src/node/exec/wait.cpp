@@ -47,6 +47,12 @@ void Advance(Path& path, const SpinState& spin, std::uint64_t k) {
   }
 }
 
+// The iteration of a parked path, from 0 on, whose load is the first to look at `time` or later.
+std::uint64_t FirstToSee(const SpinState& spin, const SpinRead& read, Time time) {
+  const Time wait = time - read.delay - (spin.head + read.time) - read.span;
+  return wait <= 0 ? 0 : static_cast<std::uint64_t>((wait + spin.period - 1) / spin.period);
+}
+
 }  // namespace
 
 void Waiting::Park(Path& path, SpinState& spin) {
@@ -72,6 +78,9 @@ void Waiting::Park(Path& path, SpinState& spin) {
   LoadLinks(spin, 1);
   if (sim_.errors != nullptr) sim_.errors->OnPark(path, spin, skip == kForever);
   if (skip != kForever) Schedule(path, skip, true);
+  for (const SpinRead& read : spin.reads) {
+    if (read.change != kTimeNever) Schedule(path, FirstToSee(spin, read, read.change), false);
+  }
   if (sim_.listener != nullptr) Tell(path, true, path.clock);
   sim_.ReleaseJoins(*path.warp);
 }
@@ -127,13 +136,8 @@ void Waiting::NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t si
     }
     const SpinState& spin = *watch.path->parked;
     const SpinRead& read = spin.reads[watch.index];
-    // The first iteration j whose load is issued after the write and samples it when visible.
-    const Time first = spin.head + read.time;
-    Time wait = time + 1 - first;
-    wait = std::max(wait, visible - read.delay - first) - read.span;
-    const std::uint64_t j =
-        wait <= 0 ? 0 : static_cast<std::uint64_t>((wait + spin.period - 1) / spin.period);
-    Schedule(*watch.path, j, false);
+    // Its load is issued after the write and samples it when visible.
+    Schedule(*watch.path, FirstToSee(spin, read, std::max(time + 1 + read.delay, visible)), false);
   });
 }
 

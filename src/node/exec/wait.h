@@ -11,7 +11,9 @@
 // unchanged or has moved twice by the same amount, the future is known: the loop goes on like this
 // until a byte it read changes, or until a compare whose operands move (with the clock, or by
 // count) changes its outcome. The path is *parked* with watches on the bytes and, if there is such
-// a compare, a timer set a little before the change, from where it is executed again.
+// a compare, a timer set a little before the change, from where it is executed again. Bytes that
+// have been written and are still on their way to the path change for it at a time that is known:
+// it is woken for that.
 //
 // Waking puts the path onto the grid of its polls: it resumes at the start of the iteration whose
 // load is the first to see the write, its carried registers moved on by the skipped iterations.
@@ -37,7 +39,7 @@ class Waiting {
   explicit Waiting(Simulator& sim) : sim_(sim) {}
 
   // A spin loop's back edge was taken by the whole path, which stands at the loop's head. Not null:
-  // it can be parked in that state, until `skip` iterations later.
+  // it can be parked in that state, until `skip` iterations later or what it reads changes.
   SpinState* SpinBackEdge(Path& path, const SpinCode& spin);
   void Park(Path& path, SpinState& spin);
   // Whether a loop that is watched only now and then is watched at this back edge of the warp.
@@ -46,7 +48,8 @@ class Waiting {
   // What an iteration of a watched loop did; called only while path.spins is not empty.
   void RecordBranch(Path& path, bool taken);
   void RecordRead(Path& path, Object& object, std::uint64_t offset, std::uint32_t size,
-                  const std::byte* value, Time time, Time delay, Time span = 0);
+                  const std::byte* value, Time time, Time delay, Time span = 0,
+                  std::uint32_t lanes = 1);
   void RecordTracked(Path& path, const Op& op, std::uint32_t mask);
   void RecordSleep(Path& path, std::uint64_t length);
   void RecordExchange(Path& path);  // between lanes of this path alone
@@ -67,6 +70,7 @@ class Waiting {
 
  private:
   std::uint64_t StableSpin(const Path& path, SpinState& spin) const;
+  static bool FindsTheSame(const Path& path, SpinState& spin);
   // Polls of a parked path load the links: from now on, or (sign -1) no longer.
   void LoadLinks(const SpinState& spin, int sign);
   void Schedule(Path& path, std::uint64_t skip, bool by_timer);

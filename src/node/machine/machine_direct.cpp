@@ -13,7 +13,7 @@
 namespace allranks::node {
 namespace {
 
-constexpr std::uint64_t kHidden = 64;  // bytes that LateWrites looks at in one go
+constexpr std::uint64_t kHidden = 1 << 20;  // bytes of which LateWrites is asked at once
 constexpr std::uint64_t kPage = 4096;
 
 bool CanMap(const Place& place, const FileBytes& bytes) {
@@ -135,6 +135,11 @@ void MachineImpl::Poked(Object& object, std::uint64_t offset, std::uint64_t size
       object.late.Reveal(offset + done, static_cast<std::uint32_t>(std::min(kHidden, size - done)),
                          sim_.now);
     }
+    // Writes under way are revealed whole: all of their lines may have changed for who waits.
+    const std::uint64_t begin = offset / LateWrites::kLineBytes * LateWrites::kLineBytes;
+    size = (offset + size - begin + LateWrites::kLineBytes - 1) / LateWrites::kLineBytes *
+           LateWrites::kLineBytes;
+    offset = begin;
   }
   if (!object.watches.empty()) sim_.waiting.NotifyWrite(object, offset, size, sim_.now, sim_.now);
 }

@@ -116,8 +116,9 @@ std::vector<Waiter> MachineImpl::Waiters() const {
               waiter.has_object = true;
               waiter.object = read.object->name;
               waiter.offset = read.offset;
-              waiter.seen = read.value[0];
-              waiter.writer = writer(*read.object, read.offset, read.size);
+              std::memcpy(&waiter.seen, read.value.data(),
+                          std::min<std::size_t>(read.lane_size, sizeof waiter.seen));
+              waiter.writer = writer(*read.object, read.offset, read.lane_size);
             };
             if (path->parked != nullptr && !path->parked->reads.empty()) {
               looks(path->parked->reads.front());

@@ -35,17 +35,16 @@ class LastWrites {
     }
     Write write{object, size, offset, 0, ++writes_, last_, pc, device};
     std::memcpy(&write.value, value, std::min<std::size_t>(size, sizeof write.value));
-    for (std::uint64_t at = offset / 4; at * 4 < offset + size; at += 2) {
-      table_[Index(object, at)] = write;
-    }
+    table_[Index(object, offset / 4)] = write;
   }
 
   // The last one known to these bytes, or null.
   const Write* Find(std::uint32_t object, std::uint64_t offset, std::uint32_t size) const {
     const Write* found = nullptr;
     if (table_.empty()) return found;
-    // A write is noted at every second word of it.
-    for (std::uint64_t at = offset < 4 ? 0 : offset / 4 - 1; at * 4 < offset + size; ++at) {
+    // A write is noted at its first word, and may begin before these bytes.
+    const std::uint64_t first = offset / 4 - std::min(offset / 4, kMostWords - 1);
+    for (std::uint64_t at = first; at * 4 < offset + size; ++at) {
       const Write& write = table_[Index(object, at)];
       if (write.size == 0 || write.object != object || write.offset >= offset + size ||
           offset >= write.offset + write.size) {
@@ -57,6 +56,7 @@ class LastWrites {
   }
 
  private:
+  static constexpr std::uint64_t kMostWords = 8;  // of a write
   static constexpr std::size_t kEntries = std::size_t{1} << 16;
   static std::size_t Index(std::uint32_t object, std::uint64_t word) {
     return ((word ^ std::uint64_t{object} << 40) * 0x9e3779b97f4a7c15) >> 48;

@@ -2,17 +2,23 @@
 #include "node/state/late_writes.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace allranks::node {
 namespace {
 
-constexpr std::uint64_t kLineBytes = 128;
 // A line is pruned when it has so many, or twice as many as the last time: a counter that all
 // devices add to has hundreds, all of them on their way.
 constexpr std::size_t kFewInLine = 16;
 constexpr std::size_t kCrowd = 256;
-constexpr std::size_t kMaxWrites = std::size_t{1} << 20;
+// 40 MB. Of packets of 16 bytes that do not make up lines, 4 MB.
+constexpr std::size_t kMaxWrites = std::size_t{1} << 18;
+constexpr std::uint32_t kSettledBytes = 64;  // bytes of which one word says what is settled
+
+std::uint64_t Bits(std::uint64_t count) {
+  return count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+}
 
 }  // namespace
 
@@ -74,9 +80,19 @@ void LateWrites::Reveal(std::uint64_t offset, std::uint32_t size, Time now) {
 
 Time LateWrites::Hide(std::uint64_t offset, std::uint32_t size, std::byte* value, Time sampled,
                       std::uint64_t reader) const {
-  if (count_ == 0) return 0;
   Time own = 0;
-  const std::uint64_t all = size == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << size) - 1;
+  if (count_ == 0) return own;
+  for (std::uint32_t done = 0; done < size; done += kSettledBytes) {
+    own = std::max(own, HidePart(offset + done, std::min(kSettledBytes, size - done), value + done,
+                                 sampled, reader));
+  }
+  return own;
+}
+
+Time LateWrites::HidePart(std::uint64_t offset, std::uint32_t size, std::byte* value, Time sampled,
+                          std::uint64_t reader) const {
+  Time own = 0;
+  const std::uint64_t all = Bits(size);
   std::uint64_t settled = 0;  // bytes whose newest visible write has been met
   ForLines(lines_, offset, size, [&](const Line& line) {
     for (auto write = line.writes.rbegin(); write != line.writes.rend() && settled != all;
@@ -84,15 +100,18 @@ Time LateWrites::Hide(std::uint64_t offset, std::uint32_t size, std::byte* value
       const std::uint64_t begin = std::max(offset, write->offset);
       const std::uint64_t end = std::min(offset + size, write->end());
       if (begin >= end) continue;
-      const bool seen = write->visible <= sampled || write->writer == reader;
-      for (std::uint64_t at = begin; at < end; ++at) {
-        const std::uint64_t bit = std::uint64_t{1} << (at - offset);
-        if ((settled & bit) != 0) continue;
-        if (seen) {
-          settled |= bit;
-          if (write->atomic && write->writer == reader) own = std::max(own, write->visible);
-        } else {
-          value[at - offset] = std::byte{write->old[at - write->offset]};
+      const std::uint64_t reached = Bits(end - begin) << (begin - offset);
+      const std::uint64_t open = reached & ~settled;
+      if (open == 0) continue;
+      if (write->visible <= sampled || write->writer == reader) {
+        settled |= open;
+        if (write->atomic && write->writer == reader) own = std::max(own, write->visible);
+      } else if (open == reached) {
+        std::memcpy(value + (begin - offset), write->old + (begin - write->offset), end - begin);
+      } else {
+        for (std::uint64_t left = open; left != 0; left &= left - 1) {
+          const auto at = static_cast<std::uint64_t>(std::countr_zero(left));
+          value[at] = std::byte{write->old[offset + at - write->offset]};
         }
       }
     }

@@ -19,7 +19,7 @@ namespace allranks::node {
 
 class LateWrites {
  public:
-  static constexpr std::uint32_t kMaxBytes = 16;  // of one write
+  static constexpr std::uint32_t kLineBytes = 128;  // the most of one write
 
   // `size` bytes at `offset`, within a line, have replaced `old`. `writer` is a CTA number, or 0
   // for a host or copy engine. When they can be seen is said by Close, for all added since.
@@ -30,7 +30,7 @@ class LateWrites {
   bool Pending(Time at) const { return count_ != 0 && latest_ > at; }
   // The bytes were written outside of time: from now on everybody sees the newest.
   void Reveal(std::uint64_t offset, std::uint32_t size, Time now);
-  // Undoes in `value` (at most 64 bytes) what a reader at `sampled` cannot see yet; for each byte
+  // Undoes in `value` what a reader at `sampled` cannot see yet; for each byte
   // only back to the newest write that it can see or has made itself: nothing older may come back
   // (coherence). Returns when the last of the reader's own atomics that it sees is performed, 0 if
   // it sees none: it cannot be read earlier, since it was made of what others had on their way.
@@ -49,7 +49,7 @@ class LateWrites {
     std::uint64_t offset = 0;
     std::uint8_t size = 0;
     bool atomic = false;
-    std::uint8_t old[kMaxBytes] = {};
+    std::uint8_t old[kLineBytes];
     Time visible = 0;
     std::uint64_t writer = 0;
     std::uint64_t end() const { return offset + size; }
@@ -59,6 +59,8 @@ class LateWrites {
     std::size_t prune_at = 0;
   };
 
+  Time HidePart(std::uint64_t offset, std::uint32_t size, std::byte* value, Time sampled,
+                std::uint64_t reader) const;
   // Calls f(line) for the lines that the bytes are in, if there are any.
   template <class Lines, class F>
   static void ForLines(Lines& lines, std::uint64_t offset, std::uint32_t size, F f);

@@ -2,6 +2,7 @@
 // what it waits for. exec/wait.h has the theory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "node/code/code.h"
 #include "node/hardware/fabric.h"
 #include "node/state/memory.h"
+#include "node/state/watches.h"
 #include "node/time.h"
 
 namespace allranks::node {
@@ -16,21 +18,22 @@ namespace allranks::node {
 struct SpinRead {
   Object* object = nullptr;
   std::uint64_t offset = 0;
-  std::uint32_t size = 0;
-  std::uint64_t value[2] = {0, 0};  // as read
-  Time time = 0;                    // of the load
-  Time delay = 0;                   // from the load's issue to its sampling
-  Time span = 0;                    // how long it went on looking: a try_wait sees a later write
+  std::uint32_t size = 0;       // of all lanes whose bytes are one behind the other ...
+  std::uint32_t lane_size = 0;  // ... and of the first of them
+  std::array<std::uint64_t, Watches::kMaxBytes / 8> value = {};  // as read
+  Time time = 0;                                                 // of the load
+  Time delay = 0;            // from the load's issue to its sampling
+  Time change = kTimeNever;  // when a write that is under way changes it for the reader
+  Time span = 0;             // how long it went on looking: a try_wait sees a later write
   std::uint32_t pc = 0;
   const Route* way = nullptr;  // while parked: that its polls load; null for own memory
 
   bool SameAs(const SpinRead& other) const {
     return pc == other.pc && time == other.time && object == other.object &&
-           offset == other.offset && size == other.size && value[0] == other.value[0] &&
-           value[1] == other.value[1];
+           offset == other.offset && size == other.size && value == other.value;
   }
   // Whether memory still holds what was read.
-  bool Current() const { return std::memcmp(object->data + offset, value, size) == 0; }
+  bool Current() const { return std::memcmp(object->data + offset, value.data(), size) == 0; }
 };
 
 struct SpinState {
@@ -42,6 +45,7 @@ struct SpinState {
   bool reads_clock = false;
   bool nonlinear = false;
   std::vector<std::uint64_t> signature, previous;
+  std::size_t effort = 0;       // reads of lanes and branches of the current iteration
   std::vector<SpinRead> reads;  // of the current iteration
   SpinRead looked;              // the first of the last iteration that read something, for reports
   // Operands of compares in the current iteration and the two before it: pc, then a and b per lane.

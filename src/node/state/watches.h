@@ -21,7 +21,7 @@ struct Watch {
 
 class Watches {
  public:
-  static constexpr std::uint32_t kMaxBytes = 16;
+  static constexpr std::uint32_t kMaxBytes = 128;
 
   bool empty() const { return count_ == 0; }
 
