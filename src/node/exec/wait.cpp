@@ -77,12 +77,14 @@ void Waiting::Park(Path& path, SpinState& spin) {
   }
   LoadLinks(spin, 1);
   if (sim_.errors != nullptr) sim_.errors->OnPark(path, spin, skip == kForever);
-  if (skip != kForever) Schedule(path, skip, true);
+  if (skip != kForever) Schedule(path, skip, SpinState::Wake::kTimer);
   for (const SpinRead& read : spin.reads) {
-    if (read.change != kTimeNever) Schedule(path, FirstToSee(spin, read, read.change), false);
+    if (read.change != kTimeNever)
+      Schedule(path, FirstToSee(spin, read, read.change), SpinState::Wake::kArrival);
   }
   if (sim_.listener != nullptr) Tell(path, true, path.clock);
-  sim_.ReleaseJoins(*path.warp);
+  // Who waits for this path at a join goes on alone, unless it does not take long.
+  if (!spin.Arriving()) sim_.ReleaseJoins(*path.warp);
 }
 
 void Waiting::LoadLinks(const SpinState& spin, int sign) {
@@ -117,12 +119,12 @@ void Waiting::Tell(const Path& path, bool parked, Time at) const {
 }
 
 // Sets the wake-up at the start of the iteration after `skip` more ones, if none is due earlier.
-void Waiting::Schedule(Path& path, std::uint64_t skip, bool by_timer) {
+void Waiting::Schedule(Path& path, std::uint64_t skip, SpinState::Wake wake) {
   SpinState& spin = *path.parked;
   if (spin.due && spin.skip <= skip) return;
   spin.due = true;
   spin.skip = skip;
-  spin.by_timer = by_timer;
+  spin.wake = wake;
   const Time at = spin.head + static_cast<Time>(skip) * spin.period;
   sim_.QueueParked(path, at);
 }
@@ -137,7 +139,8 @@ void Waiting::NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t si
     const SpinState& spin = *watch.path->parked;
     const SpinRead& read = spin.reads[watch.index];
     // Its load is issued after the write and samples it when visible.
-    Schedule(*watch.path, FirstToSee(spin, read, std::max(time + 1 + read.delay, visible)), false);
+    Schedule(*watch.path, FirstToSee(spin, read, std::max(time + 1 + read.delay, visible)),
+             SpinState::Wake::kWrite);
   });
 }
 
@@ -156,7 +159,7 @@ void Waiting::Disturb(Path& path) {
   const SpinState& spin = *path.parked;
   const Time wait = sim_.now - spin.head;
   Schedule(path, wait <= 0 ? 0 : static_cast<std::uint64_t>((wait + spin.period - 1) / spin.period),
-           false);
+           SpinState::Wake::kWrite);
 }
 
 void Waiting::Wake(Path& path) {
@@ -166,7 +169,7 @@ void Waiting::Wake(Path& path) {
   if (skip > 0) Advance(path, spin, skip);
   path.clock = spin.head + static_cast<Time>(skip) * spin.period;
   sim_.stats.skipped_iterations += skip;
-  if (spin.by_timer) ++sim_.timer_wakes;
+  if (spin.wake == SpinState::Wake::kTimer) ++sim_.timer_wakes;
   Unpark(path);
   path.spins.clear();
 }

@@ -73,7 +73,7 @@ class Waiting {
   static bool FindsTheSame(const Path& path, SpinState& spin);
   // Polls of a parked path load the links: from now on, or (sign -1) no longer.
   void LoadLinks(const SpinState& spin, int sign);
-  void Schedule(Path& path, std::uint64_t skip, bool by_timer);
+  void Schedule(Path& path, std::uint64_t skip, SpinState::Wake wake);
   void Tell(const Path& path, bool parked, Time at) const;  // the listener
 
   Simulator& sim_;

@@ -227,7 +227,7 @@ bool MachineImpl::RunUntil(Time limit) {
       Path& path = *entry.path;
       path.ticket = 0;
       if (path.state == Path::State::kParked) {
-        const bool by_value = !path.parked->by_timer;
+        const bool by_value = path.parked->wake == SpinState::Wake::kWrite;
         sim_.waiting.Wake(path);
         if (const Time stall = by_value ? LateBy() : 0; stall != 0) {
           path.clock += stall;

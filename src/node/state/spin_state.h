@@ -2,6 +2,7 @@
 // what it waits for. exec/wait.h has the theory.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -56,7 +57,13 @@ struct SpinState {
   std::uint64_t skip = 0;  // iterations until the next wake-up that is due
   bool due = false;
   std::vector<std::int64_t> step;  // per carried value
-  bool by_timer = false;
+  // What that wake-up is for: a compare, a write that was under way already, or a new one.
+  enum class Wake : std::uint8_t { kTimer, kArrival, kWrite } wake = Wake::kTimer;
+  // A write under way ends this wait, or this part of it, soon.
+  bool Arriving() const {
+    return std::any_of(reads.begin(), reads.end(),
+                       [](const SpinRead& read) { return read.change != kTimeNever; });
+  }
 };
 
 }  // namespace allranks::node
