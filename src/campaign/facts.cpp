@@ -7,6 +7,7 @@
 #include "campaign/record.h"
 #include "judge/report.h"
 #include "judge/scratch.h"
+#include "problem/lock.h"
 #include "problem/source.h"
 
 namespace allranks::campaign {
@@ -91,7 +92,7 @@ ProblemFacts FactsOf(const problem::Problem& problem) {
   const std::filesystem::path& folder = problem.folder;
   facts.hash = judge::HashOf({Content(folder / "statement.md"), Content(folder / "template.cu"),
                               Content(folder / "problem.toml"), Content(folder / "oracle.cpp"),
-                              Content(folder / "reference.lock")});
+                              Content(problem::LockPath(problem)), problem.variant});
   return facts;
 }
 

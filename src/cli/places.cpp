@@ -57,18 +57,22 @@ Result<problem::Problem> FindProblem(const std::string& name, const std::string&
   const auto is_problem = [&](const fs::path& folder) {
     return fs::is_regular_file(folder / "problem.toml", error);
   };
+  // SLUG.VARIANT; no folder has a dot in its name.
+  const std::size_t dot = name.find('.', name.find_last_of('/') + 1);
+  const std::string slug = name.substr(0, dot);
+  const std::string variant = dot == std::string::npos ? "" : name.substr(dot + 1);
   std::string tried;
   std::vector<std::string> known;
   for (const fs::path root : ProblemFolders(own)) {
-    if (name.find('/') != std::string::npos && is_problem(root / name))
-      return problem::Load(root / name);
+    if (slug.find('/') != std::string::npos && is_problem(root / slug))
+      return problem::Load(root / slug, variant);
     for (const fs::path& folder : problem::Find(root)) {
-      if (folder.filename() == name) return problem::Load(folder);
+      if (folder.filename() == slug) return problem::Load(folder, variant);
       known.push_back(folder.filename().string());
     }
     tried += "\n  " + root.string();
   }
-  if (name.find('/') != std::string::npos && is_problem(name)) return problem::Load(name);
+  if (slug.find('/') != std::string::npos && is_problem(slug)) return problem::Load(slug, variant);
   return Fail("no problem named '{}'{}; looked in{}", name, problem::DidYouMean(name, known),
               tried);
 }

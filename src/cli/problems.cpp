@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "cli/exec.h"
@@ -205,19 +206,19 @@ int ProblemsList(const ProblemsOptions& options) {
   bool failed = false;
   for (const std::string& root : ProblemFolders(options.folder)) {
     for (const fs::path& folder : problem::Find(root)) {
-      auto problem = problem::Load(folder);
-      if (!problem) {
+      auto variants = problem::LoadAll(folder);
+      if (!variants) {
         failed = true;
-        all["errors"].push_back(problem.error().message);
-        if (!options.json) fmt::print(stderr, "{}\n", problem.error().message);
+        all["errors"].push_back(variants.error().message);
+        if (!options.json) fmt::print(stderr, "{}\n", variants.error().message);
         continue;
       }
-      if (!options.category.empty() && problem->category != options.category) continue;
+      if (!options.category.empty() && variants->front().category != options.category) continue;
       // The first folder that has a slug is the one it is found in.
       const bool known = std::any_of(problems.begin(), problems.end(), [&](const Problem& other) {
-        return other.slug == problem->slug;
+        return other.slug == variants->front().slug;
       });
-      if (!known) problems.push_back(std::move(*problem));
+      if (!known) std::move(variants->begin(), variants->end(), std::back_inserter(problems));
     }
   }
   std::size_t width = 4;

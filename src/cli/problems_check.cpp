@@ -186,7 +186,7 @@ void CheckLock(bool update, CheckedProblem* checked) {
   const Problem& problem = checked->problem;
   problem::Lock fresh = LockOf(problem, reference->judgement, baseline->judgement);
   const std::string& profile = reference->judgement.profile;
-  auto lock = problem::LoadLock(problem.folder);
+  auto lock = problem::LoadLock(problem);
   if (update) {
     if (lock && problem::StaleBecause(*lock, problem.folder).empty()) {
       // Times of other profiles stay.
@@ -194,7 +194,7 @@ void CheckLock(bool update, CheckedProblem* checked) {
         if (name != profile) fresh.profiles[name] = cases;
       }
     }
-    std::ofstream stream(problem.folder / "reference.lock", std::ios::binary);
+    std::ofstream stream(problem::LockPath(problem), std::ios::binary);
     stream << problem::Render(fresh);
     checked->lock = "written";
     if (!stream.flush()) fault("cannot be written");
@@ -296,8 +296,11 @@ Result<std::vector<CheckedProblem>> Gather(const ProblemsOptions& options) {
   std::vector<std::string> names = options.names;
   if (options.all) {
     for (const std::string& root : ProblemFolders(options.folder)) {
-      for (const std::filesystem::path& folder : problem::Find(root))
-        names.push_back(folder.filename().string());
+      for (const std::filesystem::path& folder : problem::Find(root)) {
+        const auto variants = problem::LoadAll(folder);
+        if (!variants) return Fail(variants.error());
+        for (const Problem& one : *variants) names.push_back(one.slug);
+      }
     }
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());

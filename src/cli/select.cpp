@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <set>
 
 #include "cli/places.h"
@@ -28,9 +29,9 @@ Result<std::vector<problem::Problem>> AllProblems(const std::string& folder) {
   for (const std::string& root : ProblemFolders(folder)) {
     for (const std::filesystem::path& path : problem::Find(root)) {
       if (!slugs.insert(path.filename().string()).second) continue;
-      Result<problem::Problem> problem = problem::Load(path);
-      if (!problem) return Fail(problem.error());
-      all.push_back(std::move(*problem));
+      Result<std::vector<problem::Problem>> problems = problem::LoadAll(path);
+      if (!problems) return Fail(problems.error());
+      std::move(problems->begin(), problems->end(), std::back_inserter(all));
     }
   }
   std::sort(all.begin(), all.end(),

@@ -53,6 +53,8 @@ std::string RenderHeader(const Problem& problem) {
   if (Uses(problem, Type::kF16)) text += "struct __half;  // <cuda_fp16.h> has it\n";
   for (const auto& [name, type] : problem.vary)
     text += fmt::format("using {} = {};\n", name, CudaNameOf(type));
+  for (const auto& [name, value] : problem.constants)
+    text += fmt::format("constexpr std::int64_t {} = {};\n", name, value);
   text += fmt::format("constexpr int kMaxRanks = {};\n\n", problem.max_ranks);
   text += "struct Args {\n  std::int32_t rank, world;\n";
   for (const std::string& param : problem.params)

@@ -5,13 +5,13 @@
 #include <cmath>
 #include <optional>
 
+#include "problem/problem.h"
 #include "problem/reader.h"
 #include "problem/source.h"
 
 namespace allranks::problem {
 namespace {
 
-constexpr const char* kFile = "reference.lock";
 
 bool ReadTime(Section& section, const char* key, double* out) {
   const char* expected = "nanoseconds";
@@ -74,8 +74,13 @@ std::uint64_t Lock::MostInstructions(const std::string& profile) const {
   return most;
 }
 
-Result<Lock> LoadLock(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / kFile;
+std::filesystem::path LockPath(const Problem& problem) {
+  return problem.folder /
+         (problem.variant.empty() ? "reference.lock" : "reference." + problem.variant + ".lock");
+}
+
+Result<Lock> LoadLock(const Problem& problem) {
+  const std::filesystem::path path = LockPath(problem);
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return Lock();
   const auto text = ReadFile(path);

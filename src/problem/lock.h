@@ -40,8 +40,12 @@ struct Lock {
 // A number for noticing change; no defence against anybody.
 std::string HashOf(std::string_view text);
 
-// Without reference.lock an empty one.
-Result<Lock> LoadLock(const std::filesystem::path& folder);
+struct Problem;
+
+// "reference.lock", of a variant "reference.bf16.lock".
+std::filesystem::path LockPath(const Problem& problem);
+// Without that file an empty one.
+Result<Lock> LoadLock(const Problem& problem);
 std::string Render(const Lock& lock);
 // Why it is stale, or nothing.
 std::string StaleBecause(const Lock& lock, const std::filesystem::path& folder);

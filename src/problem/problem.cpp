@@ -3,6 +3,8 @@
 #include "problem/problem.h"
 
 #include <algorithm>
+#include <cctype>
+#include <optional>
 #include <set>
 
 #include "base/check.h"
@@ -54,9 +56,10 @@ void ReadHead(Section& root, Problem* p) {
   if (!p->category.empty() && folder != p->category) {
     root.faults().Add(nullptr, "category is '{}', but the folder is in '{}'", p->category, folder);
   }
-  if (!IsName(p->slug)) {
-    root.faults().Add(
-        nullptr, "the folder name '{}' cannot name a problem: expected [a-z][a-z0-9_]*", p->slug);
+  const std::string own = p->folder.filename().string();
+  if (!IsName(own)) {
+    root.faults().Add(nullptr,
+                      "the folder name '{}' cannot name a problem: expected [a-z][a-z0-9_]*", own);
   }
 }
 
@@ -213,21 +216,92 @@ void ReadTensor(const std::string& name, const toml::node* node, const Values& n
   p->tensors.push_back(std::move(tensor));
 }
 
-void ReadVary(const toml::table* table, Faults* faults, Problem* p) {
-  Section vary(table, "vary", faults);
-  for (const auto& [name, node] : vary.InOrder()) {
-    std::vector<std::string> types;
-    if (!vary.Texts(name.c_str(), &types)) continue;
-    if (types.empty() || name.empty() || name[0] < 'A' || name[0] > 'Z') {
-      faults->Add(node, "[vary] {}: expected T = [\"f32\", ...], a name that starts with a capital",
-                  name);
+// What one name of [vary] may stand for: types or numbers.
+struct Axis {
+  std::string name;
+  std::vector<std::string> words;  // "bf16", "width128": how variants are named
+  std::vector<Type> types;
+  std::vector<std::int64_t> numbers;  // if it has no types
+};
+
+std::optional<Axis> ReadAxis(const std::string& name, const toml::node* node, Faults* faults) {
+  const auto refused = [&] {
+    faults->Add(node,
+                "[vary] {}: expected T = [\"f32\", ...] or Width = [64, ...], a name that starts "
+                "with a capital",
+                name);
+    return std::nullopt;
+  };
+  const toml::array* list = node->as_array();
+  if (list == nullptr || list->empty() || name[0] < 'A' || name[0] > 'Z') return refused();
+  Axis axis;
+  axis.name = name;
+  for (const toml::node& value : *list) {
+    if (const auto number = value.value_exact<std::int64_t>()) {
+      axis.numbers.push_back(*number);
+      std::string word = name;
+      std::transform(word.begin(), word.end(), word.begin(),
+                     [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      axis.words.push_back(fmt::format("{}{}", word, *number));
       continue;
     }
-    for (const std::string& type : types) {
-      if (!TypeNamed(type)) faults->Add(node, "[vary] {}: no type '{}'", name, type);
+    const auto text = value.value_exact<std::string>();
+    if (!text) return refused();
+    const auto type = TypeNamed(*text);
+    if (!type) {
+      faults->Add(node, "[vary] {}: no type '{}'", name, *text);
+      return std::nullopt;
     }
-    if (const auto first = TypeNamed(types[0])) p->vary[name] = *first;
+    axis.types.push_back(*type);
+    axis.words.push_back(*text);
   }
+  if (!axis.types.empty() && !axis.numbers.empty()) return refused();
+  std::set<std::string> distinct(axis.words.begin(), axis.words.end());
+  if (distinct.size() != axis.words.size()) {
+    faults->Add(node, "[vary] {}: a value stands there twice", name);
+    return std::nullopt;
+  }
+  return axis;
+}
+
+// Variants are all combinations of the values. A variant is named by those that are not the first
+// of their list, so the first variant has no name, and one more list renames none.
+void ReadVary(const toml::table* table, const std::string& wanted, Faults* faults, Problem* p) {
+  Section vary(table, "vary", faults);
+  std::vector<Axis> axes;
+  for (const auto& [name, node] : vary.InOrder()) {
+    vary.Find(name.c_str(), Section::kOptional, "a list");
+    if (auto axis = ReadAxis(name, node, faults)) axes.push_back(std::move(*axis));
+  }
+  std::size_t count = 1;
+  for (const Axis& axis : axes) count *= axis.words.size();
+  bool found = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string variant;
+    std::size_t rest = i;
+    Problem bound;
+    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+      const std::size_t at = rest % axis->words.size();
+      rest /= axis->words.size();
+      if (at != 0) variant = axis->words[at] + (variant.empty() ? "" : ".") + variant;
+      if (axis->types.empty()) {
+        bound.constants[axis->name] = axis->numbers[at];
+      } else {
+        bound.vary[axis->name] = axis->types[at];
+      }
+    }
+    p->variants.push_back(variant);
+    if (variant != wanted) continue;
+    found = true;
+    p->vary = std::move(bound.vary);
+    p->constants = std::move(bound.constants);
+  }
+  if (found) return;
+  std::string known;
+  for (const std::string& one : p->variants)
+    if (!one.empty()) known += (known.empty() ? "" : ", ") + one;
+  faults->Add(table, "there is no variant '{}'{}", wanted,
+              known.empty() ? "" : "; there are " + known);
 }
 
 void ReadFloor(const toml::table* table, const Values& names, Faults* faults, Problem* p) {
@@ -395,11 +469,12 @@ const std::vector<std::string>& Categories() {
   return kNames;
 }
 
-Result<Problem> Parse(std::string_view text, const fs::path& folder) {
+Result<Problem> Parse(std::string_view text, const fs::path& folder, const std::string& variant) {
   Problem problem;
   problem.folder = fs::absolute(folder).lexically_normal();
   if (!problem.folder.has_filename()) problem.folder = problem.folder.parent_path();
-  problem.slug = problem.folder.filename().string();
+  problem.variant = variant;
+  problem.slug = problem.folder.filename().string() + (variant.empty() ? "" : "." + variant);
   const std::string file = (folder / "problem.toml").string();
   toml::table table;
   try {
@@ -411,12 +486,14 @@ Result<Problem> Parse(std::string_view text, const fs::path& folder) {
   Section root(&table, "", &faults);
   ReadHead(root, &problem);
   ReadRun(root.Table("run", Section::kRequired), &faults, &problem);
-  ReadVary(root.Table("vary", Section::kOptional), &faults, &problem);
+  ReadVary(root.Table("vary", Section::kOptional), variant, &faults, &problem);
+  if (!variant.empty()) problem.title += fmt::format(" ({})", variant);
   const toml::table* cases = root.Table("cases", Section::kRequired);
   if (cases != nullptr) ReadParams(cases, &faults, &problem);
   Values names = {{"world", 0}};
   for (const std::string& param : problem.params) names[param] = 0;
   for (const auto& [name, type] : problem.vary) names["sizeof(" + name + ")"] = 0;
+  for (const auto& [name, value] : problem.constants) names[name] = 0;
   Section tensors(root.Table("tensors", Section::kRequired), "tensors", &faults);
   for (const auto& [name, node] : tensors.InOrder())
     ReadTensor(name, node, names, &faults, &problem);
@@ -429,10 +506,23 @@ Result<Problem> Parse(std::string_view text, const fs::path& folder) {
   return problem;
 }
 
-Result<Problem> Load(const fs::path& folder) {
+Result<Problem> Load(const fs::path& folder, const std::string& variant) {
   auto text = ReadFile(folder / "problem.toml");
   if (!text) return Fail(text.error());
-  return Parse(*text, folder);
+  return Parse(*text, folder, variant);
+}
+
+Result<std::vector<Problem>> LoadAll(const fs::path& folder) {
+  auto first = Load(folder);
+  if (!first) return Fail(first.error());
+  std::vector<Problem> all = {std::move(*first)};
+  for (const std::string& variant : std::vector(all[0].variants)) {
+    if (variant.empty()) continue;
+    auto other = Load(folder, variant);
+    if (!other) return Fail(other.error());
+    all.push_back(std::move(*other));
+  }
+  return all;
 }
 
 std::vector<fs::path> Find(const fs::path& root) {
@@ -457,6 +547,7 @@ Values ValuesOf(const Problem& problem, const Case& one) {
   for (std::size_t i = 0; i < problem.params.size(); ++i) values[problem.params[i]] = one.params[i];
   for (const auto& [name, type] : problem.vary)
     values["sizeof(" + name + ")"] = static_cast<std::int64_t>(SizeOf(type));
+  values.insert(problem.constants.begin(), problem.constants.end());
   return values;
 }
 

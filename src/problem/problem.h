@@ -98,7 +98,9 @@ struct Mutant {
 struct Problem {
   static constexpr int kSchema = 1;
   std::filesystem::path folder;
-  std::string slug;  // the folder's name
+  std::string slug;                   // the folder's name, and of a variant ".bf16" behind it
+  std::string variant;                // "bf16"; empty for the first
+  std::vector<std::string> variants;  // of its folder, this one among them
   std::string title, category, level, library, family, origin;
   std::vector<std::string> given;  // headers in include/allranks that the template uses
   std::vector<std::string> parallelism;
@@ -114,20 +116,24 @@ struct Problem {
   int burst = 6;
   int max_ranks = 8;
 
-  std::vector<std::string> params;   // in the order of Args
-  std::vector<Tensor> tensors;       // in the order of Args
-  std::map<std::string, Type> vary;  // type names of this release ("T")
-  std::vector<Case> cases;           // timed and visible
+  std::vector<std::string> params;                // in the order of Args
+  std::vector<Tensor> tensors;                    // in the order of Args
+  std::map<std::string, Type> vary;               // types of this variant by their names ("T")
+  std::map<std::string, std::int64_t> constants;  // and its numbers ("Width")
+  std::vector<Case> cases;                        // timed and visible
   DrawnCases drawn;
   Floor floor;
   std::vector<Mutant> mutants;
 };
 
 // Reads and checks `folder`/problem.toml. A message names file, line, key and what is expected.
-Result<Problem> Load(const std::filesystem::path& folder);
+Result<Problem> Load(const std::filesystem::path& folder, const std::string& variant = "");
+// All variants of a folder, which are problems of their own.
+Result<std::vector<Problem>> LoadAll(const std::filesystem::path& folder);
 
 // The same from text; `folder` gives slug and category.
-Result<Problem> Parse(std::string_view text, const std::filesystem::path& folder);
+Result<Problem> Parse(std::string_view text, const std::filesystem::path& folder,
+                      const std::string& variant = "");
 
 // What a candidate can be told, and what an author may expect of one.
 const std::vector<std::string>& Verdicts();

@@ -7,6 +7,8 @@
 
 #include <fstream>
 
+#include "problem/problem.h"
+
 namespace allranks::problem {
 namespace {
 
@@ -18,13 +20,19 @@ class LockTest : public ::testing::Test {
     fs::create_directories(folder_);
   }
   ~LockTest() override { fs::remove_all(folder_); }
+  Result<Lock> Load(const std::string& variant = "") const {
+    Problem problem;
+    problem.folder = folder_;
+    problem.variant = variant;
+    return LoadLock(problem);
+  }
   void Write(const char* name, const std::string& text) { std::ofstream(folder_ / name) << text; }
 
   fs::path folder_;
 };
 
 TEST_F(LockTest, WhatIsWrittenIsRead) {
-  EXPECT_TRUE(LoadLock(folder_).value().empty());
+  EXPECT_TRUE(Load().value().empty());
   Lock lock;
   lock.reference = HashOf("reference");
   lock.baseline = HashOf("baseline");
@@ -33,7 +41,7 @@ TEST_F(LockTest, WhatIsWrittenIsRead) {
   lock.profiles["h100x8"]["timed.w8.n2"] = {{123456789012.345, 1, 12'345'678'901}, {}};
   lock.profiles["b300x8"]["timed.w8.n1"] = {};
   Write("reference.lock", Render(lock));
-  const auto again = LoadLock(folder_);
+  const auto again = Load();
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->profiles, lock.profiles);
   EXPECT_EQ(again->reference, lock.reference);
@@ -43,6 +51,15 @@ TEST_F(LockTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(again->Find("gh200", "timed.w8.n1"), nullptr);
   EXPECT_EQ(again->MostInstructions("h100x8"), 12'345'678'901u);
   EXPECT_EQ(again->MostInstructions("gh200"), 0u);
+}
+
+TEST_F(LockTest, AVariantHasItsOwn) {
+  Lock lock;
+  lock.reference = lock.baseline = lock.problem = HashOf("");
+  lock.profiles["h100x8"]["timed.w8.n1"] = {};
+  Write("reference.bf16.lock", Render(lock));
+  EXPECT_TRUE(Load().value().empty());
+  EXPECT_FALSE(Load("bf16").value().empty());
 }
 
 TEST_F(LockTest, ChangedFilesMakeItStale) {
@@ -69,7 +86,7 @@ TEST_F(LockTest, WhatItDoesNotKnowIsRefused) {
                            "\"b\"\n[profile.p.c]\nreference = "
                            "{ isolated_ns = -1, call_ns = 1, thread_instructions = 1 }\n"}) {
     Write("reference.lock", text);
-    EXPECT_FALSE(LoadLock(folder_)) << text;
+    EXPECT_FALSE(Load()) << text;
   }
 }
 

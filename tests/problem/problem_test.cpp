@@ -57,6 +57,36 @@ std::string Refusal(const std::string& from, const std::string& to) {
   return problem ? "" : problem.error().message;
 }
 
+// All combinations of the values, named by those that are not the first of their list.
+TEST(ProblemTest, VariantsAreProblemsOfTheirOwn) {
+  std::string text = kGood;
+  const std::string types = "T = [\"bf16\", \"f32\"]\n";
+  text.replace(text.find(types), types.size(), types + "Width = [16, 64]\n");
+  const std::string bytes = "2*n*sizeof(T) + 64";
+  text.replace(text.find(bytes), bytes.size(), "Width*n*sizeof(T) + 64");
+  const auto first = Parse(text, kFolder);
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(first->variants, (std::vector<std::string>{"", "width64", "f32", "f32.width64"}));
+  EXPECT_EQ(first->slug, "allreduce");
+  EXPECT_EQ(first->vary.at("T"), Type::kBf16);
+  EXPECT_EQ(first->constants.at("Width"), 16);
+  const auto last = Parse(text, kFolder, "f32.width64");
+  ASSERT_TRUE(last) << last.error().message;
+  EXPECT_EQ(last->slug, "allreduce.f32.width64");
+  EXPECT_EQ(last->title, "One-shot all-reduce (f32.width64)");
+  EXPECT_EQ(last->vary.at("T"), Type::kF32);
+  EXPECT_EQ(last->tensors[0].type, Type::kF32);
+  EXPECT_EQ(BytesOf(*last, last->tensors[3], last->cases[0]), 64u * 4096 * 4 + 64);
+  EXPECT_NE(RenderHeader(*last).find("using T = float;\nconstexpr std::int64_t Width = 64;\n"),
+            std::string::npos)
+      << RenderHeader(*last);
+  const auto none = Parse(text, kFolder, "f16");
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().message.find("there is no variant 'f16'; there are width64, f32"),
+            std::string::npos)
+      << none.error().message;
+}
+
 TEST(ProblemTest, LargeCasesAreTimed) {
   std::string text = kGood;
   text.replace(text.find("visible = {"), 0, "large = { world = 8, n = [100000, 200000], k = 5 }\n");

@@ -40,7 +40,7 @@ TEST(ShippedTest, EverySourceFitsItsTemplate) {
       EXPECT_TRUE(whole) << path << ": " << whole.error().message;
     }
     EXPECT_FALSE(RenderHeader(*problem).empty());
-    const auto lock = LoadLock(folder);
+    const auto lock = LoadLock(*problem);
     EXPECT_TRUE(lock) << lock.error().message;
   }
 }

@@ -39,8 +39,9 @@ constexpr std::uint64_t kMostInstructions = 12'000'000;
 
 std::string CaseOf(const fs::path& folder) {
   const Result<problem::Problem> loaded = problem::Load(folder);
-  const Result<problem::Lock> lock = problem::LoadLock(folder);
-  if (!loaded || !lock) return {};
+  if (!loaded) return {};
+  const Result<problem::Lock> lock = problem::LoadLock(*loaded);
+  if (!lock) return {};
   std::string name;
   std::pair<int, std::uint64_t> best = {0, 0};
   for (const problem::Case& one : loaded->cases) {
