@@ -1,8 +1,3 @@
-// Copies every rank's `in` to the next rank's `out`.
-// Fill the region below; statement.md says what holds and what is asked for.
-#include "problem.h"
-
-// >>> edit
 // Straight into the next rank's `out`. Block b of every rank has the same elements, so it needs to
 // hear only of block b of its neighbours: of the next rank, that it is in this call and its `out`
 // may be written; of the previous one, that it has written.
@@ -61,4 +56,3 @@ __global__ void __launch_bounds__(kThreads) Copy(Args args) {
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   Copy<<<kBlocks, kThreads, 0, stream>>>(args);
 }
-// <<< edit

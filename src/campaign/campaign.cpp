@@ -46,6 +46,7 @@
 #include "campaign/reply.h"
 #include "campaign/setup.h"
 #include "campaign/store.h"
+#include "problem/source.h"
 
 namespace allranks::campaign {
 namespace {
@@ -108,8 +109,10 @@ Status LayOut(const Setup& setup, const Store& store) {
     const std::filesystem::path folder =
         std::filesystem::path("problems") / std::filesystem::path(asked.facts.slug).filename();
     if (store.Has(folder / "problem.json")) continue;
-    for (const char* name : {"statement.md", "template.cu"}) {
-      const Result<std::string> text = ReadWhole(asked.problem->folder / name);
+    const std::pair<const char*, Result<std::string>> files[] = {
+        {"statement.md", ReadWhole(asked.problem->folder / "statement.md")},
+        {"template.cu", problem::TemplateOf(*asked.problem)}};
+    for (const auto& [name, text] : files) {
       if (!text) return Fail(text.error());
       if (const Status wrote = store.Write(folder / name, *text); !wrote) return wrote;
     }

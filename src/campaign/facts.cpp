@@ -90,9 +90,10 @@ ProblemFacts FactsOf(const problem::Problem& problem) {
   facts.split = problem::NameOf(problem.split);
   facts.parallelism = problem.parallelism;
   const std::filesystem::path& folder = problem.folder;
-  facts.hash = judge::HashOf({Content(folder / "statement.md"), Content(folder / "template.cu"),
-                              Content(folder / "problem.toml"), Content(folder / "oracle.cpp"),
-                              Content(problem::LockPath(problem)), problem.variant});
+  facts.hash =
+      judge::HashOf({Content(folder / "statement.md"), problem::TemplateOf(problem).value_or(""),
+                     Content(folder / "problem.toml"), Content(folder / "oracle.cpp"),
+                     Content(problem::LockPath(problem)), problem.variant});
   return facts;
 }
 

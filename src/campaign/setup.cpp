@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "judge/build.h"
 #include "judge/scratch.h"
+#include "problem/source.h"
 
 namespace allranks::campaign {
 namespace {
@@ -192,7 +193,7 @@ Status Prepare(const Plan& plan, Setup* setup) {
     Asked asked;
     asked.problem = &problem;
     asked.facts = wanted.problems[i];
-    const Result<std::string> text = ReadWhole(problem.folder / "template.cu");
+    const Result<std::string> text = problem::TemplateOf(problem);
     if (!text) return Fail(text.error());
     Result<problem::Region> region = problem::SplitTemplate(*text);
     if (!region) return Fail("{}: {}", problem.slug, region.error().message);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "problem/controls.h"
 #include "problem/source.h"
 
 namespace allranks::cli {
@@ -16,8 +17,7 @@ using judge::Verdict;
 using Kind = CheckItem::Kind;
 
 constexpr std::size_t kLeastMutants = 12;
-constexpr std::size_t kLeastAlternates = 2;
-constexpr std::string_view kVerdictLine = "// verdict: ";
+constexpr std::size_t kLeastAlternates = 1;
 
 std::vector<fs::path> Sources(const fs::path& folder) {
   std::vector<fs::path> found;
@@ -29,32 +29,17 @@ std::vector<fs::path> Sources(const fs::path& folder) {
   return found;
 }
 
-CheckItem ItemOf(Kind kind, std::string name, std::string expected, const fs::path& path) {
+CheckItem ItemOf(Kind kind, std::string name, std::string expected, Result<std::string> text) {
   CheckItem item;
   item.kind = kind;
   item.name = std::move(name);
   item.expected = std::move(expected);
-  auto text = problem::ReadFile(path);
   if (text) {
     item.source = std::move(*text);
   } else {
     item.error = text.error().message;
   }
   return item;
-}
-
-// A control says in its first line what it must get; that line is no part of the candidate.
-void TakeVerdict(CheckItem* item) {
-  const std::size_t end = item->source.find('\n');
-  const std::string line = item->source.substr(0, end);
-  if (line.starts_with(kVerdictLine)) {
-    item->expected = line.substr(kVerdictLine.size());
-    item->expected.erase(item->expected.find_last_not_of(" \r") + 1);
-    item->source.erase(0, end == std::string::npos ? end : end + 1);
-  }
-  const auto& known = problem::Verdicts();
-  if (std::find(known.begin(), known.end(), item->expected) == known.end())
-    item->error = "the first line is not '// verdict: ' and a verdict";
 }
 
 // Outputs are wrong as they should be, and the checker says why.
@@ -69,20 +54,25 @@ bool IsExplained(const CheckItem& item) {
 std::vector<CheckItem> ItemsOf(const problem::Problem& problem, std::vector<std::string>* faults) {
   const fs::path& folder = problem.folder;
   std::vector<CheckItem> items;
-  items.push_back(ItemOf(Kind::kReference, "reference", "pass", folder / "reference.cu"));
-  items.push_back(ItemOf(Kind::kBaseline, "baseline", "pass", folder / "baseline.cu"));
+  items.push_back(
+      ItemOf(Kind::kReference, "reference", "pass", problem::ReadFile(folder / "reference.cu")));
+  items.push_back(
+      ItemOf(Kind::kBaseline, "baseline", "pass", problem::ReadFile(folder / "baseline.cu")));
   std::size_t alternates = 0;
   for (const fs::path& path : Sources(folder / "alternates")) {
     ++alternates;
-    items.push_back(ItemOf(Kind::kAlternate, "alternate " + path.stem().string(), "pass", path));
+    items.push_back(ItemOf(Kind::kAlternate, "alternate " + path.stem().string(), "pass",
+                           problem::ReadFile(path)));
   }
-  items.push_back(ItemOf(Kind::kRepeat, "reference again", "pass", folder / "reference.cu"));
-  items.push_back(ItemOf(Kind::kTemplate, "template", "fail", folder / "template.cu"));
-  std::size_t controls = 0;
-  for (const fs::path& path : Sources(folder / "controls")) {
-    ++controls;
-    items.push_back(ItemOf(Kind::kControl, "control " + path.stem().string(), "", path));
-    if (items.back().error.empty()) TakeVerdict(&items.back());
+  items.push_back(
+      ItemOf(Kind::kRepeat, "reference again", "pass", problem::ReadFile(folder / "reference.cu")));
+  const auto form = problem::TemplateOf(problem);
+  items.push_back(ItemOf(Kind::kTemplate, "template", "fail", form));
+  const std::vector<problem::Control> controls = problem::ControlsOf(problem);
+  for (const problem::Control& control : controls) {
+    items.push_back(
+        ItemOf(Kind::kControl, "control " + control.name, control.verdict, control.region));
+    items.back().error = control.error;
   }
   for (const problem::Mutant& mutant : problem.mutants) {
     CheckItem item;
@@ -106,13 +96,13 @@ std::vector<CheckItem> ItemsOf(const problem::Problem& problem, std::vector<std:
       fmt::format("{} mutants; at least {} are required", problem.mutants.size(), kLeastMutants));
   demand(alternates >= kLeastAlternates,
          fmt::format("{} alternates; at least {} are required", alternates, kLeastAlternates));
-  demand(controls > 0, "there are no controls/*.cu");
+  demand(!controls.empty(), "there are no controls/*.cu, and none can be made");
   for (const char* file : {"statement.md", "oracle.cpp"}) {
     const auto text = problem::ReadFile(folder / file);
     demand(text && !text->empty(), fmt::format("{} is missing or empty", file));
   }
-  if (const auto text = problem::ReadFile(folder / "template.cu")) {
-    const auto region = problem::SplitTemplate(*text);
+  if (form) {
+    const auto region = problem::SplitTemplate(*form);
     demand(region.has_value(), "template.cu: " + (region ? "" : region.error().message));
   }
   return items;

@@ -261,7 +261,7 @@ int ProblemsShow(const ProblemsOptions& options) {
     return 0;
   }
   if (options.template_text) {
-    const auto text = problem::ReadFile(problem->folder / "template.cu");
+    const auto text = problem::TemplateOf(*problem);
     if (!text) return fail(text.error().message);
     fmt::print("{}", *text);
     return 0;

@@ -57,7 +57,7 @@ bool Trial::Prepare() {
   judgement_.profile = profile->name;
   judgement_.profile_version = profile->version;
 
-  const Result<std::string> text = problem::ReadFile(problem_.folder / "template.cu");
+  const Result<std::string> text = problem::TemplateOf(problem_);
   if (!text) return End(Verdict::kInternalError, text.error().message);
   const Result<problem::Region> region = problem::SplitTemplate(*text);
   if (!region) return End(Verdict::kInternalError, region.error().message);

@@ -144,7 +144,7 @@ class Command : public Model {
     const fs::path folder = fs::path(scratch->path()) / "work";
     std::error_code error;
     fs::create_directory(folder, error);
-    const auto form = problem::ReadFile(ask.problem->folder / "template.cu");
+    const auto form = problem::TemplateOf(*ask.problem);
     if (!form) return ours(form.error());
     const auto region = problem::SplitTemplate(*form);
     if (!region) return ours(region.error());

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "model/local_models.h"
+#include "problem/controls.h"
 #include "problem/source.h"
 
 namespace allranks::model {
@@ -72,7 +73,11 @@ class Material : public Model {
 
   Choice Choose(const problem::Problem& problem, int sample, int round) const {
     if (entry_.source == "oracle") return File(problem, "reference.cu", "The reference.");
-    if (entry_.source == "nop") return File(problem, "template.cu", "The template, untouched.");
+    if (entry_.source == "nop") {
+      auto form = problem::TemplateOf(problem);
+      if (!form) return Fail(form.error());
+      return Piece{"The template, untouched.", std::move(*form)};
+    }
     if (entry_.source == "baselines")
       return File(problem, "baseline.cu", "The baseline: right, and simple.");
     if (entry_.source == "references") return Reference(problem, sample);
@@ -80,9 +85,8 @@ class Material : public Model {
   }
 
   static Choice File(const problem::Problem& problem, const fs::path& name, std::string says) {
-    auto text = problem::ReadFile(problem.folder / name);
+    auto text = problem::SolutionOf(problem, name);
     if (!text) return Fail(text.error());
-    if (!text->ends_with('\n')) *text += '\n';
     return Piece{std::move(says), std::move(*text)};
   }
 
@@ -110,12 +114,12 @@ class Material : public Model {
     std::vector<const problem::Mutant*> fitting, others;
     for (const problem::Mutant& mutant : problem.mutants) {
       if (mutant.needs_checker) continue;
-      (mutant.patch.empty() != patch ? fitting : others).push_back(&mutant);
+      (!mutant.tag.empty() != patch ? fitting : others).push_back(&mutant);
     }
     if (fitting.empty()) fitting.swap(others);
     if (fitting.empty()) return Fail("it has no mutant that changes its outputs");
     const problem::Mutant& mutant = *fitting[draw % fitting.size()];
-    const auto reference = problem::ReadFile(problem.folder / "reference.cu");
+    const auto reference = problem::SolutionOf(problem, "reference.cu");
     if (!reference) return Fail(reference.error());
     auto text = problem::Mutate(problem, mutant, *reference);
     if (!text) return Fail(text.error());
@@ -124,10 +128,11 @@ class Material : public Model {
   }
 
   static Choice Control(const problem::Problem& problem, std::uint64_t draw) {
-    const std::vector<fs::path> controls = Sources(problem, "controls");
+    const std::vector<problem::Control> controls = problem::ControlsOf(problem);
     if (controls.empty()) return Mutant(problem, true, draw);
-    const fs::path& control = controls[draw % controls.size()];
-    return File(problem, control, fmt::format("The control {}.", control.stem().string()));
+    const problem::Control& control = controls[draw % controls.size()];
+    if (!control.error.empty()) return Fail("control {}: {}", control.name, control.error);
+    return Piece{fmt::format("The control {}.", control.name), control.region};
   }
 
   // The reference with a name that nobody declared, at the end of what may be edited.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 namespace allranks::problem {
 namespace {
@@ -105,6 +106,14 @@ std::string RenderHeader(const Problem& problem) {
   if (problem.window == Window::kHost)
     text += "extern \"C\" void host(const Args& args, int thread);\n";
   return text;
+}
+
+std::vector<std::string> Declarations(const Problem& problem) {
+  std::istringstream lines(RenderHeader(problem));
+  std::vector<std::string> all;
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("extern \"C\"")) all.push_back(line.substr(0, line.rfind(';')));
+  return all;
 }
 
 }  // namespace allranks::problem

@@ -36,5 +36,7 @@ ArgsLayout LayOut(const Problem& problem);
 // problem.h as a solution includes it: types, kMaxRanks, Args, the entry points' declarations, and
 // static_asserts that hold the compiler to LayOut.
 std::string RenderHeader(const Problem& problem);
+// What a solution must define, as problem.h declares it, without the semicolons.
+std::vector<std::string> Declarations(const Problem& problem);
 
 }  // namespace allranks::problem

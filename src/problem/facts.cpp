@@ -42,15 +42,6 @@ std::string HeaderOf(const Problem& problem) {
   return text;
 }
 
-// What the region must define, as problem.h declares it.
-std::vector<std::string> Declarations(const Problem& problem) {
-  std::istringstream lines(RenderHeader(problem));
-  std::vector<std::string> all;
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("extern \"C\"")) all.push_back(line.substr(0, line.rfind(';')));
-  return all;
-}
-
 std::vector<std::string> EntryPoints(const Problem& problem) {
   std::vector<std::string> names;
   for (const std::string& line : Declarations(problem)) {
@@ -90,6 +81,25 @@ std::vector<std::string> DefineFacts(const Problem& problem) {
                     Quoted(problem.calls)));
   }
   return facts;
+}
+
+// How tensors lie, and who may touch those of others.
+std::string PeerFact(const Problem& problem) {
+  std::string text = "All tensors are aligned to 256 bytes.";
+  const auto any = [&](bool symmetric) {
+    return std::any_of(problem.tensors.begin(), problem.tensors.end(), [&](const Tensor& tensor) {
+      return tensor.peers && (tensor.dir == Tensor::Dir::kSymmetric) == symmetric;
+    });
+  };
+  if (any(false) || any(true))
+    text +=
+        " `NAME_peers[r]` is rank r's NAME as this rank addresses it; entries from `world` on are "
+        "null.";
+  if (any(false))
+    text +=
+        " A peer's input or output may be accessed only while that peer is inside the same call: "
+        "after its kernel has begun, and so that it cannot end before the access is done.";
+  return text;
 }
 
 std::vector<std::string> CallFacts(const Problem& problem) {
@@ -132,6 +142,7 @@ std::vector<std::string> CallFacts(const Problem& problem) {
         "with "
         "garbage.");
   }
+  facts.push_back(PeerFact(problem));
   const bool symmetric =
       std::any_of(problem.tensors.begin(), problem.tensors.end(),
                   [](const Tensor& tensor) { return tensor.dir == Tensor::Dir::kSymmetric; });
@@ -153,6 +164,7 @@ std::vector<std::string> AllowFacts(const Problem& problem, bool allowed) {
   if (allowed && problem.max_ctas > 0) {
     kernels += fmt::format(", with at most {} blocks at the same time", problem.max_ctas);
     if (problem.window == Window::kGraph) kernels += ", and together where they run side by side";
+    kernels += ". So many are resident together and may wait for each other";
   }
   add("kernel", kernels + ".");
   add("memcpy",
@@ -291,12 +303,12 @@ Result<Facts> MakeFacts(const PromptContext& context) {
   const node::Profile& profile = *context.profile;
   Facts facts;
   auto& words = facts.words;
-  for (const auto& [name, file] :
-       {std::pair{"statement", "statement.md"}, std::pair{"template", "template.cu"}}) {
-    const Result<std::string> text = ReadFile(problem.folder / file);
-    if (!text) return Fail(text.error());
-    words[name] = Lines(*text);
-  }
+  const Result<std::string> statement = ReadFile(problem.folder / "statement.md");
+  if (!statement) return Fail(statement.error());
+  const Result<std::string> form = TemplateOf(problem);
+  if (!form) return Fail(form.error());
+  words["statement"] = Lines(*statement);
+  words["template"] = Lines(*form);
   std::error_code error;
   const std::filesystem::path operation = problem.folder / "operation.py";
   facts.flags["has_operation"] = std::filesystem::exists(operation, error);

@@ -1,5 +1,6 @@
 // Facts of a prompt about the hardware: devices, and what the granted links can do.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -94,6 +95,32 @@ std::string RateFact(const node::Profile& profile, std::size_t kind, int devices
       link_kind.name, rate);
 }
 
+// What the steps of a call cost apart from bytes.
+std::string CostFact(const Problem& problem, const node::Profile& profile) {
+  const auto allows = [&](const char* what) {
+    return std::find(problem.allow.begin(), problem.allow.end(), what) != problem.allow.end();
+  };
+  const auto us = [](node::Time time) {
+    return fmt::format("{:.2g} µs", static_cast<double>(time) / 1e6);
+  };
+  std::vector<std::string> costs;
+  if (problem.window == Window::kGraph)
+    costs.push_back(fmt::format("the launch of a graph {}", us(profile.launch.graph)));
+  if (allows("kernel")) {
+    costs.push_back(fmt::format("a kernel {} to start, and {} after another one",
+                                us(profile.launch.kernel), us(profile.launch.between)));
+    costs.push_back(fmt::format("a fence of system scope {} with nothing under way",
+                                us(profile.CyclesToTime(profile.latency.fence_sys))));
+  }
+  if (allows("memcpy"))
+    costs.push_back(fmt::format("a copy {} to start, at {:.4g} GB/s on each of {} engines",
+                                us(profile.copy_engine.startup), profile.copy_engine.gbs,
+                                profile.copy_engine.count));
+  if (allows("values"))
+    costs.push_back(fmt::format("a stream memory operation {}", us(profile.launch.event)));
+  return fmt::format("What a step costs: {}.", fmt::join(costs, "; "));
+}
+
 }  // namespace
 
 std::vector<std::string> MachineFacts(const Problem& problem, const node::Profile& profile) {
@@ -153,6 +180,7 @@ std::vector<std::string> LinkFacts(const Problem& problem, const node::Profile& 
                     latencies.host.Us()));
   }
   facts.emplace_back("Bytes over any other kind of link are `forbidden_api`.");
+  facts.push_back(CostFact(problem, profile));
   return facts;
 }
 

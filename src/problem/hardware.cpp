@@ -121,7 +121,7 @@ Result<std::map<std::string, std::string>> ExportForHardware(const Problem& prob
                                                              const std::string& solution) {
   if (problem.window == Window::kQuery)
     return Fail("{} is about the simulated machine and cannot be exported", problem.slug);
-  const auto text = ReadFile(problem.folder / "template.cu");
+  const auto text = TemplateOf(problem);
   if (!text) return Fail(text.error());
   const auto region = SplitTemplate(*text);
   if (!region) return Fail("template.cu: {}", region.error().message);

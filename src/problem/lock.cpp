@@ -12,7 +12,6 @@
 namespace allranks::problem {
 namespace {
 
-
 bool ReadTime(Section& section, const char* key, double* out) {
   const char* expected = "nanoseconds";
   const toml::node* node = section.Find(key, Section::kRequired, expected);

@@ -49,6 +49,7 @@ void ReadHead(Section& root, Problem* p) {
   root.Texts("parallelism", &p->parallelism);
   root.Text("family", &p->family);
   root.Text("origin", &p->origin, Section::kOptional);
+  root.Texts("covers", &p->covers);
   std::string split = "public";
   root.OneOf("split", &split, kSplits, Section::kOptional);
   p->split = Pick<Split>(split, kSplits);
@@ -363,10 +364,27 @@ void ReadMutants(const toml::table* table, Faults* faults, Problem* p) {
         p->mutants.push_back(std::move(mutant));
       continue;
     }
-    std::vector<std::string> texts;
     if (!IsName(key)) {
-      faults->Add(node, "[mutants] {}: expected the name of a tag or of a .patch", key);
+      faults->Add(node, "[mutants] {}: expected the name of a tag, of a replacement or of a .patch",
+                  key);
     }
+    if (node->is_table()) {
+      Section change(node->as_table(), "mutants." + key, faults);
+      Mutant mutant;
+      std::string gets;
+      mutant.name = key;
+      change.Text("replace", &mutant.replace);
+      const toml::node* with = change.Find("with", Section::kRequired, "a string");
+      if (with != nullptr && with->is_string()) mutant.with = with->as_string()->get();
+      change.Text("gets", &gets);
+      change.RejectOthers();
+      if (mutant.replace.empty() || mutant.replace == mutant.with)
+        change.Wrong(node, "replace", "a text of the reference, other than `with`");
+      if (!gets.empty() && ReadVerdict(node, key, gets, SplitAt(gets, ':'), faults, &mutant))
+        p->mutants.push_back(std::move(mutant));
+      continue;
+    }
+    std::vector<std::string> texts;
     if (!mutants.Texts(key.c_str(), &texts)) continue;
     for (const std::string& text : texts) {
       std::vector<std::string> words = SplitAt(text, ':');

@@ -86,10 +86,11 @@ struct Floor {
   Expression hops;             // one-way link latencies, one after the other
 };
 
-// One bug: an operator on a tag of the reference ("publish", "relax"), or a patch.
+// One bug: an operator on a tag of the reference ("publish", "relax"), a replacement, or a patch.
 struct Mutant {
   std::string name;            // "publish.relax" or "one_buffer"
   std::string tag, op;         // empty for a patch
+  std::string replace, with;   // a text that occurs once, and what stands there instead
   std::string patch;           // "one_buffer.patch"
   std::string verdict;         // that it must get
   bool needs_checker = false;  // outputs need not show it: `verdict` is what the checker will say
@@ -104,6 +105,7 @@ struct Problem {
   std::string title, category, level, library, family, origin;
   std::vector<std::string> given;  // headers in include/allranks that the template uses
   std::vector<std::string> parallelism;
+  std::vector<std::string> covers;  // examples of other benchmarks: "CB073", "PKB12"
   Split split = Split::kPublic;
 
   Window window = Window::kGraph;

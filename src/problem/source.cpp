@@ -2,8 +2,11 @@
 #include "problem/source.h"
 #include "base/files.h"
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+
+#include "problem/args.h"
 
 namespace allranks::problem {
 namespace {
@@ -134,8 +137,40 @@ Result<std::string> Assemble(const Region& region, std::string_view candidate) {
   return region.before + clean->substr(inside, markers.ends[0] - inside) + region.after;
 }
 
+Result<std::string> TemplateOf(const Problem& problem) {
+  const std::filesystem::path own = problem.folder / "template.cu";
+  std::error_code error;
+  if (std::filesystem::exists(own, error)) return ReadFile(own);
+  std::string text = fmt::format("// {}\n#include \"problem.h\"\n", problem.title);
+  for (const std::string& header : problem.given)
+    text += fmt::format("#include <allranks/{}>\n", header);
+  text += fmt::format("\n{}\n", kBegin);
+  for (const std::string& declaration : Declarations(problem))
+    text += fmt::format("{} {{\n{}}}\n", declaration,
+                        problem.window == Window::kQuery ? "  return 0;\n" : "");
+  return text + fmt::format("{}\n", kEnd);
+}
+
+Result<std::string> SolutionOf(const Problem& problem, const std::filesystem::path& name) {
+  const Result<std::string> form = TemplateOf(problem);
+  if (!form) return Fail(form.error());
+  const Result<Region> region = SplitTemplate(*form);
+  if (!region) return Fail("template.cu: {}", region.error().message);
+  const Result<std::string> text = ReadFile(problem.folder / name);
+  if (!text) return Fail(text.error());
+  return Assemble(*region, *text);
+}
+
 Result<std::string> Mutate(const Problem& problem, const Mutant& mutant,
                            std::string_view reference) {
+  if (!mutant.replace.empty()) {
+    const std::size_t at = reference.find(mutant.replace);
+    if (at == std::string_view::npos)
+      return Fail("reference.cu does not contain '{}'", mutant.replace);
+    if (reference.find(mutant.replace, at + 1) != std::string_view::npos)
+      return Fail("reference.cu contains '{}' more than once", mutant.replace);
+    return std::string(reference).replace(at, mutant.replace.size(), mutant.with);
+  }
   if (mutant.patch.empty()) return ApplyOperator(reference, mutant.tag, mutant.op);
   const auto patch = ReadFile(problem.folder / "mutants" / mutant.patch);
   if (!patch) return Fail(patch.error());

@@ -1,5 +1,8 @@
 // Sources of a problem: template, edit region, candidates, mutants.
 //
+// A folder without template.cu gets one made from problem.toml. Its solutions are whole files or
+// regions, like every candidate.
+//
 // A candidate is a whole file or only the region. What is compiled is always the template with the
 // candidate's region put in, so nothing outside of it can be changed; a whole file whose other
 // lines differ from the template's is an edit violation that names the first such line.
@@ -28,7 +31,13 @@ Result<Region> SplitTemplate(std::string_view text);
 // The file to compile. Fails with an edit violation.
 Result<std::string> Assemble(const Region& region, std::string_view candidate);
 
-// The reference with one tag's operator or one patch applied. Tags stand at the end of a line:
+// template.cu, or what stands in its place: the title, problem.h and empty entry points.
+Result<std::string> TemplateOf(const Problem& problem);
+// A solution of the problem's folder ("alternates/pull.cu") as a whole file.
+Result<std::string> SolutionOf(const Problem& problem, const std::filesystem::path& name);
+
+// The reference with one tag's operator, one replacement or one patch applied. Tags stand at the
+// end of a line:
 //   atom.store(...);  //@publish
 // docs/problems.md says what each operator does. One that changes nothing is an error.
 Result<std::string> Mutate(const Problem& problem, const Mutant& mutant,

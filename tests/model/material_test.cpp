@@ -52,7 +52,9 @@ std::string CodeOf(const Reply& reply) {
 }
 
 std::string FileOf(const problem::Problem& problem, const fs::path& name) {
-  return problem::ReadFile(problem.folder / name).value_or("missing");
+  const auto text =
+      name == "template.cu" ? problem::TemplateOf(problem) : problem::SolutionOf(problem, name);
+  return text.value_or("missing");
 }
 
 TEST(MaterialTest, OracleNopAndBaselinesAreTheFiles) {

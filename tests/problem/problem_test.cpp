@@ -203,6 +203,11 @@ TEST(ProblemTest, MistakesAreNamedWithTheirLines) {
       {"drop:deadlock", "drop:deadlok", "did you mean 'deadlock'?"},
       {"drop:deadlock", "drop:pass", "expected a verdict"},
       {"drop:deadlock", "relax:race", "has publish.relax twice"},
+      {"\"one_buffer.patch\" = \"wrong_result\"",
+       "one = { replace = \"a\", with = \"a\", gets = \"wrong_result\" }",
+       "[mutants.one] replace is"},
+      {"\"one_buffer.patch\" = \"wrong_result\"", "one = { replace = \"a\", gets = \"deadlok\" }",
+       "[mutants.one] with is missing"},
       {"[floor]", "[flor]", "flor is not a key of this section (did you mean 'floor'?)"},
       {"schema = 1", "schema = = 1", "problem.toml:1: "},
   };

@@ -2,10 +2,13 @@
 // fit its template, and every mutant can be made and is another program.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "problem/args.h"
+#include "problem/controls.h"
 #include "problem/hardware.h"
 #include "problem/lock.h"
 #include "problem/source.h"
@@ -17,12 +20,12 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> Folders() { return Find(fs::path(ALLRANKS_SOURCE_DIR) / "problems"); }
 
-std::vector<fs::path> Sources(const Problem& problem) {
-  std::vector<fs::path> all = {problem.folder / "reference.cu", problem.folder / "baseline.cu"};
-  for (const char* part : {"alternates", "controls"}) {
-    for (const auto& entry : fs::directory_iterator(problem.folder / part)) {
-      if (entry.path().extension() == ".cu") all.push_back(entry.path());
-    }
+std::vector<fs::path> Solutions(const Problem& problem) {
+  std::vector<fs::path> all = {"reference.cu", "baseline.cu"};
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(problem.folder / "alternates", error)) {
+    if (entry.path().extension() == ".cu")
+      all.push_back(fs::path("alternates") / entry.path().filename());
   }
   return all;
 }
@@ -31,13 +34,17 @@ TEST(ShippedTest, EverySourceFitsItsTemplate) {
   for (const fs::path& folder : Folders()) {
     const auto problem = Load(folder);
     ASSERT_TRUE(problem) << problem.error().message;
-    const auto region = SplitTemplate(ReadFile(folder / "template.cu").value());
+    const auto region = SplitTemplate(TemplateOf(*problem).value());
     ASSERT_TRUE(region) << folder << region.error().message;
-    for (const fs::path& path : Sources(*problem)) {
-      std::string text = ReadFile(path).value();
-      if (text.starts_with("// verdict: ")) text.erase(0, text.find('\n') + 1);
-      const auto whole = Assemble(*region, text);
-      EXPECT_TRUE(whole) << path << ": " << whole.error().message;
+    for (const fs::path& name : Solutions(*problem)) {
+      const auto whole = SolutionOf(*problem, name);
+      EXPECT_TRUE(whole) << folder / name << ": " << whole.error().message;
+    }
+    const std::vector<Control> controls = ControlsOf(*problem);
+    EXPECT_FALSE(controls.empty()) << folder;
+    for (const Control& control : controls) {
+      EXPECT_EQ(control.error, "") << folder << " " << control.name;
+      EXPECT_TRUE(Assemble(*region, control.region)) << folder << " " << control.name;
     }
     EXPECT_FALSE(RenderHeader(*problem).empty());
     const auto lock = LoadLock(*problem);
@@ -49,7 +56,7 @@ TEST(ShippedTest, EveryMutantIsAnotherProgram) {
   std::size_t mutants = 0;
   for (const fs::path& folder : Folders()) {
     const Problem problem = Load(folder).value();
-    const Region region = SplitTemplate(ReadFile(folder / "template.cu").value()).value();
+    const Region region = SplitTemplate(TemplateOf(problem).value()).value();
     const std::string reference = ReadFile(folder / "reference.cu").value();
     std::set<std::string> seen = {reference};
     for (const Mutant& mutant : problem.mutants) {
@@ -62,6 +69,16 @@ TEST(ShippedTest, EveryMutantIsAnotherProgram) {
     }
   }
   EXPECT_GT(mutants, 0u);
+}
+
+// Two ideas beside the reference's show that a family's oracle refuses nothing right.
+TEST(ShippedTest, EveryFamilyHasAProblemWithTwoAlternates) {
+  std::map<std::string, std::size_t> most;
+  for (const fs::path& folder : Folders()) {
+    const Problem problem = Load(folder).value();
+    most[problem.family] = std::max(most[problem.family], Solutions(problem).size() - 2);
+  }
+  for (const auto& [family, alternates] : most) EXPECT_GE(alternates, 2u) << family;
 }
 
 TEST(ShippedTest, OnlyQueriesHaveNoProgramForHardware) {

@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "problem/controls.h"
+
 namespace allranks::problem {
 namespace {
 
@@ -18,6 +23,94 @@ Region Split() { return SplitTemplate(kTemplate).value(); }
 std::string Refusal(std::string_view candidate) {
   const auto text = Assemble(Split(), candidate);
   return text ? "" : text.error().message;
+}
+
+constexpr const char* kProblem = R"toml(schema = 1
+title = "Copy to the next rank"
+category = "p2p"
+level = "easy"
+library = "cuda"
+family = "copy"
+[run]
+window = "graph"
+links = ["nvlink"]
+allow = ["kernel"]
+max_ctas = 4
+[tensors]
+in = { dir = "in", type = "T", shape = ["min(n, 8)", "2"], draw = "bits" }
+out = { dir = "out", type = "T", shape = ["n"] }
+[vary]
+T = ["u32"]
+[cases]
+timed = { world = [2], n = [64] }
+[floor]
+ingress = "n*sizeof(T)"
+[mutants]
+first = { replace = "i = 0", with = "i = 1", gets = "wrong_result" }
+gone = { replace = "int i = 0;", with = "", gets = "race:needs_checker" }
+)toml";
+
+constexpr const char* kRegion =
+    "int i = 0;\nextern \"C\" void launch(const Args&, cudaStream_t) {}\n";
+
+// A folder that has nothing but problem.toml and a reference without markers.
+class FolderTest : public ::testing::Test {
+ protected:
+  FolderTest() : folder_(std::filesystem::path(::testing::TempDir()) / "folder_test/p2p/copy") {
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ / "problem.toml") << kProblem;
+    std::ofstream(folder_ / "reference.cu") << kRegion;
+    problem_ = Load(folder_).value();
+  }
+  ~FolderTest() override { std::filesystem::remove_all(folder_.parent_path().parent_path()); }
+
+  std::filesystem::path folder_;
+  Problem problem_;
+};
+
+TEST_F(FolderTest, TheTemplateIsMadeOfTheDescription) {
+  EXPECT_EQ(TemplateOf(problem_).value(),
+            "// Copy to the next rank\n#include \"problem.h\"\n\n// >>> edit\n"
+            "extern \"C\" void launch(const Args& args, cudaStream_t stream) {\n}\n// <<< edit\n");
+  std::ofstream(folder_ / "template.cu") << kTemplate;
+  EXPECT_EQ(TemplateOf(problem_).value(), kTemplate);
+  EXPECT_EQ(SolutionOf(problem_, "reference.cu").value(), Split().before + kRegion + Split().after);
+}
+
+TEST_F(FolderTest, AReplacementIsMadeAtTheOnlyPlaceOfItsText) {
+  EXPECT_EQ(Mutate(problem_, problem_.mutants.at(0), "int i = 0;\n").value(), "int i = 1;\n");
+  EXPECT_EQ(Mutate(problem_, problem_.mutants.at(1), "int i = 0;\n").value(), "\n");
+  EXPECT_TRUE(problem_.mutants.at(1).needs_checker);
+  EXPECT_EQ(Mutate(problem_, problem_.mutants.at(0), "int k;\n").error().message,
+            "reference.cu does not contain 'i = 0'");
+  EXPECT_EQ(Mutate(problem_, problem_.mutants.at(0), "i = 0; i = 0;").error().message,
+            "reference.cu contains 'i = 0' more than once");
+}
+
+TEST_F(FolderTest, ControlsAreMadeAndFilesTakeTheirPlace) {
+  const auto names = [&] {
+    std::string all;
+    for (const Control& control : ControlsOf(problem_))
+      all += control.name + ":" + control.verdict + " ";
+    return all;
+  };
+  EXPECT_EQ(names(), "local:wrong_result previous_call:wrong_result zeros:wrong_result ");
+  const std::vector<Control> made = ControlsOf(problem_);
+  // Sizes are those of problem.toml, in CUDA.
+  EXPECT_NE(made[0].region.find("std::int64_t{4} * (Least(n, 8)) * (2)"), std::string::npos)
+      << made[0].region;
+  EXPECT_NE(made[1].region.find("#define launch Reference_launch\n" + std::string(kRegion)),
+            std::string::npos)
+      << made[1].region;
+  std::filesystem::create_directories(folder_ / "controls");
+  std::ofstream(folder_ / "controls/zeros.cu") << "// verdict: deadlock\nint own;\n";
+  std::ofstream(folder_ / "controls/wrong.cu") << "int own;\n";
+  EXPECT_EQ(names(), "local:wrong_result previous_call:wrong_result wrong: zeros:deadlock ");
+  EXPECT_EQ(ControlsOf(problem_)[2].error, "the first line is not '// verdict: ' and a verdict");
+  EXPECT_EQ(ControlsOf(problem_)[3].region, "int own;\n");
+  // A kernel is not always allowed.
+  problem_.allow = {"memcpy"};
+  EXPECT_EQ(names(), "wrong: zeros:deadlock ");
 }
 
 TEST(SourceTest, TheRegionIsBetweenTheMarkers) {

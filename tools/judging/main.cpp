@@ -118,7 +118,7 @@ int Exact(const fs::path& folder, int runs, int beside, const std::string& slug,
 // one of them.
 int Jobs(const fs::path& folder, const std::string& slug) {
   const fs::path problem = FolderOf(slug);
-  std::vector<fs::path> candidates = {problem / "reference.cu", problem / "template.cu"};
+  std::vector<fs::path> candidates = {problem / "reference.cu", problem / "baseline.cu"};
   for (const auto& entry : fs::directory_iterator(problem / "controls"))
     candidates.push_back(entry.path());
   std::sort(candidates.begin(), candidates.end());
@@ -150,8 +150,11 @@ double Compile(const fs::path& problem, const fs::path& folder) {
   const Outcome header =
       Run({ALLRANKS_COMMAND, "problems", "show", problem.string(), "--header"}, folder);
   std::ofstream(work / "problem.h") << header.out;
-  fs::copy_file(problem / "reference.cu", work / "candidate.cu",
-                fs::copy_options::overwrite_existing);
+  const auto description = allranks::problem::Load(problem);
+  CHECK(description.has_value(), "the problem cannot be read");
+  const auto solution = allranks::problem::SolutionOf(*description, "reference.cu");
+  CHECK(solution.has_value(), "the problem has no reference");
+  std::ofstream(work / "candidate.cu") << *solution;
   const Outcome compiled = Run(
       {"nvcc", "-std=c++17", "-O3", "-lineinfo", "-gencode=arch=compute_90,code=[sm_90,compute_90]",
        "-I", work.string(), "-I", std::string(ALLRANKS_SOURCE_DIR) + "/include", "-c",

@@ -66,7 +66,9 @@ Result<Mutant> ReadOne(const fs::path& path, const std::string& slug, const fs::
   } else if (IsProgram(mutant)) {
     return Fail("a program is changed by a patch");
   } else {
-    const Result<std::string> whole = ReadWhole(home / "template.cu");
+    const Result<problem::Problem> own = problem::Load(home);
+    if (!own) return Fail(own.error());
+    const Result<std::string> whole = problem::TemplateOf(*own);
     if (!whole) return Fail(whole.error());
     const Result<problem::Region> region = problem::SplitTemplate(*whole);
     if (!region) return Fail(region.error());

@@ -1,8 +1,3 @@
-// Copies every rank's `in` to the next rank's `out`.
-// Fill the region below; statement.md says what holds and what is asked for.
-#include "problem.h"
-
-// >>> edit
 // By pulling: each rank stages its input in its own scratch and the next rank reads it from there.
 // Two buffers in turn; a buffer is written again when its reader has said that it is done.
 
@@ -62,4 +57,3 @@ __global__ void Copy(Args args) {
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   Copy<<<kBlocks, kThreads, 0, stream>>>(args);
 }
-// <<< edit
