@@ -99,8 +99,7 @@ bool Trial::Prepare() {
     context_->module_hash.push_back(
         static_cast<std::byte>(std::stoi(build.module.substr(i, 2), nullptr, 16)));
   // A problem under construction has none: then there is nothing to compare with.
-  if (Result<problem::Lock> lock = problem::LoadLock(problem_))
-    context_->lock = std::move(*lock);
+  if (Result<problem::Lock> lock = problem::LoadLock(problem_)) context_->lock = std::move(*lock);
   if (!request_.trace.empty()) {
     context_->trace =
         wire::Fd(open(request_.trace.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));

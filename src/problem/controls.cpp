@@ -16,8 +16,10 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kVerdictLine = "// verdict: ";
 
-// What expressions of problem.toml call.
+// What expressions of problem.toml call. Names of our own end in _ or stand in a namespace: a
+// reference and its parameters have theirs.
 constexpr std::string_view kFunctions = R"(
+namespace control {
 __device__ std::int64_t Least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 __device__ std::int64_t Most(std::int64_t a, std::int64_t b) { return a < b ? b : a; }
 __device__ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -68,21 +70,22 @@ std::vector<const Tensor*> Outputs(const Problem& problem) {
   return all;
 }
 
-// Every byte of every output becomes `value`, an expression over its index `i`.
+// Every byte of every output becomes `value`, an expression over its index `i_`.
 std::string Fill(const Problem& problem, const std::string& value) {
   std::string text = std::string(kFunctions) + "__global__ void Fill(Args args) {\n" +
                      Names(problem) +
-                     "  const std::int64_t first = blockIdx.x * blockDim.x + threadIdx.x;\n"
-                     "  const std::int64_t stride = gridDim.x * blockDim.x;\n";
+                     "  const std::int64_t first_ = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                     "  const std::int64_t stride_ = gridDim.x * blockDim.x;\n";
   for (const Tensor* out : Outputs(problem)) {
     text += fmt::format(
-        "  for (std::int64_t i = first; i < {}; i += stride)\n"
-        "    reinterpret_cast<unsigned char*>(args.{})[i] = {};\n",
+        "  for (std::int64_t i_ = first_; i_ < {}; i_ += stride_)\n"
+        "    reinterpret_cast<unsigned char*>(args.{})[i_] = {};\n",
         BytesInCuda(problem, *out), out->name, value);
   }
   return text + fmt::format(
-                    "}}\nextern \"C\" void {}(const Args& args, cudaStream_t stream) {{\n"
-                    "  Fill<<<4, 256, 0, stream>>>(args);\n}}\n",
+                    "}}\n}}  // namespace control\n"
+                    "extern \"C\" void {}(const Args& args, cudaStream_t stream) {{\n"
+                    "  control::Fill<<<4, 256, 0, stream>>>(args);\n}}\n",
                     problem.calls[0]);
 }
 
@@ -93,7 +96,7 @@ std::string Local(const Problem& problem) {
   const std::string bytes = BytesInCuda(problem, *in);
   return Fill(problem,
               fmt::format("({0}) == 0 ? 0 : reinterpret_cast<const unsigned char*>(args.{1})"
-                          "[i % Most(1, {0})]",
+                          "[i_ % Most(1, {0})]",
                           bytes, in->name));
 }
 
@@ -106,26 +109,27 @@ std::string PreviousCall(const Problem& problem, const std::string& reference) {
       "__device__ int calls_before;\n"
       "__global__ void Exchange(Args args) {\n" +
       Names(problem) +
-      "  const bool first = calls_before == 0;\n"
-      "  std::int64_t at = 0;\n";
+      "  const bool first_ = calls_before == 0;\n"
+      "  std::int64_t at_ = 0;\n";
   for (const Tensor* out : Outputs(problem)) {
     text += fmt::format(
-        "  for (std::int64_t i = threadIdx.x; i < {0}; i += blockDim.x) {{\n"
-        "    if (at + i >= static_cast<std::int64_t>(sizeof outputs_before)) break;\n"
-        "    unsigned char* place = reinterpret_cast<unsigned char*>(args.{1}) + i;\n"
-        "    const unsigned char now = *place;\n"
-        "    if (!first) *place = outputs_before[at + i];\n"
-        "    outputs_before[at + i] = now;\n"
+        "  for (std::int64_t i_ = threadIdx.x; i_ < {0}; i_ += blockDim.x) {{\n"
+        "    if (at_ + i_ >= static_cast<std::int64_t>(sizeof outputs_before)) break;\n"
+        "    unsigned char* place_ = reinterpret_cast<unsigned char*>(args.{1}) + i_;\n"
+        "    const unsigned char now_ = *place_;\n"
+        "    if (!first_) *place_ = outputs_before[at_ + i_];\n"
+        "    outputs_before[at_ + i_] = now_;\n"
         "  }}\n"
-        "  at += {0};\n",
+        "  at_ += {0};\n",
         BytesInCuda(problem, *out), out->name);
   }
   return text + fmt::format(
                     "  __syncthreads();\n"
                     "  if (threadIdx.x == 0) ++calls_before;\n"
-                    "}}\nextern \"C\" void {0}(const Args& args, cudaStream_t stream) {{\n"
+                    "}}\n}}  // namespace control\n"
+                    "extern \"C\" void {0}(const Args& args, cudaStream_t stream) {{\n"
                     "  Reference_{0}(args, stream);\n"
-                    "  Exchange<<<1, 256, 0, stream>>>(args);\n}}\n",
+                    "  control::Exchange<<<1, 256, 0, stream>>>(args);\n}}\n",
                     problem.calls[0]);
 }
 

@@ -147,9 +147,15 @@ std::vector<std::string> CallFacts(const Problem& problem) {
       std::any_of(problem.tensors.begin(), problem.tensors.end(),
                   [](const Tensor& tensor) { return tensor.dir == Tensor::Dir::kSymmetric; });
   if (symmetric) {
+    std::vector<std::string> sizes;
+    for (const Tensor& tensor : problem.tensors) {
+      if (tensor.dir == Tensor::Dir::kSymmetric)
+        sizes.push_back(fmt::format("`{}` has {} bytes", tensor.name, tensor.bytes.text()));
+    }
     facts.push_back(
-        "Symmetric memory is zero before the first call of a case, and nobody clears it "
-        "afterwards.");
+        fmt::format("Symmetric memory ({}) is zero before the first call of a case, and nobody "
+                    "clears it afterwards.",
+                    fmt::join(sizes, ", ")));
   }
   return facts;
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <tuple>
@@ -83,7 +84,7 @@ TEST(PromptTest, EveryTemplateRendersForEveryProblemAndProfile) {
     ASSERT_TRUE(form) << form.error().message;
     EXPECT_EQ(form->parts.size(), 4u);
     for (const Problem& problem : Problems()) {
-      const Region region = SplitTemplate(ReadFile(problem.folder / "template.cu").value()).value();
+      const Region region = SplitTemplate(TemplateOf(problem).value()).value();
       for (const node::Profile& profile : Profiles()) {
         SCOPED_TRACE(name + " " + problem.slug + " " + profile.name);
         const PromptContext context = ContextOf(problem, profile);
@@ -110,7 +111,8 @@ TEST(PromptTest, EveryTemplateRendersForEveryProblemAndProfile) {
         EXPECT_TRUE(Has(prompt->task, "nvcc -std=c++17 -O3"));
         EXPECT_TRUE(Has(prompt->task, profile.device.name));
         EXPECT_TRUE(Has(prompt->task, std::to_string(problem.burst) + " in a series"));
-        EXPECT_TRUE(Has(prompt->task, std::to_string(problem.max_ctas) + " blocks"));
+        EXPECT_EQ(Has(prompt->task, std::to_string(problem.max_ctas) + " blocks"),
+                  std::count(problem.allow.begin(), problem.allow.end(), "kernel") > 0);
         for (const Case& one : problem.cases) {
           std::string params = "world = " + std::to_string(one.world);
           for (std::size_t i = 0; i < problem.params.size(); ++i)
