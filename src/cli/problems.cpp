@@ -35,7 +35,8 @@ check  judges everything in a problem's folder: reference, baseline and alternat
        item (ok or FAIL), then the times of the reference with the roofline, then a table.
        --record writes each problem that passes all checks to checked.json in the problems folder,
        with a hash of its files, of the profile and of the sources of node and judge. --changed
-       skips problems with the recorded hash, except on one of N days (--sample N)
+       judges only the references of problems with the recorded hash, except on one of N days
+       (--sample N); with --sample 0 it skips these problems
 export writes a CUDA program for a machine with GPUs into a folder: SLUG with a solution, its oracle
        and all timed and visible cases. Its build.sh compiles the program. The solution runs there
        without isolation
@@ -155,8 +156,9 @@ ProblemsCommand::ProblemsCommand(CLI::App* app) {
   check_->add_flag("--all", options_.all, "All problems");
   check_->add_flag("--update", options_.update,
                    "Write reference.lock instead of comparing with it");
-  check_->add_flag("--changed", options_.changed,
-                   "Skip problems that have not changed since they passed (see below)");
+  check_->add_flag(
+      "--changed", options_.changed,
+      "Only references of problems that have not changed since they passed (see below)");
   check_
       ->add_option("--sample", options_.sample,
                    "With --changed: judge an unchanged problem on one of N days; 0: never")

@@ -339,7 +339,7 @@ std::filesystem::path RecordOf(const Problem& problem) {
   return problem.folder.parent_path().parent_path() / "checked.json";
 }
 
-// Drops the problems that have passed as they are, and names them.
+// Of problems that have passed as they are only the reference is left, or nothing; names them.
 Status LeaveOutUnchanged(const ProblemsOptions& options, std::vector<CheckedProblem>* all) {
   std::vector<CheckedProblem> left;
   for (CheckedProblem& checked : *all) {
@@ -349,11 +349,18 @@ Status LeaveOutUnchanged(const ProblemsOptions& options, std::vector<CheckedProb
     const auto key = CheckKey(checked.problem.folder, options.profile);
     if (!key) return Fail(key.error());
     const bool holds = checked.faults.empty() && record->Holds(slug, *key);
-    if (holds && !InSample(slug, Today(), options.sample)) {
-      if (!options.json) fmt::print("{}: unchanged since it passed, not judged\n", slug);
-      continue;
+    const bool sampled = InSample(slug, Today(), options.sample);
+    if (holds && !options.json) {
+      fmt::print("{}: unchanged{}\n", slug,
+                 sampled               ? ", judged as a sample"
+                 : options.sample == 0 ? " since it passed, not judged"
+                                       : " since it passed: only its reference is judged");
     }
-    if (holds && !options.json) fmt::print("{}: unchanged, judged as a sample\n", slug);
+    if (holds && !sampled) {
+      if (options.sample == 0) continue;
+      std::erase_if(checked.items,
+                    [](const CheckItem& item) { return item.kind != Kind::kReference; });
+    }
     left.push_back(std::move(checked));
   }
   *all = std::move(left);

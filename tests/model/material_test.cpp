@@ -24,7 +24,7 @@ std::vector<problem::Problem> Problems() {
     EXPECT_TRUE(problem) << problem.error().message;
     if (problem) all.push_back(std::move(*problem));
   }
-  EXPECT_EQ(all.size(), 8u);
+  EXPECT_GE(all.size(), 8u);
   return all;
 }
 
@@ -137,7 +137,8 @@ TEST(MaterialTest, TheMixtureIsFixedErrsInEveryWayAndMendsIt) {
   // Two samples of each problem, as in the run of the README.
   for (const int count : {prose, cut, right, slow, uncompiled, mutants, controls})
     EXPECT_GE(count, 1);
-  EXPECT_EQ(prose + cut + right + slow + uncompiled + mutants + controls, 16);
+  EXPECT_EQ(prose + cut + right + slow + uncompiled + mutants + controls,
+            2 * static_cast<int>(Problems().size()));
 }
 
 TEST(MaterialTest, ASealedProblemIsAClearFailure) {

@@ -22,6 +22,13 @@ check --changed --sample 0 --record
 says "reference" "the first run"
 check --changed --sample 0
 says "tried: unchanged since it passed, not judged" "an unchanged problem"
+check --changed --sample 100000
+says "tried: unchanged since it passed: only its reference is judged" "an unchanged problem"
+says "reference" "an unchanged problem"
+if grep -q "ok *mutant" "$folder/out"; then
+  echo "mutants of an unchanged problem are judged" >&2
+  exit 1
+fi
 # Every day is the day of a sample.
 check --changed --sample 1
 says "tried: unchanged, judged as a sample" "a sample"
