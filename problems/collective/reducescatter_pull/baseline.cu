@@ -1,0 +1,42 @@
+#include <allranks/flags.h>
+
+// Three kernels: one block meets all peers, every thread sums elements, and all meet again before
+// a rank may leave and its input may change.
+struct Control {
+  std::uint32_t meetings;            // that this rank has completed
+  std::uint32_t reached[kMaxRanks];  // by peer: the last meeting that it has come to
+};
+
+__global__ void Meet(Args args) {
+  Control* mine = reinterpret_cast<Control*>(args.scratch);
+  const std::uint32_t meeting = mine->meetings + 1;
+  __syncthreads();
+  if (threadIdx.x < args.world) {
+    Control* peer = reinterpret_cast<Control*>(args.scratch_peers[threadIdx.x]);
+    allranks::StoreReleaseSys(&peer->reached[args.rank], meeting);
+    allranks::WaitAcquireSys(&mine->reached[threadIdx.x], meeting);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) mine->meetings = meeting;
+}
+
+__global__ void Sum(Args args) {
+  const std::int64_t shard = 8 * ((args.n + 8 * args.world - 1) / (8 * args.world));
+  const std::int64_t begin = args.rank * shard, stride = gridDim.x * blockDim.x;
+  for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < shard; i += stride) {
+    if (begin + i >= args.n) break;
+    float sum = 0;
+    for (int r = 0; r < args.world; ++r) {
+      const std::uint32_t bits =
+          reinterpret_cast<const std::uint16_t*>(args.in_peers[r])[begin + i];
+      sum += __uint_as_float(bits << 16);
+    }
+    args.out[i] = sum;
+  }
+}
+
+extern "C" void launch(const Args& args, cudaStream_t stream) {
+  Meet<<<1, 32, 0, stream>>>(args);
+  Sum<<<32, 128, 0, stream>>>(args);
+  Meet<<<1, 32, 0, stream>>>(args);
+}

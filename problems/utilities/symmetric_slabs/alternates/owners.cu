@@ -1,0 +1,79 @@
+#include <allranks/flags.h>
+
+// Every heap has an owner, the rank h % world: it alone gets what the others want, runs the heap
+// and sends the offsets to all. Slots exist once: a rank leaves a call when it has all offsets of
+// the block, so the owners have read what it sent; and a rank sends offsets when all have told of
+// this call, so have read those of the last one.
+
+constexpr int kThreads = 128, kMaxBlocks = 64;
+
+struct Board {
+  std::uint32_t calls[kMaxBlocks];
+  std::uint32_t arrived[2][kMaxBlocks][kMaxRanks];  // by step, block and rank: its last call
+};
+
+__device__ uint4* Slots(const Args& args, int rank, int set) {
+  return reinterpret_cast<uint4*>(args.scratch_peers[rank] + 65536) + set * args.heaps;
+}
+
+// The requests of one heap, from the sums of what is wanted.
+__device__ void Run(const std::uint8_t* sums, std::uint8_t* offsets) {
+  std::uint32_t free = ~0u, ending[32] = {};
+  for (int i = 0; i < 16; ++i) {
+    free |= ending[i];
+    const std::uint32_t need = 1 + sums[i] % 8, slabs = (1u << need) - 1;
+    std::uint32_t offset = 0;
+    while (offset + need <= 32 && (free >> offset & slabs) != slabs) ++offset;
+    if (offset + need > 32) {
+      offsets[i] = 255;
+      continue;
+    }
+    offsets[i] = static_cast<std::uint8_t>(offset);
+    free &= ~(slabs << offset);
+    ending[i + 1 + sums[i] / 8 % 16] |= slabs << offset;
+  }
+}
+
+__device__ void Meet(const Args& args, int step, std::uint32_t call) {
+  Board* mine = reinterpret_cast<Board*>(args.scratch);
+  __syncthreads();
+  if (threadIdx.x < args.world) {
+    Board* peer = reinterpret_cast<Board*>(args.scratch_peers[threadIdx.x]);
+    allranks::StoreReleaseSys(&peer->arrived[step][blockIdx.x][args.rank], call);
+    allranks::WaitAcquireSys(&mine->arrived[step][blockIdx.x][threadIdx.x], call);
+  }
+  __syncthreads();
+}
+
+__global__ void __launch_bounds__(kThreads) Allocate(Args args) {
+  Board* mine = reinterpret_cast<Board*>(args.scratch);
+  const std::uint32_t call = mine->calls[blockIdx.x] + 1;
+  const std::int64_t first = blockIdx.x * kThreads + threadIdx.x, stride = gridDim.x * kThreads;
+  for (std::int64_t h = first; h < args.heaps; h += stride) {
+    Slots(args, h % args.world, args.rank)[h] = reinterpret_cast<const uint4*>(args.want)[h];
+  }
+  Meet(args, 0, call);
+  for (std::int64_t h = first; h < args.heaps; h += stride) {
+    if (h % args.world != args.rank) continue;
+    alignas(16) std::uint8_t sums[16] = {}, offsets[16];
+    for (int r = 0; r < args.world; ++r) {
+      const uint4 want = Slots(args, args.rank, r)[h];
+      for (int i = 0; i < 16; ++i) sums[i] += reinterpret_cast<const std::uint8_t*>(&want)[i];
+    }
+    Run(sums, offsets);
+    for (int r = 0; r < args.world; ++r) {
+      Slots(args, r, args.world)[h] = *reinterpret_cast<const uint4*>(offsets);
+    }
+  }
+  Meet(args, 1, call);
+  for (std::int64_t h = first; h < args.heaps; h += stride) {
+    reinterpret_cast<uint4*>(args.offset)[h] = Slots(args, args.rank, args.world)[h];
+  }
+  if (threadIdx.x == 0) mine->calls[blockIdx.x] = call;
+}
+
+extern "C" void launch(const Args& args, cudaStream_t stream) {
+  const std::int64_t needed = (args.heaps + kThreads - 1) / kThreads;
+  Allocate<<<static_cast<int>(needed < kMaxBlocks ? needed : kMaxBlocks), kThreads, 0, stream>>>(
+      args);
+}
