@@ -90,19 +90,20 @@ class Material : public Model {
     return Piece{std::move(says), std::move(*text)};
   }
 
-  // FOLDER/*.cu, by name.
-  static std::vector<fs::path> Sources(const problem::Problem& problem, const char* folder) {
+  // By name.
+  static std::vector<fs::path> Alternates(const problem::Problem& problem) {
     std::vector<fs::path> found;
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(problem.folder / folder, error))
-      if (entry.path().extension() == ".cu") found.push_back(folder / entry.path().filename());
+    for (const auto& entry : fs::directory_iterator(problem.folder / "alternates", error))
+      if (entry.path().extension() == ".cu")
+        found.push_back("alternates" / entry.path().filename());
     std::sort(found.begin(), found.end());
     return found;
   }
 
   // Sample 0 is the reference, the following ones are the alternates in turn, then again.
   static Choice Reference(const problem::Problem& problem, int sample) {
-    const std::vector<fs::path> alternates = Sources(problem, "alternates");
+    const std::vector<fs::path> alternates = Alternates(problem);
     const std::size_t turn = static_cast<std::size_t>(sample) % (alternates.size() + 1);
     if (turn == 0) return File(problem, "reference.cu", "The reference.");
     return File(problem, alternates[turn - 1],

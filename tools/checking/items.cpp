@@ -151,7 +151,7 @@ std::string ContentOf(const Item& item) {
     if (fs::path(word).is_absolute() && fs::is_regular_file(word)) files.push_back(word);
   if (!item.problem.empty()) {
     for (const char* name : {"problem.toml", "template.cu", "oracle.cpp", "reference.lock"})
-      if (fs::exists(item.problem / name)) files.push_back(item.problem / name);
+      files.push_back(item.problem / name);
     for (const auto& entry : fs::recursive_directory_iterator(kSource / "include"))
       if (entry.is_regular_file()) files.push_back(entry.path());
     std::sort(files.begin(), files.end());

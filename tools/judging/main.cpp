@@ -22,6 +22,7 @@
 #include "common/run.h"
 #include "judging/command.h"
 #include "judging/large.h"
+#include "problem/controls.h"
 #include "problem/problem.h"
 #include "problem/source.h"
 
@@ -64,6 +65,18 @@ fs::path FolderOf(const std::string& slug) {
   return {};
 }
 
+// The controls of the problem in `home`, written to files in `folder`.
+std::vector<fs::path> Controls(const fs::path& home, const fs::path& folder) {
+  const auto problem = allranks::problem::Load(home);
+  CHECK(problem.has_value(), "the problem cannot be read");
+  std::vector<fs::path> files;
+  for (const auto& control : allranks::problem::ControlsOf(*problem)) {
+    files.push_back(folder / fmt::format("{}_{}.cu", problem->slug, control.name));
+    std::ofstream(files.back()) << control.region;
+  }
+  return files;
+}
+
 int Exact(const fs::path& folder, int runs, int beside, const std::string& slug,
           const std::vector<std::string>& options) {
   const fs::path problem = FolderOf(slug);
@@ -87,10 +100,8 @@ int Exact(const fs::path& folder, int runs, int beside, const std::string& slug,
   std::vector<std::vector<std::string>> commands;
   for (const fs::path& one : allranks::problem::Find(kProblems)) {
     commands.push_back(JudgeCommand(one, one / "reference.cu", options));
-    for (const auto& entry : fs::directory_iterator(one / "controls")) {
-      commands.push_back(JudgeCommand(one, entry.path(), options));
-      break;
-    }
+    const std::vector<fs::path> controls = Controls(one, folder);
+    if (!controls.empty()) commands.push_back(JudgeCommand(one, controls.front(), options));
   }
   std::vector<std::string> alone;
   for (int i = 0; i < beside; ++i) {
@@ -118,10 +129,8 @@ int Exact(const fs::path& folder, int runs, int beside, const std::string& slug,
 // one of them.
 int Jobs(const fs::path& folder, const std::string& slug) {
   const fs::path problem = FolderOf(slug);
-  std::vector<fs::path> candidates = {problem / "reference.cu", problem / "baseline.cu"};
-  for (const auto& entry : fs::directory_iterator(problem / "controls"))
-    candidates.push_back(entry.path());
-  std::sort(candidates.begin(), candidates.end());
+  std::vector<fs::path> candidates = Controls(problem, folder);
+  candidates.push_back(problem / "reference.cu");
   int compared = 0, different = 0;
   std::map<std::string, int> verdicts;
   for (const fs::path& candidate : candidates) {

@@ -30,7 +30,7 @@ std::string ContextOf(const Mutant& mutant) {
       if (entry.path().extension() == ".h") files.push_back(entry.path());
   } else {
     for (const char* name : {"problem.toml", "template.cu", "oracle.cpp", "reference.lock"})
-      if (fs::exists(HomeOf(mutant) / name)) files.push_back(HomeOf(mutant) / name);
+      files.push_back(HomeOf(mutant) / name);
     for (const auto& entry :
          fs::recursive_directory_iterator(fs::path(ALLRANKS_SOURCE_DIR) / "include"))
       if (entry.is_regular_file()) files.push_back(entry.path());
