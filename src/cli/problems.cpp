@@ -40,6 +40,10 @@ check  judges everything in a problem's folder: reference, baseline and alternat
 export writes a CUDA program for a machine with GPUs into a folder: SLUG with a solution, its oracle
        and all timed and visible cases. Its build.sh compiles the program. The solution runs there
        without isolation
+release copies a tree of problems as it is given away: public problems whole, sealed ones with what
+       their prompts need (no solutions, oracle, mutants), private ones not at all. --held-out copies
+       the sealed and private problems whole into a second tree; whoever has it judges them with
+       --problems-dir
 
 SLUG may also be the path of a folder, with a / in it.
 
@@ -116,6 +120,7 @@ class ProblemsCommand : public Command {
   CLI::App* new_;
   CLI::App* check_;
   CLI::App* export_;
+  CLI::App* release_;
 };
 
 }  // namespace
@@ -131,7 +136,8 @@ ProblemsCommand::ProblemsCommand(CLI::App* app) {
       "problems list [--category C] [--json] | show "
       "[--header|--template] SLUG | new CATEGORY/SLUG | "
       "check [OPTIONS] SLUG... | "
-      "export SLUG --target hardware --solution FILE --out FOLDER"));
+      "export SLUG --target hardware --solution FILE --out FOLDER | "
+      "release --out FOLDER [--held-out FOLDER]"));
   command_->require_subcommand(1);
   const auto add_folder = [this](CLI::App* part) {
     part->add_option("--problems-dir", options_.folder,
@@ -191,6 +197,15 @@ ProblemsCommand::ProblemsCommand(CLI::App* app) {
       ->option_text("FOLDER")
       ->required();
   add_folder(export_);
+  release_ = command_->add_subcommand("release", "Copy the problems without what must stay secret");
+  release_->add_option("--out", options_.out, "For what is given away; does not exist yet")
+      ->option_text("FOLDER")
+      ->required();
+  release_
+      ->add_option("--held-out", options_.held_out,
+                   "For sealed and private problems, whole; does not exist yet")
+      ->option_text("FOLDER");
+  add_folder(release_);
 }
 
 int ProblemsCommand::Run() const {
@@ -198,6 +213,7 @@ int ProblemsCommand::Run() const {
   if (show_->parsed()) return ProblemsShow(options_);
   if (check_->parsed()) return ProblemsCheck(options_);
   if (export_->parsed()) return ProblemsExport(options_);
+  if (release_->parsed()) return ProblemsRelease(options_);
   return ProblemsNew(options_);
 }
 

@@ -1,4 +1,5 @@
-// `allranks problems` (list, show and new) and `allranks prompt`, by their output and exit codes.
+// `allranks problems` (list, show, new and release) and `allranks prompt`, by their output and exit
+// codes.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -6,7 +7,9 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 namespace {
@@ -30,6 +33,12 @@ Outcome Program(const std::string& arguments) {
 }
 
 Outcome Command(const std::string& arguments) { return Program("problems " + arguments); }
+
+std::string Read(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
 
 class ProblemsTest : public ::testing::Test {
  protected:
@@ -55,6 +64,59 @@ TEST_F(ProblemsTest, ANewOneIsListedAndShown) {
   EXPECT_NE(Command("show fresh --header" + at_).out.find("struct Args {"), std::string::npos);
   EXPECT_NE(Command("show ep/fresh --template" + at_).out.find("// >>> edit"), std::string::npos);
   EXPECT_NE(Command("show fresh" + at_).out.find("publish.drop"), std::string::npos);
+}
+
+TEST_F(ProblemsTest, AReleaseKeepsSecrets) {
+  const fs::path source = folder_ / "source", out = folder_ / "out", held = folder_ / "held";
+  const auto in = [](const fs::path& tree) { return " --problems-dir " + tree.string(); };
+  for (const std::string split : {"public", "sealed", "private"}) {
+    ASSERT_EQ(Command("new p2p/" + split + "_one" + in(source)).code, 0);
+    const fs::path file = source / "p2p" / (split + "_one") / "problem.toml";
+    std::string text = Read(file);
+    const std::size_t at = text.find("title = ");
+    ASSERT_NE(at, std::string::npos);
+    text.insert(at, "split = \"" + split + "\"\n");
+    std::ofstream(file) << text;
+  }
+  const std::string both = " --out " + out.string() + " --held-out " + held.string();
+  const Outcome released = Command("release" + both + in(source));
+  ASSERT_EQ(released.code, 0) << released.out;
+  const auto slugs = [&](const fs::path& tree) {
+    const auto list = nlohmann::json::parse(Command("list --json" + in(tree)).out);
+    std::string all;
+    for (const auto& one : list["problems"]) all += one["slug"].get<std::string>() + " ";
+    return all;
+  };
+  EXPECT_EQ(slugs(out), "public_one sealed_one ");
+  EXPECT_EQ(slugs(held), "private_one sealed_one ");
+
+  // What is public or held out is whole, to the byte.
+  const auto same = [&](const fs::path& tree, const std::string& slug) {
+    for (const auto& entry : fs::recursive_directory_iterator(source / "p2p" / slug)) {
+      if (!entry.is_regular_file()) continue;
+      const fs::path copy = tree / fs::relative(entry.path(), source);
+      EXPECT_EQ(Read(copy), Read(entry.path())) << copy;
+    }
+  };
+  same(out, "public_one");
+  same(held, "sealed_one");
+  same(held, "private_one");
+
+  // What is given away of the sealed one has its prompt, and no line of a solution.
+  EXPECT_EQ(Program("prompt sealed_one" + in(out)).out,
+            Program("prompt sealed_one" + in(source)).out);
+  std::string given;
+  for (const auto& entry : fs::recursive_directory_iterator(out / "p2p/sealed_one"))
+    if (entry.is_regular_file()) given += Read(entry.path());
+  std::istringstream reference(Read(source / "p2p/sealed_one/reference.cu"));
+  for (std::string line; std::getline(reference, line);) {
+    if (line.find(';') == std::string::npos) continue;
+    EXPECT_EQ(given.find(line), std::string::npos) << line;
+  }
+  EXPECT_FALSE(fs::exists(out / "p2p/sealed_one/oracle.cpp"));
+  EXPECT_EQ(given.find("[mutants]"), std::string::npos);
+
+  EXPECT_EQ(Command("release" + both + in(source)).code, 2) << "the folders are there already";
 }
 
 TEST_F(ProblemsTest, MistakesEndWithTheRemedy) {

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "problem/lock.h"
 #include "problem/problem.h"
 
 namespace allranks::catalogue {
@@ -86,6 +88,63 @@ std::string Missing(const Examples& examples, const Benchmark& benchmark,
                      all - missing.size(), all, Joined(missing));
 }
 
+// The files of a problem without its lock.
+struct Size {
+  std::size_t lines = 0, files = 0;
+};
+
+Size SizeOf(const fs::path& folder) {
+  Size size;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file() || entry.path().extension() == ".lock") continue;
+    const std::string text = ReadWhole(entry.path()).value_or("");
+    size.lines += static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+    ++size.files;
+  }
+  return size;
+}
+
+// Distinct lines of CUDA over all of them, in all problems, blank ones aside.
+double DistinctShare() {
+  std::map<std::string, int> seen;
+  std::size_t all = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(kSource / "problems")) {
+    if (entry.path().extension() != ".cu") continue;
+    std::istringstream lines(ReadWhole(entry.path()).value_or(""));
+    for (std::string line; std::getline(lines, line);) {
+      line.erase(0, line.find_first_not_of(' '));
+      if (line.empty()) continue;
+      ++seen[line];
+      ++all;
+    }
+  }
+  return all == 0 ? 0 : static_cast<double>(seen.size()) / static_cast<double>(all);
+}
+
+// How much longer the baseline takes than the reference: geometric mean over the timed cases, by
+// the lock of h100x8.
+Result<double> GainOf(const Problem& problem) {
+  const Result<problem::Lock> lock = problem::LoadLock(problem);
+  if (!lock) return Fail(lock.error());
+  double sum = 0;
+  int count = 0;
+  for (const problem::Case& one : problem.cases) {
+    if (one.kind != problem::Case::Kind::kTimed) continue;
+    const problem::LockEntry* entry = lock->Find("h100x8", one.name);
+    if (entry == nullptr) return Fail("{}: reference.lock lacks {}", problem.slug, one.name);
+    sum += std::log(entry->baseline.call_ns / entry->reference.call_ns);
+    ++count;
+  }
+  return std::exp(sum / std::max(count, 1));
+}
+
+template <class T>
+T Median(std::vector<T> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 Result<std::string> Render() {
   const Result<Examples> examples = ReadExamples();
   if (!examples) return Fail(examples.error());
@@ -107,16 +166,39 @@ Result<std::string> Render() {
       Counts(*problems, [](const Problem& one) { return std::vector{one.category}; }),
       Counts(*problems, [](const Problem& one) { return one.parallelism; }),
       Counts(*problems, [](const Problem& one) { return std::vector{one.level}; }));
+  std::vector<std::size_t> lines, files;
+  std::map<fs::path, Size> sizes;
+  std::size_t mutants = 0;
+  for (const Problem& one : *problems) {
+    mutants += one.mutants.size();
+    if (sizes.contains(one.folder)) continue;  // of another variant
+    const Size size = sizes[one.folder] = SizeOf(one.folder);
+    lines.push_back(size.lines);
+    files.push_back(size.files);
+  }
+  text += fmt::format(
+      "\n{} mutants. Lines of a problem without its lock: median {}, at most {}; files: median {}, "
+      "at most "
+      "{}. Of the lines of CUDA {:.0f} % are distinct.\n\n`gain` is the time of the baseline over "
+      "that of the "
+      "reference on h100x8, geometric mean over the timed cases.\n",
+      mutants, Median(lines), *std::max_element(lines.begin(), lines.end()), Median(files),
+      *std::max_element(files.begin(), files.end()), DistinctShare() * 100);
   for (const std::string& category : problem::Categories()) {
     text += fmt::format(
-        "\n## {}\n\n| problem | family | level | parallelism | window | what | covers |\n"
-        "|---|---|---|---|---|---|---|\n",
+        "\n## {}\n\n"
+        "| problem | family | level | parallelism | window | what | mutants | lines | gain | "
+        "covers |\n"
+        "|---|---|---|---|---|---|---|---|---|---|\n",
         category);
     for (const Problem& one : *problems) {
       if (one.category != category) continue;
-      text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |\n", one.slug, one.family,
-                          one.level, Joined(one.parallelism), problem::NameOf(one.window),
-                          one.title, Joined(one.covers));
+      const Result<double> gain = GainOf(one);
+      if (!gain) return Fail(gain.error());
+      text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {:.1f} | {} |\n", one.slug,
+                          one.family, one.level, Joined(one.parallelism),
+                          problem::NameOf(one.window), one.title, one.mutants.size(),
+                          sizes[one.folder].lines, *gain, Joined(one.covers));
     }
   }
   text += "\n## Other benchmarks\n\nA counterpart has the same semantics, here without a GPU.\n";
