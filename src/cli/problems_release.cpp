@@ -2,10 +2,10 @@
 // kept.
 #include <fmt/format.h>
 
+#include <toml++/toml.h>
 #include <array>
 #include <fstream>
 #include <sstream>
-#include <toml++/toml.h>
 
 #include "cli/exec.h"
 #include "cli/places.h"

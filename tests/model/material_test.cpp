@@ -24,7 +24,7 @@ std::vector<problem::Problem> Problems() {
     EXPECT_TRUE(problem) << problem.error().message;
     if (problem) all.push_back(std::move(*problem));
   }
-  EXPECT_GE(all.size(), 39u);
+  EXPECT_GE(all.size(), 104u);
   return all;
 }
 

@@ -18,7 +18,7 @@ def operation(inp: torch.Tensor, out: torch.Tensor) -> None:
 def main() -> None:
     dist.init_process_group("nccl")
     torch.cuda.set_device(dist.get_rank())
-    for n in (1024, 65536, 1048576):
+    for n in (1024, 65536, 262144):
         inp = torch.randint(-(2**31), 2**31, (n,), dtype=torch.int32, device="cuda")
         operation(inp, torch.empty_like(inp))
     dist.destroy_process_group()
