@@ -4,9 +4,9 @@
 
 #include <toml++/toml.h>
 #include <array>
-#include <fstream>
 #include <sstream>
 
+#include "base/files.h"
 #include "cli/exec.h"
 #include "cli/places.h"
 #include "cli/problems.h"
@@ -42,9 +42,8 @@ Result<void> Copy(const fs::path& from, const fs::path& to) {
 Result<void> CopyShown(const Problem& problem, const fs::path& to) {
   std::error_code error;
   fs::create_directories(to, error);
-  std::ofstream stream(to / "problem.toml", std::ios::binary);
-  stream << Redacted(problem.folder / "problem.toml");
-  if (!stream.flush()) return Fail("cannot write {}", (to / "problem.toml").string());
+  const auto written = WriteWhole(to / "problem.toml", Redacted(problem.folder / "problem.toml"));
+  if (!written) return written;
   for (const char* name : kShown) {
     if (!fs::exists(problem.folder / name)) continue;
     if (auto copied = Copy(problem.folder / name, to / name); !copied) return copied;

@@ -106,7 +106,7 @@ Size SizeOf(const fs::path& folder) {
 
 // Distinct lines of CUDA over all of them, in all problems, blank ones aside.
 double DistinctShare() {
-  std::map<std::string, int> seen;
+  std::set<std::string> seen;
   std::size_t all = 0;
   for (const auto& entry : fs::recursive_directory_iterator(kSource / "problems")) {
     if (entry.path().extension() != ".cu") continue;
@@ -114,7 +114,7 @@ double DistinctShare() {
     for (std::string line; std::getline(lines, line);) {
       line.erase(0, line.find_first_not_of(' '));
       if (line.empty()) continue;
-      ++seen[line];
+      seen.insert(line);
       ++all;
     }
   }
@@ -178,10 +178,10 @@ Result<std::string> Render() {
   }
   text += fmt::format(
       "\n{} mutants. Lines of a problem without its lock: median {}, at most {}; files: median {}, "
-      "at most "
-      "{}. Of the lines of CUDA {:.0f} % are distinct.\n\n`gain` is the time of the baseline over "
-      "that of the "
-      "reference on h100x8, geometric mean over the timed cases.\n",
+      "at most {}. Of the lines of CUDA {:.0f} % are distinct.\n\n"
+      "`gain` is the time of the baseline over that of the reference on h100x8, geometric mean "
+      "over "
+      "the timed cases.\n",
       mutants, Median(lines), *std::max_element(lines.begin(), lines.end()), Median(files),
       *std::max_element(files.begin(), files.end()), DistinctShare() * 100);
   for (const std::string& category : problem::Categories()) {

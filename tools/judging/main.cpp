@@ -130,7 +130,7 @@ int Exact(const fs::path& folder, int runs, int beside, const std::string& slug,
 int Jobs(const fs::path& folder, const std::string& slug) {
   const fs::path problem = FolderOf(slug);
   std::vector<fs::path> candidates = Controls(problem, folder);
-  candidates.push_back(problem / "reference.cu");
+  candidates.insert(candidates.end(), {problem / "reference.cu", problem / "baseline.cu"});
   int compared = 0, different = 0;
   std::map<std::string, int> verdicts;
   for (const fs::path& candidate : candidates) {
