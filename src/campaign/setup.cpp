@@ -193,10 +193,8 @@ Status Prepare(const Plan& plan, Setup* setup) {
     Asked asked;
     asked.problem = &problem;
     asked.facts = wanted.problems[i];
-    const Result<std::string> text = problem::TemplateOf(problem);
-    if (!text) return Fail(text.error());
-    Result<problem::Region> region = problem::SplitTemplate(*text);
-    if (!region) return Fail("{}: {}", problem.slug, region.error().message);
+    Result<problem::Region> region = problem::RegionOf(problem);
+    if (!region) return Fail(region.error());
     asked.region = std::move(*region);
     asked.context = {.problem = &problem,
                      .profile = &setup->profile,

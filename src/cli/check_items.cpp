@@ -80,7 +80,7 @@ std::vector<CheckItem> ItemsOf(const problem::Problem& problem, std::vector<std:
     item.name = "mutant " + mutant.name;
     item.expected = mutant.verdict;
     item.needs_checker = mutant.needs_checker;
-    auto text = problem::Mutate(problem, mutant, items[0].source);
+    auto text = problem::MutantOf(problem, mutant);
     if (text) {
       item.source = std::move(*text);
     } else {

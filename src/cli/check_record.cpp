@@ -11,11 +11,12 @@
 
 #include "base/files.h"
 #include "base/sha256.h"
+#include "problem/lock.h"
 
 namespace allranks::cli {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 }  // namespace
 
@@ -29,19 +30,28 @@ Result<CheckRecord> CheckRecord::Load(const std::filesystem::path& file) {
   if (!json.is_object() || json.value("version", 0) != kVersion || !json.contains("passed") ||
       !json["passed"].is_object())
     return Fail("{} is not a record of checks; remove it to start a new one", file.string());
-  for (const auto& [name, key] : json["passed"].items())
-    if (key.is_string()) record.keys_[name] = key.get<std::string>();
+  for (const auto& [name, key] : json["passed"].items()) {
+    if (!key.is_object() || !key.contains("files") || !key["files"].is_string() ||
+        !key.contains("sources") || !key["sources"].is_string())
+      continue;
+    record.keys_[name] = {.files = key["files"].get<std::string>(),
+                          .sources = key["sources"].get<std::string>()};
+  }
   return record;
 }
 
 Status CheckRecord::Store(const std::filesystem::path& file) const {
-  const nlohmann::json json = {{"version", kVersion}, {"passed", keys_}};
+  nlohmann::json passed = nlohmann::json::object();
+  for (const auto& [name, key] : keys_)
+    passed[name] = {{"files", key.files}, {"sources", key.sources}};
+  const nlohmann::json json = {{"version", kVersion}, {"passed", std::move(passed)}};
   return WriteWhole(file, json.dump(2) + "\n");
 }
 
-bool CheckRecord::Holds(const std::string& name, const std::string& key) const {
+CheckRecord::Standing CheckRecord::Of(const std::string& name, const CheckKey& key) const {
   const auto found = keys_.find(name);
-  return found != keys_.end() && found->second == key;
+  if (found == keys_.end() || found->second.files != key.files) return Standing::kNone;
+  return found->second.sources == key.sources ? Standing::kHolds : Standing::kOlder;
 }
 
 Result<std::string> FilesOf(const std::filesystem::path& problem) {
@@ -49,7 +59,9 @@ Result<std::string> FilesOf(const std::filesystem::path& problem) {
   std::error_code error;
   for (auto entry = std::filesystem::recursive_directory_iterator(problem, error);
        !error && entry != std::filesystem::recursive_directory_iterator(); entry.increment(error)) {
-    if (entry->is_regular_file(error)) files.push_back(entry->path());
+    const std::string name = entry->path().filename();
+    const bool prompt = name == "statement.md" || name == "operation.py";
+    if (entry->is_regular_file(error) && !prompt) files.push_back(entry->path());
   }
   if (error) return Fail("cannot read {}: {}", problem.string(), error.message());
   std::sort(files.begin(), files.end());
@@ -57,17 +69,19 @@ Result<std::string> FilesOf(const std::filesystem::path& problem) {
   for (const std::filesystem::path& file : files) {
     const Result<std::string> text = ReadWhole(file);
     if (!text) return Fail(text.error());
-    all += fmt::format("{} {}\n", Hex(Sha256(*text)),
+    const bool toml = file.filename() == "problem.toml";
+    all += fmt::format("{} {}\n", Hex(Sha256(toml ? problem::Deciding(*text) : *text)),
                        file.lexically_relative(problem).generic_string());
   }
   return all;
 }
 
-std::string KeyOf(std::string_view files, std::string_view beside) {
-  return Hex(Sha256(fmt::format("{}\n{}\n{}", kJudgingSources, Hex(Sha256(beside)), files)));
+CheckKey KeyOf(std::string_view files, std::string_view beside) {
+  return {.files = Hex(Sha256(fmt::format("{}\n{}", Hex(Sha256(beside)), files))),
+          .sources = kJudgingSources};
 }
 
-Result<std::string> CheckKey(const std::filesystem::path& problem, std::string_view beside) {
+Result<CheckKey> KeyOfProblem(const std::filesystem::path& problem, std::string_view beside) {
   const Result<std::string> files = FilesOf(problem);
   if (!files) return Fail(files.error());
   return KeyOf(*files, beside);

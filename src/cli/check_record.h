@@ -12,28 +12,40 @@
 
 namespace allranks::cli {
 
+// SHA-256 of everything that an outcome depends on. The compiler is not part of it: another nvcc is
+// another check.
+struct CheckKey {
+  std::string files;    // what a problem's folder has for the judge, and what else the caller names
+  std::string sources;  // of node, judge and what lies between
+  bool operator==(const CheckKey&) const = default;
+};
+
 class CheckRecord {
  public:
+  enum class Standing {
+    kNone,   // it has not passed with these files
+    kOlder,  // it has, judged by other sources
+    kHolds,  // it has, by these sources
+  };
+
   // A missing file is an empty record.
   static Result<CheckRecord> Load(const std::filesystem::path& file);
   Status Store(const std::filesystem::path& file) const;
 
-  void Passed(const std::string& name, const std::string& key) { keys_[name] = key; }
+  void Passed(const std::string& name, const CheckKey& key) { keys_[name] = key; }
   void Forget(const std::string& name) { keys_.erase(name); }
-  bool Holds(const std::string& name, const std::string& key) const;
-  std::size_t size() const { return keys_.size(); }
+  Standing Of(const std::string& name, const CheckKey& key) const;
 
  private:
-  std::map<std::string, std::string> keys_;  // by name
+  std::map<std::string, CheckKey> keys_;  // by name
 };
 
-// SHA-256 of everything that an outcome depends on: all files of a problem's folder, the sources of
-// node, judge and what lies between, and what else the caller names in `beside`. The compiler is
-// not part of it: another nvcc is another check.
-Result<std::string> CheckKey(const std::filesystem::path& problem, std::string_view beside);
-// Its two steps, for many keys of one problem: what is in the folder, and the key.
+// `beside` is what the outcome depends on beside the problem and the judge.
+Result<CheckKey> KeyOfProblem(const std::filesystem::path& problem, std::string_view beside);
+// Its two steps, for many keys of one problem: what is in the folder, but for what only prompts
+// show, and the key.
 Result<std::string> FilesOf(const std::filesystem::path& problem);
-std::string KeyOf(std::string_view files, std::string_view beside);
+CheckKey KeyOf(std::string_view files, std::string_view beside);
 
 // Whether what is unchanged is judged all the same: each is, on one of every `period` days.
 bool InSample(std::string_view name, std::int64_t day, int period);

@@ -12,6 +12,8 @@
 #include "cli/places.h"
 #include "cli/usage.h"
 #include "judge/report.h"
+#include "node/hardware/profile.h"
+#include "problem/machine.h"
 #include "problem/source.h"
 
 namespace allranks::cli {
@@ -98,9 +100,12 @@ JudgeCommand::JudgeCommand(CLI::App* app) {
       ->check(CLI::Range(1, 1'000'000));
   command_->add_flag("--drain", options_.drain,
                      "Test mode: start each call when all ranks are idle");
-  option("--cpu-seconds", options_.cpu_s, "SECONDS [60]",
+  option("--cpu-seconds", options_.cpu_s, "SECONDS [120]",
          "Limit of the CPU time of a judgement, including the compiler")
       ->check(CLI::Range(1.0, 3600.0));
+  option("--instructions", options_.instructions, "N [24000000000]",
+         "Limit of the thread-instructions of all windows of a judgement")
+      ->check(CLI::PositiveNumber);
   option("--rank-seconds", options_.idle_s, "SECONDS [60]",
          "Limit of the time for which ranks may be idle while the judge waits for them")
       ->check(CLI::Range(1.0, 3600.0));
@@ -116,10 +121,15 @@ int JudgeCommand::Run() const {
   if (!problem) return Usage(problem.error().message);
   Result<std::string> profile = FindProfile(options.profile);
   if (!profile) return Usage(profile.error().message);
+  const Result<node::Profile> machine = node::LoadProfile(*profile);
+  if (!machine) return Usage(machine.error().message);
+  if (const auto there = problem::On(*problem, *machine); !there)
+    return Usage(there.error().message);
   Result<judge::Tools> tools = FindTools(!options.no_cache);
   if (!tools) return Usage(tools.error().message);
   tools->idle_ms = static_cast<int>(options.idle_s * 1e3);
   tools->cpu_ms = static_cast<int>(options.cpu_s * 1e3);
+  tools->work = options.instructions;
 
   judge::Request request;
   request.problem = &*problem;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "judge/judge.h"
 
 namespace allranks::cli {
 
@@ -24,7 +25,8 @@ struct JudgeOptions {
   int jobs = 1;
   int band = 0;
   double idle_s = 60;
-  double cpu_s = 60;
+  double cpu_s = judge::Tools{}.cpu_ms / 1e3;
+  std::uint64_t instructions = judge::Tools{}.work;
 };
 
 inline constexpr int kExitPass = 0;

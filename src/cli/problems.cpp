@@ -34,9 +34,10 @@ check  judges everything in a problem's folder: reference, baseline and alternat
        run of the reference must be identical, and reference.lock must match. Prints one line per
        item (ok or FAIL), then the times of the reference with the roofline, then a table.
        --record writes each problem that passes all checks to checked.json in the problems folder,
-       with a hash of its files, of the profile and of the sources of node and judge. --changed
-       judges only the references of problems with the recorded hash, except on one of N days
-       (--sample N); with --sample 0 it skips these problems
+       with a hash of its files and the profile, and one of the sources of node and judge. --changed
+       judges only the references of problems that have passed with the same files, except on one of
+       N days (--sample N). With --sample 0 it skips those that have passed with the same sources,
+       too, and judges all others
 export writes a CUDA program for a machine with GPUs into a folder: SLUG with a solution, its oracle
        and all timed and visible cases. Its build.sh compiles the program. The solution runs there
        without isolation

@@ -28,7 +28,7 @@ struct ProblemsOptions {
   int workers = 0;                 // check: -j
   int every = 1;                   // check: of the mutants
   bool changed = false;            // check: not what the record says has passed ...
-  int sample = 8;                  // ... but on one of so many days
+  int sample = 4;                  // ... but on one of so many days
   bool record = false;             // check: write what has passed
 };
 

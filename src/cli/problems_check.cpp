@@ -33,6 +33,7 @@ using judge::Judgement;
 using problem::Problem;
 using Kind = CheckItem::Kind;
 
+constexpr double kFaster = 1.03;        // an alternate may be so much faster than the reference
 constexpr const char* kSeed = "check";  // reference.lock holds the times of this seed
 
 struct CheckedProblem {
@@ -41,6 +42,7 @@ struct CheckedProblem {
   std::vector<std::string> faults;  // of the folder, and of items compared with each other
   std::string lock;                 // what became of reference.lock
   std::size_t ended = 0, printed = 0;
+  bool whole = true;  // all its items are judged
 
   const CheckItem* Ran(Kind kind) const {
     for (const CheckItem& item : items) {
@@ -53,11 +55,6 @@ struct CheckedProblem {
            std::all_of(items.begin(), items.end(), [](const CheckItem& item) { return item.good; });
   }
 };
-
-double CpuOf(const Judgement& judgement) {
-  const judge::Cost& cost = judgement.cost;
-  return cost.compile + cost.ranks + cost.node + cost.judge;
-}
 
 // Mutants by what became of them.
 struct MutantCounts {
@@ -138,6 +135,14 @@ void CompareItems(CheckedProblem* checked) {
       checked->faults.push_back(
           fmt::format("[floor] has no value for {}: the case has no roofline", one.what.name));
   }
+  for (const CheckItem& item : checked->items) {
+    if (item.kind != Kind::kAlternate || !item.ran || !item.good) continue;
+    if (item.judgement.score > kFaster * reference->judgement.score)
+      checked->faults.push_back(fmt::format(
+          "the {} ({:.1f} % of the roofline) is faster than the reference ({:.1f} %): the "
+          "best known solution must be the reference",
+          item.name, item.judgement.score * 100, reference->judgement.score * 100));
+  }
   if (baseline == nullptr || !baseline->good) return;
   if (baseline->judgement.score > reference->judgement.score)
     checked->faults.push_back(
@@ -160,7 +165,8 @@ problem::Lock LockOf(const Problem& problem, const Judgement& reference,
   };
   lock.reference = hash("reference.cu");
   lock.baseline = hash("baseline.cu");
-  lock.problem = hash("problem.toml");
+  lock.problem = problem::HashOf(
+      problem::Deciding(problem::ReadFile(problem.folder / "problem.toml").value_or("")));
   for (std::size_t i = 0; i < std::min(reference.cases.size(), baseline.cases.size()); ++i) {
     const CaseResult& one = reference.cases[i];
     // Which cases are drawn is nobody's to know.
@@ -258,7 +264,7 @@ nlohmann::json JsonOf(const CheckedProblem& checked) {
                              {"ok", item.good},
                              {"text", item.because},
                              {"score", item.judgement.score},
-                             {"cpu_s", CpuOf(item.judgement)}});
+                             {"cpu_s", item.judgement.cpu_seconds()}});
   }
   const CheckItem* reference = checked.Ran(Kind::kReference);
   if (reference == nullptr) return json;
@@ -280,7 +286,7 @@ void PrintSummary(const std::vector<CheckedProblem>& all) {
     double cpu = 0;
     std::size_t failed = checked.faults.size();
     for (const CheckItem& item : checked.items) {
-      cpu += CpuOf(item.judgement);
+      cpu += item.judgement.cpu_seconds();
       failed += !item.good;
     }
     const CheckItem* reference = checked.Ran(Kind::kReference);
@@ -289,6 +295,40 @@ void PrintSummary(const std::vector<CheckedProblem>& all) {
                counts.by_outputs, reference == nullptr ? 0.0 : reference->judgement.score * 100,
                cpu, checked.lock);
   }
+}
+
+// The value below which this share of them lies.
+double Quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  const auto place = share * static_cast<double>(values.size() - 1);
+  return values[static_cast<std::size_t>(std::lround(place))];
+}
+
+// All problems together: what a reader asks of a benchmark.
+void PrintTotals(const std::vector<CheckedProblem>& all) {
+  MutantCounts counts;
+  std::vector<double> shares, seconds;
+  std::size_t failed = 0;
+  for (const CheckedProblem& checked : all) {
+    const MutantCounts own = CountMutants(checked);
+    counts.written += own.written;
+    counts.caught += own.caught;
+    counts.by_outputs += own.by_outputs;
+    failed += !checked.good();
+    const CheckItem* reference = checked.Ran(Kind::kReference);
+    if (reference == nullptr || !reference->good) continue;
+    shares.push_back(reference->judgement.score * 100);
+    seconds.push_back(reference->judgement.cpu_seconds());
+  }
+  fmt::print("{} problems, {} failed; {} of {} mutants caught, {} of them by outputs alone\n",
+             all.size(), failed, counts.caught, counts.written, counts.by_outputs);
+  if (shares.empty()) return;
+  const auto low = std::count_if(shares.begin(), shares.end(), [](double s) { return s < 50; });
+  fmt::print(
+      "references: roofline median {:.1f} % (least {:.1f}, most {:.1f}; {} below 50 %); "
+      "judgement CPU s p50 {:.1f}, p90 {:.1f}, worst {:.1f}\n",
+      Quantile(shares, 0.5), Quantile(shares, 0), Quantile(shares, 1), low, Quantile(seconds, 0.5),
+      Quantile(seconds, 0.9), Quantile(seconds, 1));
 }
 
 Result<std::vector<CheckedProblem>> Gather(const ProblemsOptions& options) {
@@ -346,20 +386,27 @@ Status LeaveOutUnchanged(const ProblemsOptions& options, std::vector<CheckedProb
     const std::string& slug = checked.problem.slug;
     const auto record = CheckRecord::Load(RecordOf(checked.problem));
     if (!record) return Fail(record.error());
-    const auto key = CheckKey(checked.problem.folder, options.profile);
+    const auto key = KeyOfProblem(checked.problem.folder, options.profile);
     if (!key) return Fail(key.error());
-    const bool holds = checked.faults.empty() && record->Holds(slug, *key);
-    const bool sampled = InSample(slug, Today(), options.sample);
-    if (holds && !options.json) {
-      fmt::print("{}: unchanged{}\n", slug,
-                 sampled               ? ", judged as a sample"
-                 : options.sample == 0 ? " since it passed, not judged"
-                                       : " since it passed: only its reference is judged");
+    const CheckRecord::Standing standing = record->Of(slug, *key);
+    const bool older = standing == CheckRecord::Standing::kOlder;
+    const bool never = options.sample == 0;  // what is left out is left out whole
+    if (!checked.faults.empty() || standing == CheckRecord::Standing::kNone || (older && never)) {
+      left.push_back(std::move(checked));
+      continue;
     }
-    if (holds && !sampled) {
-      if (options.sample == 0) continue;
+    const bool sampled = InSample(slug, Today(), options.sample);
+    if (!options.json) {
+      fmt::print("{}: unchanged{}{}\n", slug, older ? " (the judge has changed)" : "",
+                 sampled ? ", judged as a sample"
+                 : never ? " since it passed, not judged"
+                         : " since it passed: only its reference is judged");
+    }
+    if (never) continue;
+    if (!sampled) {
       std::erase_if(checked.items,
                     [](const CheckItem& item) { return item.kind != Kind::kReference; });
+      checked.whole = false;
     }
     left.push_back(std::move(checked));
   }
@@ -367,20 +414,18 @@ Status LeaveOutUnchanged(const ProblemsOptions& options, std::vector<CheckedProb
   return Ok();
 }
 
-Status NotePassed(const ProblemsOptions& options, const std::vector<CheckedProblem>& all) {
-  for (const CheckedProblem& checked : all) {
-    const std::filesystem::path file = RecordOf(checked.problem);
-    auto record = CheckRecord::Load(file);
-    if (!record) return Fail(record.error());
-    record->Forget(checked.problem.slug);
-    if (checked.good()) {
-      const auto key = CheckKey(checked.problem.folder, options.profile);
-      if (!key) return Fail(key.error());
-      record->Passed(checked.problem.slug, *key);
-    }
-    if (const Status stored = record->Store(file); !stored) return stored;
+Status NotePassed(const ProblemsOptions& options, const CheckedProblem& checked) {
+  const std::filesystem::path file = RecordOf(checked.problem);
+  if (!checked.whole && checked.good()) return Ok();
+  auto record = CheckRecord::Load(file);
+  if (!record) return Fail(record.error());
+  record->Forget(checked.problem.slug);
+  if (checked.good()) {
+    const auto key = KeyOfProblem(checked.problem.folder, options.profile);
+    if (!key) return Fail(key.error());
+    record->Passed(checked.problem.slug, *key);
   }
-  return Ok();
+  return record->Store(file);
 }
 
 }  // namespace
@@ -408,7 +453,18 @@ int ProblemsCheck(const ProblemsOptions& options) {
   if (workers == 0) workers = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   // Lines come in order: of the first problem that has not ended, and of those behind it later.
   std::size_t current = 0;
-  const auto print = [&](CheckedProblem&) {
+  Status noted = Ok();  // the last one that was not
+  const auto note = [&](const CheckedProblem& checked) {
+    if (Status own = NotePassed(options, checked); !own) noted = std::move(own);
+  };
+  const auto done = [&](CheckedProblem& checked) {
+    if (checked.ended == checked.items.size()) {
+      CompareItems(&checked);
+      CheckLock(options.update, &checked);
+      // At once: a run that is cut off keeps what it has. But new locks of other variants of the
+      // folder are part of the key.
+      if (options.record && !options.update) note(checked);
+    }
     for (; !options.json && current < all->size(); ++current) {
       CheckedProblem& one = (*all)[current];
       if (one.printed == 0 && one.items[0].ran) fmt::print("{}\n", one.problem.slug);
@@ -418,12 +474,11 @@ int ProblemsCheck(const ProblemsOptions& options) {
       if (one.printed < one.items.size()) return;
     }
   };
-  JudgeAll(*tools, *profile, workers, &*all, print);
+  JudgeAll(*tools, *profile, workers, &*all, done);
+  if (options.record && options.update) std::for_each(all->begin(), all->end(), note);
   bool good = true;
   nlohmann::json json = {{"version", 1}, {"problems", nlohmann::json::array()}};
   for (CheckedProblem& checked : *all) {
-    CompareItems(&checked);
-    CheckLock(options.update, &checked);
     good = good && checked.good();
     if (options.json) {
       json["problems"].push_back(JsonOf(checked));
@@ -438,10 +493,9 @@ int ProblemsCheck(const ProblemsOptions& options) {
   } else {
     fmt::print("\n");
     PrintSummary(*all);
+    if (all->size() > 1) PrintTotals(*all);
   }
-  if (options.record) {
-    if (const Status noted = NotePassed(options, *all); !noted) return fail(noted.error().message);
-  }
+  if (!noted) return fail(noted.error().message);
   return good ? 0 : 1;
 }
 

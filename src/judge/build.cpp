@@ -18,6 +18,7 @@
 #include "judge/sandbox.h"
 #include "judge/scratch.h"
 #include "problem/args.h"
+#include "problem/machine.h"
 #include "wire/frame.h"
 
 namespace allranks::judge {
@@ -124,14 +125,31 @@ Build Internal(std::string text) {
   return build;
 }
 
+// A program and the hash of the module in it, if both are in the cache. nvcc does not give the same
+// bytes twice, and judgements of one source may build it at the same time: a module belongs to a
+// program, not to a source.
+bool TakeFrom(const Cache& cache, const std::string& hash, Build* build) {
+  const std::string program = cache.Find("candidates", hash);
+  if (program.empty()) return false;
+  const Result<std::string> program_hash = HashOfFile(program);
+  if (!program_hash) return false;
+  const std::string module = cache.Find("modules", *program_hash);
+  if (module.empty()) return false;
+  const Result<std::string> module_hash = HashOfFile(module);
+  if (!module_hash) return false;
+  build->program = program;
+  build->module = *module_hash;
+  return true;
+}
+
 }  // namespace
 
 std::vector<std::string> CompilerFlags(const problem::Problem& problem,
                                        const node::Profile& profile) {
-  const int sm = profile.device.compute_major * 10 + profile.device.compute_minor;
+  const std::string arch = problem::ArchOf(problem, profile).substr(3);  // behind "sm_"
   std::vector<std::string> flags = {
       "-std=c++17", "-O3", "-lineinfo",
-      fmt::format("-gencode=arch=compute_{0},code=[sm_{0},compute_{0}]", sm)};
+      fmt::format("-gencode=arch=compute_{0},code=[sm_{0},compute_{0}]", arch)};
   if (problem.window == problem::Window::kHost) {
     // Its accesses to shared memory are seen and its work is charged: shim/driver/instrumented.cpp.
     // What the compiler expands in place after that has no hooks, so these stay calls.
@@ -185,16 +203,11 @@ Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
       "-l:libcuda.so.1 -l:liballranks_host.so -lpthread -ldl",
       flags, LinkFlags(problem));
   const std::string hash =
-      HashOf({"build 3", command, *given, source, header, *driver_hash, *runtime_hash, flags,
+      HashOf({"build 4", command, *given, source, header, *driver_hash, *runtime_hash, flags,
               tools.cuda, std::to_string(nvcc.st_mtim.tv_sec), std::to_string(nvcc.st_size)});
   const Cache cache(tools.cache);
   Build build;
-  build.program = cache.Find("candidates", hash);
-  if (const std::string module = cache.Find("modules", hash);
-      !build.program.empty() && !module.empty()) {
-    const Result<std::string> known = HashOfFile(module);
-    if (!known) return Internal(known.error().message);
-    build.module = *known;
+  if (TakeFrom(cache, hash, &build)) {
     build.cached = true;
     return build;
   }
@@ -259,10 +272,12 @@ Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
   if (!module_hash) return Internal(module_hash.error().message);
   build.module = *module_hash;
   if (!cache.enabled()) return build;
-  Result<std::string> kept = cache.Put("modules", hash, module);
+  const Result<std::string> program_hash = HashOfFile(build.program);
+  if (!program_hash) return Internal(program_hash.error().message);
+  Result<std::string> kept = cache.Put("modules", *program_hash, module);
   if (kept) kept = cache.Put("candidates", hash, build.program);
   if (!kept) return Internal(kept.error().message);
-  build.program = *kept;
+  if (!TakeFrom(cache, hash, &build)) return Internal("what was built is not in the cache");
   return build;
 }
 

@@ -95,7 +95,8 @@ Status Drawer::Fill(const problem::Problem& problem, const problem::Case& one, s
   }
   request.call = call;
   request.common = common.Next64();
-  Stream stream(key_, fmt::format("input/{}/{}/{}/{}", one.name, call, rank, tensor));
+  const int whose = what.same ? 0 : rank;
+  Stream stream(key_, fmt::format("input/{}/{}/{}/{}", one.name, call, whose, tensor));
   const Status filled = FillValues(request, stream, to);
   if (!filled) return Fail("{}: {}", what.name, filled.error().message);
   return Ok();

@@ -26,7 +26,8 @@ class Drawer {
   // often, else of any order of magnitude, and mostly neither even nor divisible by the world.
   std::vector<problem::Case> DrawCases(const problem::Problem& problem) const;
 
-  // Fills an input of one rank for one call; `to` has the tensor's size. Fails only if the draw and
+  // Fills an input of one rank for one call; `to` has the tensor's size. All ranks get the same if
+  // the tensor says so. Fails only if the draw and
   // its limit do not fit the tensor, which is a fault of the problem.
   Status Fill(const problem::Problem& problem, const problem::Case& one, std::size_t tensor,
               std::uint32_t call, int rank, std::span<std::byte> to) const;

@@ -30,9 +30,13 @@ struct Tools {
   std::string cache;     // built candidates and oracles by content hash; empty: nothing is kept
   // For so long nobody may do anything while ranks are waited for.
   int idle_ms = 60'000;
-  // What a judgement may take altogether, compiler included (20 s at most). Honest candidates need
-  // a fraction of it: whoever does not end by then is `timeout`.
-  int cpu_ms = 60'000;
+  // Thread-instructions of all windows of a judgement: whoever executes more is `timeout`, the same
+  // on every machine. About a minute of one core; the heaviest references of this repository need a
+  // quarter of it.
+  std::uint64_t work = 24'000'000'000;
+  // What a judgement may take altogether, compiler included (20 s at most). It ends who keeps the
+  // node busy with something else than kernels.
+  int cpu_ms = 120'000;
 };
 
 struct Request {
@@ -80,6 +84,7 @@ struct CaseResult {
 // CPU seconds by part, and wall seconds of the whole. Not part of what must repeat.
 struct Cost {
   double compile = 0, ranks = 0, node = 0, judge = 0, wall = 0;
+  std::uint64_t work = 0;                 // thread-instructions of all windows
   double band = 0;                        // all parts of what was run on perturbed profiles
   std::map<std::string, double> windows;  // of `node`, by kind of window
   bool cached_build = false;

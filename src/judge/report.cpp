@@ -206,6 +206,7 @@ std::string ToJson(const problem::Problem& problem, const Judgement& judgement) 
         {"node_cpu_s_by_window", cost.windows},
         {"judge_cpu_s", cost.judge},
         {"band_cpu_s", cost.band},
+        {"thread_instructions", cost.work},
         {"build_cached", cost.cached_build}}},
   };
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

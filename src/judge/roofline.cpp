@@ -1,9 +1,15 @@
-// Theory. One call of one rank takes at least
+// Theory. One call of one rank is taken to need
 //
-//   start + max(wire + hop, hops * hop, memory, arithmetic)
+//   start + read + max(min(by flags, by packets), memory, arithmetic)
+//
+//   by packets  max(2 * wire + hop, hops * hop) + back
+//   by flags    max(wire + told, hops * told), told = back + back + fence + hop
 //
 // start       what the node charges before the first operation of a call begins: a graph's launch
 //             and the kernel, copy or memory operation after it, whichever is the cheapest allowed.
+//             For Ns, each further entry point starts a kernel of its own, a call of the host
+//             window begins with the host's launch, and where no kernel is allowed a transfer is a
+//             copy, a value that tells of it and a wait for that.
 // wire        payload over the rate of the device's links of the granted kinds to the devices of
 //             this world. A payload byte also costs its part of a packet's header, at the best that
 //             the profile has: packets of reads and bulk copies, or a copy engine's if copies are
@@ -16,6 +22,17 @@
 // hop         the least latency between two ends by granted links, and half a trip to the L2 at
 //             the target. The last byte needs one hop after it had its turn; `hops` of them stand
 //             one behind the other whatever the size.
+//             For Ns, the other half of the trip is added: somebody waits for it in the L2.
+// read        a trip to the L2: nothing leaves before it was read.
+// back        a hop without that half: a kernel ends when its last store is acknowledged, and a
+// load comes back from
+//             where it went.
+// fence       of the system's scope. Data that a flag announces is ordered before it, at every hop:
+//             the store's acknowledgement, the fence, the flag's own way. (Or the flag first, and
+//             then a load there and back.) A packet that carries its flag beside 4 bytes of data
+//             needs none of it and twice the wire. The cheaper of the two counts. A protocol that
+//             hides its flags in the data itself may be faster than both, and above 1. Copies and
+//             stream memory operations are ordered by their stream.
 // memory      own memory at the L2's rate: after the first call of a burst all of it may be there.
 // arithmetic  tensor cores at the rate that the node charges for 16-bit factors.
 //
@@ -43,10 +60,6 @@ using node::Topology;
 // paper.
 constexpr double kTensorRate = 512;
 constexpr double kQuarters = 4;
-
-bool Has(const std::vector<std::string>& list, std::string_view what) {
-  return std::find(list.begin(), list.end(), what) != list.end();
-}
 
 double Ns(node::Time time) { return static_cast<double>(time) / 1000.0; }
 
@@ -78,16 +91,36 @@ double StartNs(const Profile& profile, const problem::Problem& problem, bool bur
   if (problem.window == problem::Window::kQuery) return 0;
   node::Time first = std::min(launch.kernel, launch.between);
   if (problem.window != problem::Window::kGraph && burst) first = std::min(first, launch.cta);
-  if (Has(problem.allow, "memcpy")) first = std::min(first, profile.copy_engine.startup);
-  if (Has(problem.allow, "values")) first = std::min(first, launch.event);
+  if (Allows(problem, "memcpy")) first = std::min(first, profile.copy_engine.startup);
+  if (Allows(problem, "values")) first = std::min(first, launch.event);
   return Ns(first + (problem.window == problem::Window::kGraph ? launch.graph : 0));
+}
+
+// What Ns adds to it.
+double FurtherNs(const Profile& profile, const problem::Problem& problem, bool by_stream) {
+  const Profile::Launch& launch = profile.launch;
+  node::Time further = 0;
+  if (problem.window == problem::Window::kGraph && !problem.calls.empty())
+    further += static_cast<node::Time>(problem.calls.size() - 1) * launch.between;
+  if (problem.window == problem::Window::kHost)
+    further += launch.host_call + launch.kernel - std::min(launch.kernel, launch.between);
+  if (by_stream && !Allows(problem, "kernel")) {
+    if (Allows(problem, "memcpy")) further += profile.copy_engine.startup;
+    if (Allows(problem, "values")) further += launch.event;  // the other one is in the start
+  }
+  return Ns(further);
 }
 
 bool Granted(const Profile& profile, const problem::Problem& problem, int link) {
   const Topology& topology = profile.topology;
   const int kind = topology.links[static_cast<std::size_t>(link)].kind;
   return problem.links.empty() ||
-         Has(problem.links, topology.kinds[static_cast<std::size_t>(kind)].name);
+         std::ranges::count(problem.links, topology.kinds[static_cast<std::size_t>(kind)].name) > 0;
+}
+
+// Copies and stream memory operations need neither fences nor loads.
+bool OrderedByStream(const problem::Problem& problem) {
+  return Allows(problem, "memcpy") || Allows(problem, "values");
 }
 
 // The least latency between two ends of the world by granted links alone.
@@ -109,8 +142,7 @@ double HopNs(const Profile& profile, const problem::Problem& problem, int device
   }
   if (least == node::kTimeNever) return 0;
   // Host memory has no L2 to reach, and copies are not charged for it.
-  const bool direct = problem.window == problem::Window::kHost || Has(problem.allow, "memcpy") ||
-                      Has(problem.allow, "values");
+  const bool direct = problem.window == problem::Window::kHost || OrderedByStream(problem);
   return Ns(least) + (direct ? 0 : Ns(profile.CyclesToTime(profile.latency.l2) / 2));
 }
 
@@ -136,8 +168,8 @@ Result<FloorValues> FloorOf(const problem::Problem& problem, const problem::Case
 
 Roofline::Roofline(const Profile& profile, const problem::Problem& problem, int world) {
   const Topology& topology = profile.topology;
-  const bool copies = Has(problem.allow, "memcpy");
-  const bool multicast = Has(problem.allow, "multicast") && profile.multicast.supported;
+  const bool copies = Allows(problem, "memcpy");
+  const bool multicast = Allows(problem, "multicast") && profile.multicast.supported;
   const double share = multicast ? profile.multicast.efficiency : 1;
   const int devices = std::min(world, static_cast<int>(profile.DeviceCount()));
   const auto in_world = [&](int vertex) {
@@ -164,7 +196,14 @@ Roofline::Roofline(const Profile& profile, const problem::Problem& problem, int 
   flops_ = 2 * kTensorRate * kQuarters * profile.device.sms *
            static_cast<double>(profile.device.clock_mhz) / 1000.0;
   hop_ns_ = HopNs(profile, problem, devices);
+  by_stream_ = OrderedByStream(problem);
+  host_ = problem.window == problem::Window::kHost;
+  if (!by_stream_) {
+    read_ns_ = judge::Ns(profile.CyclesToTime(profile.latency.l2));
+    fence_ns_ = judge::Ns(profile.CyclesToTime(profile.latency.fence_sys));
+  }
   start_ns_ = StartNs(profile, problem, false);
+  further_ns_ = FurtherNs(profile, problem, by_stream_);
   next_ns_ = StartNs(profile, problem, true);
   const auto width = static_cast<std::uint64_t>(profile.CyclesToTime(profile.time.bucket_cycles));
   bucket_ns_ = static_cast<double>(std::bit_ceil(std::max<std::uint64_t>(width, 2))) / 1e3;
@@ -179,8 +218,19 @@ double Roofline::WireNs(const FloorValues& floor) const {
 double Roofline::MemoryNs(const FloorValues& floor) const { return floor.hbm / memory_; }
 
 double Roofline::Ns(const FloorValues& floor) const {
-  const double wire = WireNs(floor) + std::min(floor.hops, 1.0) * hop_ns_;
-  return start_ns_ + std::max({wire, floor.hops * hop_ns_, MemoryNs(floor), floor.flops / flops_});
+  const double wire = WireNs(floor);
+  const double one = std::min(floor.hops, 1.0);
+  const double hop = hop_ns_ + (host_ ? 0 : read_ns_ / 2);
+  double transfers = std::max(wire + one * hop, floor.hops * hop);
+  if (!by_stream_) {
+    const double told = hop + 2 * hop_ns_ + fence_ns_;
+    const double packets = std::max(2 * wire + one * hop, floor.hops * hop) + one * hop_ns_;
+    const double flags = std::max(wire + one * told, floor.hops * told);
+    transfers = std::min(packets, flags);
+  }
+  const double read = wire > 0 || floor.hbm > 0 ? read_ns_ : 0;
+  return start_ns_ + further_ns_ + read +
+         std::max({transfers, MemoryNs(floor), floor.flops / flops_});
 }
 
 double Roofline::LeastNs(const FloorValues& floor, int calls) const {

@@ -43,9 +43,14 @@ class Roofline {
   double memory_ = 0;     // bytes per ns
   double flops_ = 0;      // per ns, of 16-bit factors
   double hop_ns_ = 0;
-  double start_ns_ = 0;   // before a call's first operation begins
-  double next_ns_ = 0;    // the same in a burst
-  double bucket_ns_ = 0;  // the slice of time by which the node hands out capacity
+  double read_ns_ = 0;      // a trip to the L2, from a kernel
+  double fence_ns_ = 0;     // that orders data before a flag
+  bool by_stream_ = false;  // copies and stream memory operations may do it all
+  bool host_ = false;       // waits are in host memory, which has no L2
+  double start_ns_ = 0;     // before a call's first operation begins
+  double next_ns_ = 0;      // the same in a burst
+  double further_ns_ = 0;   // that Ns adds to the start
+  double bucket_ns_ = 0;    // the slice of time by which the node hands out capacity
 };
 
 inline double RooflineNs(const node::Profile& profile, const problem::Problem& problem, int world,

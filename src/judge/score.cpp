@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace allranks::judge {
 namespace {
@@ -38,13 +39,27 @@ std::optional<double> GeometricMean(std::span<const double> values) {
   return std::exp(sum / static_cast<double>(values.size()));
 }
 
-double Score(std::span<const CaseResult> cases) {
-  std::vector<double> fractions;
+SizeClass SizeClassOf(const problem::Problem& problem, const problem::Case& one) {
+  std::uint64_t in = 0, out = 0;
+  for (const problem::Tensor& tensor : problem.tensors) {
+    if (tensor.dir == problem::Tensor::Dir::kSymmetric) continue;
+    (tensor.dir == problem::Tensor::Dir::kIn ? in : out) += BytesOf(problem, tensor, one);
+  }
+  const std::uint64_t bytes = std::max(in, out);
+  if (bytes < 64 << 10) return SizeClass::kSmall;
+  return bytes < 4 << 20 ? SizeClass::kMedium : SizeClass::kLarge;
+}
+
+double Score(const problem::Problem& problem, std::span<const CaseResult> cases) {
+  std::map<SizeClass, std::vector<double>> fractions;
   for (const CaseResult& one : cases) {
     if (one.what.kind != problem::Case::Kind::kTimed) continue;
-    fractions.push_back(Timed(one) ? RooflineFraction(one.roofline_ns, one.call_ns) : 0);
+    fractions[SizeClassOf(problem, one.what)].push_back(
+        Timed(one) ? RooflineFraction(one.roofline_ns, one.call_ns) : 0);
   }
-  return GeometricMean(fractions).value_or(0);
+  std::vector<double> means;
+  for (const auto& [size, values] : fractions) means.push_back(GeometricMean(values).value_or(0));
+  return GeometricMean(means).value_or(0);
 }
 
 std::optional<double> SpeedupOverReference(std::span<const CaseResult> cases) {

@@ -15,9 +15,14 @@ double RooflineFraction(double roofline_ns, double call_ns);
 // nullopt without values; 0 if one of them is 0.
 std::optional<double> GeometricMean(std::span<const double> values);
 
-// Geometric mean over the timed cases of RooflineFraction; 0 if one of them did not pass or there
-// are none.
-double Score(std::span<const CaseResult> cases);
+// By what a rank takes in or gives out in a call, whichever is more: less than 64 KiB, less than
+// 4 MiB, or more.
+enum class SizeClass { kSmall, kMedium, kLarge };
+SizeClass SizeClassOf(const problem::Problem& problem, const problem::Case& one);
+
+// Geometric mean of RooflineFraction over the timed cases of each class of sizes, then over the
+// classes, so that each weighs alike; 0 if a timed case did not pass or there are none.
+double Score(const problem::Problem& problem, std::span<const CaseResult> cases);
 
 // How much quicker than the reference and the baseline, over the timed cases of which both times
 // are known: their time / this time. nullopt: there is no such case.

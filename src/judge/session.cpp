@@ -134,8 +134,6 @@ Status Session::StartNode(const SessionOptions& options, const wire::JudgePlan& 
                   std::to_string(theirs.get()),
                   "--profile",
                   "/allranks/profiles/" + profile.filename().string(),
-                  "--devices",
-                  std::to_string(plan.world),
                   "--judge-inputs",
                   std::to_string(inputs_->fd()),
                   "--judge-outputs",
@@ -147,6 +145,8 @@ Status Session::StartNode(const SessionOptions& options, const wire::JudgePlan& 
     spec.command.insert(spec.command.end(), {"--judge-listen", std::to_string(listening.get())});
     spec.descriptors.push_back(listening.get());
   }
+  for (const std::string& fault : options.faults)
+    spec.command.insert(spec.command.end(), {"--fault", fault});
   if (options.check) spec.command.push_back("--check");
   traced_ = options.trace_fd >= 0;
   if (traced_) {

@@ -33,11 +33,12 @@ struct Outcome {
 
 struct SessionOptions {
   const Tools* tools = nullptr;
-  std::string profile;             // path
-  std::string program;             // of the ranks
-  std::string folder;              // scratch
-  std::vector<std::string> calls;  // entry points
-  std::string secret;              // hexadecimal: what handles are drawn from
+  std::string profile;              // path
+  std::string program;              // of the ranks
+  std::string folder;               // scratch
+  std::vector<std::string> calls;   // entry points
+  std::string secret;               // hexadecimal: what handles are drawn from
+  std::vector<std::string> faults;  // of the machine
   int trace_fd = -1;
   std::chrono::milliseconds cpu{};  // that node and ranks together may use
   // Once it is true nobody waits for this session: what it is asked for ends as an internal error.

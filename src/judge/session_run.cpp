@@ -40,10 +40,6 @@ wire::JudgeWindow WireWindow(problem::Window window) {
   return wire::JudgeWindow::kGraph;
 }
 
-bool Allows(const Problem& problem, const char* what) {
-  return std::find(problem.allow.begin(), problem.allow.end(), what) != problem.allow.end();
-}
-
 // Args of a case as bytes, and where the node has to write addresses.
 wire::JudgeCase WireCase(const Problem& problem, const Case& one) {
   wire::JudgeCase made;
@@ -161,6 +157,7 @@ Result<std::unique_ptr<Session>> SessionRun::Start(int helper) {
   options.secret = context_.drawers[0].Secret(
       fmt::format("handles of {}world {}", StageName(group_.stage), group_.world));
   if (traced_ && helper == 0) options.trace_fd = context_.trace.get();
+  options.faults = problem_.faults;
   options.check = context_.checks();
   options.cpu = std::chrono::milliseconds(static_cast<std::int64_t>(cpu_ms_) + 1);
   for (const CaseResult& result : state_.cases) {

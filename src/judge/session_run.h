@@ -87,6 +87,9 @@ struct Executed {
   std::vector<Result<std::vector<FloorValues>>> floors;
 };
 
+// More than Tools::work.
+Outcome TooMuchWork(const Tools& tools);
+
 // Where a session stands.
 struct SessionState {
   Outcome outcome;  // not a pass: what the judgement ends with, unless another session has ended it
@@ -94,6 +97,7 @@ struct SessionState {
   std::string shown_by;                  // as in Judgement
   bool found = false;                    // something that counts
   std::optional<std::size_t> perturbed;  // the case that failed under another schedule than 0 only
+  std::uint64_t work = 0;                // thread-instructions of its accepted windows
 };
 
 struct SessionResult {

@@ -27,6 +27,7 @@
 #include "judge/own_seconds.h"
 #include "judge/sandbox.h"
 #include "judge/score.h"
+#include "problem/machine.h"
 #include "problem/source.h"
 
 namespace allranks::judge {
@@ -54,12 +55,13 @@ bool Trial::Prepare() {
   SweepScratch();
   Result<node::Profile> profile = node::LoadProfile(request_.profile);
   if (!profile) return End(Verdict::kInternalError, profile.error().message);
+  Result<problem::Problem> there = problem::On(std::move(problem_), *profile);
+  if (!there) return End(Verdict::kInternalError, there.error().message);
+  problem_ = std::move(*there);
   judgement_.profile = profile->name;
   judgement_.profile_version = profile->version;
 
-  const Result<std::string> text = problem::TemplateOf(problem_);
-  if (!text) return End(Verdict::kInternalError, text.error().message);
-  const Result<problem::Region> region = problem::SplitTemplate(*text);
+  const Result<problem::Region> region = problem::RegionOf(problem_);
   if (!region) return End(Verdict::kInternalError, region.error().message);
   const Result<std::string> source = problem::Assemble(*region, request_.source);
   if (!source) return End(Verdict::kEditViolation, source.error().message);
@@ -68,7 +70,8 @@ bool Trial::Prepare() {
   const Result<std::string> oracle = problem::ReadFile(problem_.folder / "oracle.cpp");
   if (!toml) return End(Verdict::kInternalError, toml.error().message);
   if (!oracle) return End(Verdict::kInternalError, oracle.error().message);
-  judgement_.problem_hash = HashOf({*toml, *text, *oracle});
+  judgement_.problem_hash =
+      HashOf({*toml, region->before + region->inside + region->after, *oracle});
 
   Result<Scratch> scratch = Scratch::Make();
   if (!scratch) return End(Verdict::kInternalError, scratch.error().message);
@@ -261,6 +264,7 @@ void Trial::EndTooLong() {
 void Trial::PutTogether(const std::map<SessionGroup, std::vector<std::size_t>>& groups,
                         std::vector<SessionResult> results) {
   double used = judgement_.cost.compile + judgement_.cost.judge;
+  std::uint64_t work = 0;
   for (const SessionResult& result : results) {
     judgement_.cost.ranks += result.cost.ranks;
     judgement_.cost.node += result.cost.node + result.cost.aside;
@@ -287,16 +291,24 @@ void Trial::PutTogether(const std::map<SessionGroup, std::vector<std::size_t>>& 
         (!result.good || judgement_.verdict == Verdict::kPass))
       End(state.outcome.verdict, state.outcome.text, state.outcome.log);
     found = found || state.found || state.perturbed.has_value();
+    work += state.work;
     if (!result.good) break;
-    // It had more time than it would have had behind the others.
+    // It had more work and more time than it would have had behind the others.
+    if (work > tools_.work) {
+      const Outcome late = TooMuchWork(tools_);
+      End(late.verdict, late.text);
+      break;
+    }
     if (1e3 * used > tools_.cpu_ms) {
       EndTooLong();
       break;
     }
   }
+  judgement_.cost.work = work;
   judgement_.checked = context_->checks();
   Conclude(perturbed ? &judgement_.cases[*perturbed] : nullptr, &judgement_);
-  if (judgement_.verdict == Verdict::kPass) judgement_.score = Score(judgement_.cases);
+  if (judgement_.verdict == Verdict::kPass)
+    judgement_.score = Score(context_->problem, judgement_.cases);
 }
 
 Judgement Trial::Run() {

@@ -39,7 +39,7 @@ class Trial {
 
   const Tools& tools_;
   const Request& request_;
-  const problem::Problem& problem_;
+  problem::Problem problem_;  // as it is on the profile, once that is loaded
   Judgement judgement_;
   std::optional<Scratch> scratch_;
   std::optional<JudgeContext> context_;

@@ -340,6 +340,13 @@ void SessionRun::Compare(Session& session, const Case& one, const std::vector<Ca
   }
 }
 
+Outcome TooMuchWork(const Tools& tools) {
+  return {Verdict::kTimeout,
+          fmt::format("the windows of the judgement execute more than {} thread-instructions",
+                      tools.work),
+          ""};
+}
+
 bool SessionRun::Accept(CaseResult& result, const WindowSpec& spec, const Executed& executed,
                         Seen* seen) {
   const Case& one = result.what;
@@ -351,6 +358,7 @@ bool SessionRun::Accept(CaseResult& result, const WindowSpec& spec, const Execut
   const double seconds = static_cast<double>(reply.cpu_us) * 1e-6;
   windows_[KindOf(one.kind, spec)] += seconds;
   if (executed.helped) helped_seconds_ += seconds;
+  state_.work += reply.thread_instructions;
   std::vector<node::Finding> findings = FindingsOf(reply);
   for (node::Finding& finding : findings) finding.schedule = spec.schedule;
   node::Fold(findings, &result.findings);
@@ -366,6 +374,10 @@ bool SessionRun::Accept(CaseResult& result, const WindowSpec& spec, const Execut
     while (!text.empty() && text.back() == '\n') text.pop_back();
     if (VerdictOf(findings)) text += "\n" + TextOf(findings);
     return Failed(result, outcome.verdict, std::move(text), outcome.log);
+  }
+  if (state_.work > context_.tools.work) {
+    const Outcome late = TooMuchWork(context_.tools);
+    return Failed(result, late.verdict, late.text);
   }
   const std::size_t count = std::size_t{calls} * world;
   if (reply.opened_ps.size() != count || reply.closed_ps.size() != count ||
@@ -469,7 +481,7 @@ bool SessionRun::CheckTraffic(CaseResult& result, const std::vector<FloorValues>
     out[link.from] += bytes;
   }
   for (std::size_t rank = 0; rank < floors.size(); ++rank) {
-    const std::string vertex = fmt::format("gpu{}", rank);
+    const std::string& vertex = context_.profile.topology.vertices[rank].name;
     const bool starved = in[vertex] < floors[rank].ingress;
     if (!starved && out[vertex] >= floors[rank].egress) continue;
     return Failed(result, Verdict::kNoCommunication,

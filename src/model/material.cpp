@@ -120,9 +120,7 @@ class Material : public Model {
     if (fitting.empty()) fitting.swap(others);
     if (fitting.empty()) return Fail("it has no mutant that changes its outputs");
     const problem::Mutant& mutant = *fitting[draw % fitting.size()];
-    const auto reference = problem::SolutionOf(problem, "reference.cu");
-    if (!reference) return Fail(reference.error());
-    auto text = problem::Mutate(problem, mutant, *reference);
+    auto text = problem::MutantOf(problem, mutant);
     if (!text) return Fail(text.error());
     if (!text->ends_with('\n')) *text += '\n';
     return Piece{fmt::format("The mutant {}.", mutant.name), std::move(*text)};

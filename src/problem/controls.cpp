@@ -33,8 +33,7 @@ __device__ std::int64_t log2_ceil(std::int64_t a) {
 bool CanBeMade(const Problem& problem) {
   const bool on_devices = std::none_of(problem.tensors.begin(), problem.tensors.end(),
                                        [](const Tensor& tensor) { return tensor.host; });
-  const bool kernels =
-      std::find(problem.allow.begin(), problem.allow.end(), "kernel") != problem.allow.end();
+  const bool kernels = Allows(problem, "kernel");
   const bool calls = problem.window == Window::kGraph || problem.window == Window::kStream;
   return on_devices && kernels && calls && problem.calls.size() == 1 && !problem.setup;
 }

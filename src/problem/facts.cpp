@@ -9,16 +9,13 @@
 #include <sstream>
 
 #include "problem/args.h"
+#include "problem/machine.h"
 #include "problem/source.h"
 
 namespace allranks::problem {
 namespace {
 
 constexpr std::size_t kMaxOperation = 64 << 10;
-
-bool Allows(const Problem& problem, std::string_view what) {
-  return std::find(problem.allow.begin(), problem.allow.end(), what) != problem.allow.end();
-}
 
 bool AnyTensor(const Problem& problem, bool Tensor::* property) {
   return std::any_of(problem.tensors.begin(), problem.tensors.end(),
@@ -85,7 +82,7 @@ std::vector<std::string> DefineFacts(const Problem& problem) {
 
 // How tensors lie, and who may touch those of others.
 std::string PeerFact(const Problem& problem) {
-  std::string text = "All tensors are aligned to 256 bytes.";
+  std::string text = "All tensors, symmetric memory among them, are aligned to 256 bytes.";
   const auto any = [&](bool symmetric) {
     return std::any_of(problem.tensors.begin(), problem.tensors.end(), [&](const Tensor& tensor) {
       return tensor.peers && (tensor.dir == Tensor::Dir::kSymmetric) == symmetric;
@@ -93,12 +90,16 @@ std::string PeerFact(const Problem& problem) {
   };
   if (any(false) || any(true))
     text +=
-        " `NAME_peers[r]` is rank r's NAME as this rank addresses it; entries from `world` on are "
-        "null.";
+        " `NAME_peers[r]` is rank r's NAME as this rank addresses it, its own with r = rank, too; "
+        "entries from `world` on are null.";
   if (any(false))
     text +=
         " A peer's input or output may be accessed only while that peer is inside the same call: "
-        "after its kernel has begun, and so that it cannot end before the access is done.";
+        "after its first kernel of the call has begun, and so that its last one cannot end before "
+        "the access is done. What the peer's call finds there is ordered before the peer's own "
+        "kernels only: others need a release by that peer inside the call, and an acquire.";
+  if (any(true))
+    text += " A peer's symmetric memory may be accessed at any time, outside of its calls, too.";
   return text;
 }
 
@@ -134,7 +135,9 @@ std::vector<std::string> CallFacts(const Problem& problem) {
   if (problem.window == Window::kQuery) return facts;
   facts.push_back(fmt::format(
       "Calls come back to back, {} in a series, without a barrier or a drain between them: a rank "
-      "may be in its next call while others still work on this one or have not entered it.",
+      "may be in its next call while others still work on this one or have not entered it. A "
+      "solution must be right for any number of calls. Kernels of a call begin after all those of "
+      "the rank's previous call have ended, and are ordered after them.",
       problem.burst));
   if (problem.window == Window::kGraph || problem.window == Window::kStream) {
     facts.push_back(
@@ -154,7 +157,8 @@ std::vector<std::string> CallFacts(const Problem& problem) {
     }
     facts.push_back(
         fmt::format("Symmetric memory ({}) is zero before the first call of a case, and nobody "
-                    "clears it afterwards.",
+                    "clears it afterwards. Each case has its own; `__device__` variables, in "
+                    "contrast, are shared by all cases.",
                     fmt::join(sizes, ", ")));
   }
   return facts;
@@ -168,9 +172,9 @@ std::vector<std::string> AllowFacts(const Problem& problem, bool allowed) {
   };
   std::string kernels = "Kernels on the rank's own device";
   if (allowed && problem.max_ctas > 0) {
-    kernels += fmt::format(", with at most {} blocks at the same time", problem.max_ctas);
-    if (problem.window == Window::kGraph) kernels += ", and together where they run side by side";
-    kernels += ". So many are resident together and may wait for each other";
+    kernels += fmt::format(", with at most {} blocks in a grid", problem.max_ctas);
+    if (problem.window == Window::kGraph) kernels += ", and in all grids that can run side by side";
+    kernels += ". All of these blocks are resident at once and may wait for each other";
   }
   add("kernel", kernels + ".");
   add("memcpy",
@@ -183,7 +187,8 @@ std::vector<std::string> AllowFacts(const Problem& problem, bool allowed) {
   if (!allowed) {
     facts.push_back("Host functions in streams.");
     facts.push_back(
-        "Libraries beside CUDA's runtime and driver: no NCCL, NVSHMEM or MPI is linked.");
+        "Libraries beside CUDA's runtime and driver: no NCCL, NVSHMEM or MPI is linked. Headers "
+        "of the toolkit (`<cuda/atomic>`, `<cooperative_groups.h>`) are there.");
   }
   return facts;
 }
@@ -194,6 +199,10 @@ std::vector<std::string> CheckFacts(const Problem& problem) {
   facts.push_back(
       "Every element of every output of every rank in every call is compared, in the runs that are "
       "timed, too.");
+  std::string same;
+  for (const Tensor& tensor : problem.tensors)
+    if (tensor.same) same += (same.empty() ? "`" : ", `") + tensor.name + "`";
+  if (!same.empty()) facts.push_back("The same on all ranks in a call: " + same + ".");
   std::string keep;
   for (const Tensor& tensor : problem.tensors)
     if (tensor.dir == Tensor::Dir::kIn && tensor.changes) keep += " `" + tensor.name + "`";
@@ -305,8 +314,10 @@ std::vector<std::string> ApiPages(const Problem& problem) {
 }
 
 Result<Facts> MakeFacts(const PromptContext& context) {
-  const Problem& problem = *context.problem;
   const node::Profile& profile = *context.profile;
+  const Result<Problem> there = On(*context.problem, profile);
+  if (!there) return Fail(there.error());
+  const Problem& problem = *there;
   Facts facts;
   auto& words = facts.words;
   const Result<std::string> statement = ReadFile(problem.folder / "statement.md");
@@ -338,8 +349,7 @@ Result<Facts> MakeFacts(const PromptContext& context) {
   words["device"] = profile.device.name;
   words["compute_capability"] =
       fmt::format("{}.{}", profile.device.compute_major, profile.device.compute_minor);
-  words["arch"] =
-      fmt::format("sm_{}{}", profile.device.compute_major, profile.device.compute_minor);
+  words["arch"] = ArchOf(problem, profile);
   words["sms"] = std::to_string(profile.device.sms);
   words["devices"] = std::to_string(profile.DeviceCount());
   words["cuda"] = context.cuda;

@@ -97,26 +97,23 @@ std::string RateFact(const node::Profile& profile, std::size_t kind, int devices
 
 // What the steps of a call cost apart from bytes.
 std::string CostFact(const Problem& problem, const node::Profile& profile) {
-  const auto allows = [&](const char* what) {
-    return std::find(problem.allow.begin(), problem.allow.end(), what) != problem.allow.end();
-  };
   const auto us = [](node::Time time) {
     return fmt::format("{:.2g} µs", static_cast<double>(time) / 1e6);
   };
   std::vector<std::string> costs;
   if (problem.window == Window::kGraph)
     costs.push_back(fmt::format("the launch of a graph {}", us(profile.launch.graph)));
-  if (allows("kernel")) {
+  if (Allows(problem, "kernel")) {
     costs.push_back(fmt::format("a kernel {} to start, and {} after another one",
                                 us(profile.launch.kernel), us(profile.launch.between)));
     costs.push_back(fmt::format("a fence of system scope {} with nothing under way",
                                 us(profile.CyclesToTime(profile.latency.fence_sys))));
   }
-  if (allows("memcpy"))
+  if (Allows(problem, "memcpy"))
     costs.push_back(fmt::format("a copy {} to start, at {:.4g} GB/s on each of {} engines",
                                 us(profile.copy_engine.startup), profile.copy_engine.gbs,
                                 profile.copy_engine.count));
-  if (allows("values"))
+  if (Allows(problem, "values"))
     costs.push_back(fmt::format("a stream memory operation {}", us(profile.launch.event)));
   return fmt::format("What a step costs: {}.", fmt::join(costs, "; "));
 }
@@ -138,12 +135,9 @@ std::vector<std::string> MachineFacts(const Problem& problem, const node::Profil
       "shared memory ({} KiB without opting in).",
       profile.sm.max_threads, profile.sm.registers, device.max_threads_per_cta,
       profile.sm.shared_per_cta_bytes >> 10, profile.sm.shared_default_bytes >> 10));
-  const int world = LargestWorld(problem);
-  if (world > profile.DeviceCount()) {
-    facts.push_back(fmt::format("It has {} devices: cases of larger worlds cannot run on it.",
-                                profile.DeviceCount()));
-  }
-  if (std::find(problem.allow.begin(), problem.allow.end(), "multicast") != problem.allow.end()) {
+  for (const std::string& fault : problem.faults)
+    facts.push_back(fmt::format("Not all of it is well: `{}`.", fault));
+  if (Allows(problem, "multicast")) {
     facts.emplace_back(profile.multicast.supported
                            ? "Its switches reduce and replicate (`multimem` instructions)."
                            : "It has no switch that reduces or replicates: `multimem` "

@@ -121,10 +121,8 @@ Result<std::map<std::string, std::string>> ExportForHardware(const Problem& prob
                                                              const std::string& solution) {
   if (problem.window == Window::kQuery)
     return Fail("{} is about the simulated machine and cannot be exported", problem.slug);
-  const auto text = TemplateOf(problem);
-  if (!text) return Fail(text.error());
-  const auto region = SplitTemplate(*text);
-  if (!region) return Fail("template.cu: {}", region.error().message);
+  const auto region = RegionOf(problem);
+  if (!region) return Fail(region.error());
   const auto candidate = Assemble(*region, solution);
   if (!candidate) return Fail("the solution: {}", candidate.error().message);
   const auto oracle = ReadFile(problem.folder / "oracle.cpp");

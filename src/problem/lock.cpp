@@ -57,6 +57,19 @@ std::string HashOf(std::string_view text) {
   return fmt::format("{:016x}", hash);
 }
 
+std::string Deciding(std::string_view toml) {
+  std::string deciding;
+  bool head = true;  // before the first section, where only the library decides
+  while (!toml.empty()) {
+    const std::size_t end = std::min(toml.find('\n'), toml.size() - 1) + 1;
+    const std::string_view line = toml.substr(0, end);
+    head = head && !line.starts_with('[');
+    if (!head || line.starts_with("library")) deciding += line;
+    toml.remove_prefix(end);
+  }
+  return deciding;
+}
+
 const LockEntry* Lock::Find(const std::string& profile, const std::string& one) const {
   const auto cases = profiles.find(profile);
   if (cases == profiles.end()) return nullptr;
@@ -138,7 +151,8 @@ std::string StaleBecause(const Lock& lock, const std::filesystem::path& folder) 
     const auto text = ReadFile(folder / file);
     return text && HashOf(*text) != hash;
   };
-  if (changed("problem.toml", lock.problem)) return "problem.toml has changed since";
+  const auto toml = ReadFile(folder / "problem.toml");
+  if (toml && HashOf(Deciding(*toml)) != lock.problem) return "problem.toml has changed since";
   if (changed("reference.cu", lock.reference)) return "reference.cu has changed since";
   if (changed("baseline.cu", lock.baseline)) return "baseline.cu has changed since";
   return "";

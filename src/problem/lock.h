@@ -27,7 +27,7 @@ struct LockEntry {
 
 struct Lock {
   static constexpr int kSchema = 1;
-  // HashOf reference.cu, baseline.cu and problem.toml; empty if there is no lock.
+  // HashOf reference.cu, baseline.cu and what decides in problem.toml; empty if there is no lock.
   std::string reference, baseline, problem;
   std::map<std::string, std::map<std::string, LockEntry>> profiles;  // by profile and case
 
@@ -39,6 +39,9 @@ struct Lock {
 
 // A number for noticing change; no defence against anybody.
 std::string HashOf(std::string_view text);
+
+// The part of problem.toml that verdicts and times depend on: not title, level and the like.
+std::string Deciding(std::string_view toml);
 
 struct Problem;
 

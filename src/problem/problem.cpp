@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "node/faults.h"
 #include "problem/cases.h"
 #include "problem/reader.h"
 #include "problem/source.h"
@@ -75,6 +76,16 @@ void ReadRun(const toml::table* table, Faults* faults, Problem* p) {
   p->allow = {"kernel"};
   run.SomeOf("allow", &p->allow, kAllow);
   run.Int("max_ctas", &p->max_ctas, 1, 1 << 20);
+  run.Flag("arch_specific", &p->arch_specific);
+  run.Texts("faults", &p->faults);
+  for (const std::string& text : p->faults) {
+    const auto fault = node::ParseFault(text);
+    if (!fault) {
+      faults->Add(table->get("faults"), "[run] faults: {}", fault.error().message);
+    } else if (fault->rank >= 0) {
+      faults->Add(table->get("faults"), "[run] faults: '{}': ranks of a problem live", text);
+    }
+  }
   run.Int("max_ranks", &p->max_ranks, 1, 64);
   if (!run.Int("burst", &p->burst, 1, 64)) p->burst = p->window == Window::kQuery ? 1 : 6;
   run.Flag("setup", &p->setup);
@@ -205,12 +216,12 @@ void ReadTensor(const std::string& name, const toml::node* node, const Values& n
     section.Flag("peers", &tensor.peers);
     if (tensor.dir == Tensor::Dir::kIn) {
       section.Flag("changes", &tensor.changes);
+      section.Flag("same", &tensor.same);
       ReadDraw(section, names, &tensor);
     }
   }
   section.RejectOthers();
-  if (tensor.multicast &&
-      std::find(p->allow.begin(), p->allow.end(), "multicast") == p->allow.end())
+  if (tensor.multicast && !Allows(*p, "multicast"))
     faults->Add(node, "{}: [run] allow lacks \"multicast\"", section.Path("multicast"));
   if (tensor.multicast && tensor.host)
     faults->Add(node, "{}: host memory has no multicast address", section.Path("multicast"));
@@ -348,60 +359,89 @@ bool ReadVerdict(const toml::node* node, const std::string& key, const std::stri
   return true;
 }
 
-void ReadMutants(const toml::table* table, Faults* faults, Problem* p) {
-  Section mutants(table, "mutants", faults);
-  for (const auto& [key, node] : mutants.InOrder()) {
-    if (key.ends_with(".patch")) {
-      if (!node->is_string() || key.find('/') != std::string::npos) {
-        mutants.Wrong(node, key, "\"VERDICT\"; the key is the file in mutants/");
-        continue;
+// The bugs of one solution; those of an alternate stand in a table of its own.
+class MutantReader {
+ public:
+  MutantReader(Faults* faults, std::vector<Mutant>* to) : faults_(faults), to_(to) {}
+
+  void Read(const toml::table* table, const std::string& section, const std::string& of) {
+    of_ = of;
+    Section mutants(table, section, faults_);
+    for (const auto& [key, node] : mutants.InOrder()) {
+      if (key.ends_with(".cu") && node->is_table() && of == "reference.cu") {
+        MutantReader(faults_, to_).Read(node->as_table(), section + "." + key, key);
+      } else if (key.ends_with(".patch")) {
+        ReadPatch(mutants, key, node);
+      } else if (!IsName(key)) {
+        faults_->Add(node,
+                     "[{}] {}: expected the name of a tag, of a replacement, of a .patch or of an "
+                     "alternate",
+                     section, key);
+      } else if (node->is_table()) {
+        ReadReplacement(section, key, node);
+      } else {
+        ReadOperators(mutants, key, node);
       }
-      Mutant mutant;
-      mutant.patch = key;
-      mutant.name = key.substr(0, key.size() - 6);
-      const std::string& text = node->as_string()->get();
-      if (ReadVerdict(node, key, text, SplitAt(text, ':'), faults, &mutant))
-        p->mutants.push_back(std::move(mutant));
-      continue;
     }
-    if (!IsName(key)) {
-      faults->Add(node, "[mutants] {}: expected the name of a tag, of a replacement or of a .patch",
-                  key);
-    }
-    if (node->is_table()) {
-      Section change(node->as_table(), "mutants." + key, faults);
-      Mutant mutant;
-      std::string gets;
-      mutant.name = key;
-      change.Text("replace", &mutant.replace);
-      const toml::node* with = change.Find("with", Section::kRequired, "a string");
-      if (with != nullptr && with->is_string()) mutant.with = with->as_string()->get();
-      change.Text("gets", &gets);
-      change.RejectOthers();
-      if (mutant.replace.empty() || mutant.replace == mutant.with)
-        change.Wrong(node, "replace", "a text of the reference, other than `with`");
-      if (!gets.empty() && ReadVerdict(node, key, gets, SplitAt(gets, ':'), faults, &mutant))
-        p->mutants.push_back(std::move(mutant));
-      continue;
-    }
+  }
+
+ private:
+  Mutant Named(const std::string& name) const {
+    const std::string stem = std::filesystem::path(of_).stem();
+    Mutant mutant;
+    mutant.name = of_ == "reference.cu" ? name : stem + "." + name;
+    mutant.of = of_;
+    return mutant;
+  }
+  void ReadPatch(Section& mutants, const std::string& key, const toml::node* node) {
+    if (!node->is_string() || key.find('/') != std::string::npos)
+      return mutants.Wrong(node, key, "\"VERDICT\"; the key is the file in mutants/");
+    Mutant mutant = Named(key.substr(0, key.size() - 6));
+    mutant.patch = key;
+    const std::string& text = node->as_string()->get();
+    if (ReadVerdict(node, key, text, SplitAt(text, ':'), faults_, &mutant))
+      to_->push_back(std::move(mutant));
+  }
+  void ReadReplacement(const std::string& section, const std::string& key, const toml::node* node) {
+    Section change(node->as_table(), section + "." + key, faults_);
+    Mutant mutant = Named(key);
+    std::string gets;
+    change.Text("replace", &mutant.replace);
+    const toml::node* with = change.Find("with", Section::kRequired, "a string");
+    if (with != nullptr && with->is_string()) mutant.with = with->as_string()->get();
+    change.Text("gets", &gets);
+    change.RejectOthers();
+    if (mutant.replace.empty() || mutant.replace == mutant.with)
+      change.Wrong(node, "replace", "a text of the solution, other than `with`");
+    if (!gets.empty() && ReadVerdict(node, key, gets, SplitAt(gets, ':'), faults_, &mutant))
+      to_->push_back(std::move(mutant));
+  }
+  void ReadOperators(Section& mutants, const std::string& key, const toml::node* node) {
     std::vector<std::string> texts;
-    if (!mutants.Texts(key.c_str(), &texts)) continue;
+    if (!mutants.Texts(key.c_str(), &texts)) return;
     for (const std::string& text : texts) {
       std::vector<std::string> words = SplitAt(text, ':');
-      Mutant mutant;
+      Mutant mutant = Named(key + "." + words[0]);
       mutant.tag = key;
       mutant.op = words[0];
-      mutant.name = key + "." + words[0];
       words.erase(words.begin());
       const auto& operators = Operators();
       if (std::find(operators.begin(), operators.end(), mutant.op) == operators.end()) {
-        faults->Add(node, "[mutants] {}: no operator '{}'{}", key, mutant.op,
-                    DidYouMean(mutant.op, operators));
+        faults_->Add(node, "[mutants] {}: no operator '{}'{}", key, mutant.op,
+                     DidYouMean(mutant.op, operators));
         continue;
       }
-      if (ReadVerdict(node, key, text, words, faults, &mutant)) p->mutants.push_back(mutant);
+      if (ReadVerdict(node, key, text, words, faults_, &mutant)) to_->push_back(mutant);
     }
   }
+
+  Faults* faults_;
+  std::vector<Mutant>* to_;
+  std::string of_;
+};
+
+void ReadMutants(const toml::table* table, Faults* faults, Problem* p) {
+  MutantReader(faults, &p->mutants).Read(table, "mutants", "reference.cu");
   std::set<std::string> seen;
   for (const Mutant& mutant : p->mutants) {
     if (!seen.insert(mutant.name).second) faults->Add(table, "[mutants] has {} twice", mutant.name);
@@ -470,6 +510,10 @@ std::int64_t Product(const Tensor& tensor, const Values& values) {
 }  // namespace
 
 const char* NameOf(Window window) { return kWindows[static_cast<std::size_t>(window)].c_str(); }
+bool Allows(const Problem& problem, std::string_view what) {
+  return std::find(problem.allow.begin(), problem.allow.end(), what) != problem.allow.end();
+}
+
 const char* NameOf(Split split) { return kSplits[static_cast<std::size_t>(split)].c_str(); }
 
 const std::vector<std::string>& Verdicts() {

@@ -53,6 +53,7 @@ struct Tensor {
   bool multicast = false;  // Args has NAME_multicast
   bool host = false;       // pinned host memory
   bool changes = false;    // an input that the call may overwrite
+  bool same = false;       // an input that is the same on all ranks
   Draw draw;               // kIn
 };
 
@@ -86,13 +87,14 @@ struct Floor {
   Expression hops;             // one-way link latencies, one after the other
 };
 
-// One bug: an operator on a tag of the reference ("publish", "relax"), a replacement, or a patch.
+// One bug: an operator on a tag of a solution ("publish", "relax"), a replacement, or a patch.
 struct Mutant {
-  std::string name;            // "publish.relax" or "one_buffer"
-  std::string tag, op;         // empty for a patch
-  std::string replace, with;   // a text that occurs once, and what stands there instead
-  std::string patch;           // "one_buffer.patch"
-  std::string verdict;         // that it must get
+  std::string name;  // "publish.relax", "one_buffer"; "flags.one_buffer" of an alternate
+  std::string of = "reference.cu";  // or "alternates/flags.cu"
+  std::string tag, op;              // empty for a patch
+  std::string replace, with;        // a text that occurs once, and what stands there instead
+  std::string patch;                // "one_buffer.patch"
+  std::string verdict;              // that it must get
   bool needs_checker = false;  // outputs need not show it: `verdict` is what the checker will say
 };
 
@@ -109,12 +111,14 @@ struct Problem {
   Split split = Split::kPublic;
 
   Window window = Window::kGraph;
-  std::vector<std::string> links;  // kinds that may carry payload
-  std::vector<std::string> allow;  // kernel memcpy values multicast
-  std::vector<std::string> calls;  // entry points, called one after the other; {"launch"}
+  std::vector<std::string> links;   // kinds that may carry payload
+  std::vector<std::string> allow;   // kernel memcpy values multicast
+  std::vector<std::string> calls;   // entry points, called one after the other; {"launch"}
+  std::vector<std::string> faults;  // of the machine: "link:gpu0-nvswitch=0.25" (node/faults.h)
   bool setup = false;
   int host_threads = 0;
   int max_ctas = 0;
+  bool arch_specific = false;  // instructions of one architecture alone: sm_90a
   int burst = 6;
   int max_ranks = 8;
 
@@ -127,6 +131,9 @@ struct Problem {
   Floor floor;
   std::vector<Mutant> mutants;
 };
+
+// Whether [run] allow has `what` ("kernel").
+bool Allows(const Problem& problem, std::string_view what);
 
 // Reads and checks `folder`/problem.toml. A message names file, line, key and what is expected.
 Result<Problem> Load(const std::filesystem::path& folder, const std::string& variant = "");

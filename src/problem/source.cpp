@@ -151,32 +151,43 @@ Result<std::string> TemplateOf(const Problem& problem) {
   return text + fmt::format("{}\n", kEnd);
 }
 
-Result<std::string> SolutionOf(const Problem& problem, const std::filesystem::path& name) {
+Result<Region> RegionOf(const Problem& problem) {
   const Result<std::string> form = TemplateOf(problem);
   if (!form) return Fail(form.error());
-  const Result<Region> region = SplitTemplate(*form);
-  if (!region) return Fail("template.cu: {}", region.error().message);
+  Result<Region> region = SplitTemplate(*form);
+  if (!region) return Fail("{}: template.cu: {}", problem.slug, region.error().message);
+  return region;
+}
+
+Result<std::string> SolutionOf(const Problem& problem, const std::filesystem::path& name) {
+  const Result<Region> region = RegionOf(problem);
+  if (!region) return Fail(region.error());
   const Result<std::string> text = ReadFile(problem.folder / name);
   if (!text) return Fail(text.error());
   return Assemble(*region, *text);
 }
 
-Result<std::string> Mutate(const Problem& problem, const Mutant& mutant,
-                           std::string_view reference) {
+Result<std::string> MutantOf(const Problem& problem, const Mutant& mutant) {
+  const Result<std::string> solution = SolutionOf(problem, mutant.of);
+  if (!solution) return Fail(solution.error());
+  return Mutate(problem, mutant, *solution);
+}
+
+Result<std::string> Mutate(const Problem& problem, const Mutant& mutant, std::string_view text) {
   if (!mutant.replace.empty()) {
-    const std::size_t at = reference.find(mutant.replace);
+    const std::size_t at = text.find(mutant.replace);
     if (at == std::string_view::npos)
-      return Fail("reference.cu does not contain '{}'", mutant.replace);
-    if (reference.find(mutant.replace, at + 1) != std::string_view::npos)
-      return Fail("reference.cu contains '{}' more than once", mutant.replace);
-    return std::string(reference).replace(at, mutant.replace.size(), mutant.with);
+      return Fail("{} does not contain '{}'", mutant.of, mutant.replace);
+    if (text.find(mutant.replace, at + 1) != std::string_view::npos)
+      return Fail("{} contains '{}' more than once", mutant.of, mutant.replace);
+    return std::string(text).replace(at, mutant.replace.size(), mutant.with);
   }
-  if (mutant.patch.empty()) return ApplyOperator(reference, mutant.tag, mutant.op);
+  if (mutant.patch.empty()) return ApplyOperator(text, mutant.tag, mutant.op);
   const auto patch = ReadFile(problem.folder / "mutants" / mutant.patch);
   if (!patch) return Fail(patch.error());
-  auto text = ApplyPatch(reference, *patch);
-  if (!text) return Fail("mutants/{}: {}", mutant.patch, text.error().message);
-  return text;
+  auto patched = ApplyPatch(text, *patch);
+  if (!patched) return Fail("mutants/{}: {}", mutant.patch, patched.error().message);
+  return patched;
 }
 
 }  // namespace allranks::problem

@@ -33,15 +33,18 @@ Result<std::string> Assemble(const Region& region, std::string_view candidate);
 
 // template.cu, or what stands in its place: the title, problem.h and empty entry points.
 Result<std::string> TemplateOf(const Problem& problem);
+// Its parts.
+Result<Region> RegionOf(const Problem& problem);
 // A solution of the problem's folder ("alternates/pull.cu") as a whole file.
 Result<std::string> SolutionOf(const Problem& problem, const std::filesystem::path& name);
 
-// The reference with one tag's operator, one replacement or one patch applied. Tags stand at the
-// end of a line:
+// A solution with one tag's operator, one replacement or one patch applied, as a whole file. Tags
+// stand at the end of a line:
 //   atom.store(...);  //@publish
 // docs/problems.md says what each operator does. One that changes nothing is an error.
-Result<std::string> Mutate(const Problem& problem, const Mutant& mutant,
-                           std::string_view reference);
+Result<std::string> MutantOf(const Problem& problem, const Mutant& mutant);
+// The same of a text that stands for the solution.
+Result<std::string> Mutate(const Problem& problem, const Mutant& mutant, std::string_view text);
 
 // The parts of Mutate: mutate.cpp and patch.cpp.
 const std::vector<std::string>& Operators();

@@ -56,6 +56,7 @@ Judged::Judged(Desk& desk, RunControl& control, JudgedOptions options)
     Rank& rank = ranks_.emplace_back();
     rank.process = desk_.AddToMachine(process);
     rank.device = i % per_host;
+    rank.host = process.host;
   }
   Check(false, {});  // windows are checked, nothing before them
 }

@@ -119,6 +119,7 @@ class Judged final : public JudgedRules {
   struct Rank {
     node::ProcessId process = 0;
     int device = 0;  // ordinal
+    int host = 0;
     node::StreamId stream = 0;
     bool joined = false, ended = false;
     bool served = false;  // it has done all steps

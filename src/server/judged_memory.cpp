@@ -72,7 +72,9 @@ Status Judged::PlaceCase(std::uint32_t index) {
     auto& at = places.emplace_back(world, std::vector<Address>(world));
     auto& all = multicast.emplace_back(world);
     const std::uint64_t bytes = std::max<std::uint64_t>(tensor.bytes, 1);
-    if (tensor.multicast) {
+    // Handles of processes reach across one host; those of a fabric, where there is one, further.
+    const bool across = ranks_.front().host != ranks_.back().host;
+    if (tensor.multicast || (tensor.peers && !tensor.host && across)) {
       if (const Status status = PlaceShared(index, tensor, &at, &all); status != Status::kSuccess)
         return status;
       continue;
@@ -127,7 +129,8 @@ Status Judged::PlaceCase(std::uint32_t index) {
   return Status::kSuccess;
 }
 
-// Memory by handles, bound to one multicast object. No rank keeps a handle of it.
+// Memory by handles, bound to one multicast object if the tensor has one. No rank keeps a handle of
+// it.
 Status Judged::PlaceShared(std::uint32_t index, const wire::JudgeTensor& tensor,
                            std::vector<std::vector<Address>>* at, std::vector<Address>* multicast) {
   node::VirtualMemory& memory = machine_.virtual_memory();
@@ -145,21 +148,28 @@ Status Judged::PlaceShared(std::uint32_t index, const wire::JudgeTensor& tensor,
   const std::size_t world = ranks_.size();
   node::FabricHandle team{};
   std::vector<node::HandleId> teams(world), own(world);
-  Status status = memory.CreateMulticast(ranks_[0].process, static_cast<std::uint32_t>(world), size,
-                                         node::kShareByFabric, &teams[0]);
-  if (status == Status::kSuccess) status = memory.ExportFabric(ranks_[0].process, teams[0], &team);
+  Status status = Status::kSuccess;
   for (std::size_t r = 0; r < world && status == Status::kSuccess; ++r) {
     Rank& rank = ranks_[r];
-    if (r != 0) status = memory.ImportFabric(rank.process, team, &teams[r]);
-    if (status == Status::kSuccess) status = memory.AddDevice(rank.process, teams[r], rank.device);
-    if (status == Status::kSuccess)
-      status = memory.Create(rank.process, rank.device, size, node::kShareByFabric, &own[r]);
-  }
-  for (std::size_t r = 0; r < world && status == Status::kSuccess; ++r) {
-    Rank& rank = ranks_[r];
-    status = memory.Bind(rank.process, teams[r], 0, own[r], 0, size);
+    status = memory.Create(rank.process, rank.device, size, node::kShareByFabric, &own[r]);
     if (status == Status::kSuccess) status = map(rank, own[r], &(*at)[r][r]);
-    if (status == Status::kSuccess) status = map(rank, teams[r], &(*multicast)[r]);
+  }
+  if (tensor.multicast && status == Status::kSuccess) {
+    status = memory.CreateMulticast(ranks_[0].process, static_cast<std::uint32_t>(world), size,
+                                    node::kShareByFabric, &teams[0]);
+    if (status == Status::kSuccess)
+      status = memory.ExportFabric(ranks_[0].process, teams[0], &team);
+    for (std::size_t r = 0; r < world && status == Status::kSuccess; ++r) {
+      Rank& rank = ranks_[r];
+      if (r != 0) status = memory.ImportFabric(rank.process, team, &teams[r]);
+      if (status == Status::kSuccess)
+        status = memory.AddDevice(rank.process, teams[r], rank.device);
+    }
+    for (std::size_t r = 0; r < world && status == Status::kSuccess; ++r) {
+      Rank& rank = ranks_[r];
+      status = memory.Bind(rank.process, teams[r], 0, own[r], 0, size);
+      if (status == Status::kSuccess) status = map(rank, teams[r], &(*multicast)[r]);
+    }
   }
   for (std::size_t owner = 0; owner < world && tensor.peers; ++owner) {
     node::FabricHandle fabric{};
@@ -174,7 +184,7 @@ Status Judged::PlaceShared(std::uint32_t index, const wire::JudgeTensor& tensor,
     }
   }
   for (std::size_t r = 0; r < world && status == Status::kSuccess; ++r) {
-    status = memory.Release(ranks_[r].process, teams[r]);
+    if (tensor.multicast) status = memory.Release(ranks_[r].process, teams[r]);
     if (status == Status::kSuccess) status = memory.Release(ranks_[r].process, own[r]);
   }
   return status;

@@ -470,6 +470,9 @@ int RunNode(const NodeOptions& options) {
   Trace trace;
   node::MachineOptions machine_options = options.machine;
   machine_options.secret = options.secret;
+  // Ranks fill one host after the other.
+  if (const auto world = static_cast<std::int64_t>(options.judge_listen_fds.size()); world > 0)
+    machine_options.devices = static_cast<int>(std::min(world, profile->machine.devices_per_host));
   for (const std::string& text : options.faults) {
     const auto fault = node::ParseFault(text);
     if (!fault) {

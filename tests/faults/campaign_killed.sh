@@ -24,10 +24,11 @@ leave() {
 trap leave EXIT
 
 # What the model says: a right answer, two wrong ones, one that is no code.
-answer() { { echo "Here is the file."; echo '```cuda'; cat "$2"; echo '```'; } >"$work/$1.txt"; }
+answer() { [[ -s $2 ]] || exit 1; { echo "Here is the file."; echo '```cuda'; cat "$2"; echo '```'; } >"$work/$1.txt"; }
+echo 'extern "C" void launch(const Args&, cudaStream_t) {}' >"$work/nothing.cu"
 answer right "$problem/reference.cu"
-answer nothing "$problem/controls/nothing.cu"
-answer zeros "$problem/controls/zeros.cu"
+answer nothing "$work/nothing.cu"
+answer zeros "$problem/controls/first_round_only.cu"
 echo "I cannot write this kernel without knowing the hardware." >"$work/prose.txt"
 "$provider" --stay --protocol openai-chat --port-file "$work/port" --log "$work/charged" --delay-ms 20..120 \
   --reply "$work/right.txt" --reply "$work/nothing.txt" --reply "$work/zeros.txt" \

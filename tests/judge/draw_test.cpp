@@ -38,6 +38,7 @@ allow = ["kernel"]
 [tensors]
 in = { dir = "in", type = "f32", shape = ["n"], draw = "uniform" }
 mixed = { dir = "in", type = "f32", shape = ["n"], draw = "mixed" }
+same = { dir = "in", type = "f32", shape = ["n"], draw = "uniform", same = true }
 counts = { dir = "in", type = "i32", shape = ["n", "world"], draw = { kind = "counts", limit = "n" } }
 out = { dir = "out", type = "f32", shape = ["n"] }
 [cases]
@@ -102,6 +103,20 @@ TEST(Drawer, FillsAsItSays) {
   fill(b, 1, 3, 1);
   firsts.insert(b[0]);
   EXPECT_EQ(firsts.size(), 4u) << "rank, call and tensor must each matter";
+}
+
+TEST(Drawer, AnInputMayBeTheSameOnAllRanks) {
+  const problem::Case& one = TheProblem().cases[0];
+  const Drawer drawer(KeyOf("seed", "label"));
+  ASSERT_EQ(TheProblem().tensors[2].name, "same");
+  const auto drawn = [&](std::uint32_t call, int rank) {
+    std::vector<float> to(8);
+    EXPECT_TRUE(
+        drawer.Fill(TheProblem(), one, 2, call, rank, std::as_writable_bytes(std::span(to))));
+    return to;
+  };
+  EXPECT_EQ(drawn(3, 0), drawn(3, 1));
+  EXPECT_NE(drawn(3, 0), drawn(4, 0));
 }
 
 template <class T>

@@ -37,25 +37,30 @@ TEST(Roofline, ByHandOnH100) {
   // graph_ns + between_ns, which a graph's first kernel is charged
   const double start = 2500 + 1500;
   EXPECT_NEAR(RooflineNs(profile, problem, 8, {}), start, 1e-6);
-  // Two links of 380 ns and half of 270 cycles.
-  const double hop = 760 + 135 * 1000.0 / static_cast<double>(profile.device.clock_mhz);
-  EXPECT_NEAR(RooflineNs(profile, problem, 8, {.hops = 3}), start + 3 * hop, 1);
-  // In one direction, answers of 128 bytes with 28 beside them over 450 GB/s.
-  const double megabyte = 1 << 20;
+  // Two links of 380 ns and half of 270 cycles; whoever waits there takes the other half. The last
+  // store is acknowledged.
+  const double cycle = 1000.0 / static_cast<double>(profile.device.clock_mhz);
+  const double read = 270 * cycle, back = 760 + read / 2, hop = back + read / 2;
+  EXPECT_NEAR(RooflineNs(profile, problem, 8, {.hops = 3}), start + 3 * hop + back, 1);
+  // In one direction, answers of 128 bytes with 28 beside them over 450 GB/s. Little data goes by
+  // packets that are half flags; much is told of by a flag behind its acknowledgement and a fence.
+  const double megabyte = 1 << 20, little = 1 << 16;
+  EXPECT_NEAR(RooflineNs(profile, problem, 8, {.ingress = little, .hops = 1}),
+              start + read + 2 * little * 156 / 128 / 450 + hop + back, 1);
   EXPECT_NEAR(RooflineNs(profile, problem, 8, {.ingress = megabyte, .hops = 1}),
-              start + megabyte * 156 / 128 / 450 + hop, 1);
+              start + read + megabyte * 156 / 128 / 450 + back + back + 2560 * cycle + hop, 1);
   // In both, writes with 35: a read's request would share the way with the others' answers.
   EXPECT_NEAR(RooflineNs(profile, problem, 8, {.ingress = megabyte, .egress = megabyte}),
-              start + megabyte * 163 / 128 / 450, 1);
+              start + read + megabyte * 163 / 128 / 450, 1);
   // The busiest rank decides, and hops hide behind a long transfer but for one.
   EXPECT_NEAR(RooflineNs(profile, problem, 8, {.ingress = 1, .busiest = megabyte, .hops = 2}),
-              start + megabyte * 156 / 128 / 450 + hop, 1);
+              start + read + 2 * megabyte * 156 / 128 / 450 + hop + back, 1);
   problem.allow.push_back("memcpy");
   EXPECT_NEAR(RooflineNs(profile, problem, 8, {.ingress = megabyte}),
               start + megabyte * 284 / 256 / 450, 1);
   problem.allow = {"kernel", "multicast"};
   EXPECT_NEAR(RooflineNs(profile, problem, 8, {.ingress = megabyte}),
-              start + megabyte * 156 / 128 / 450 / 0.92, 1);
+              start + read + megabyte * 156 / 128 / 450 / 0.92, 1);
   // A white paper's 989 TFLOP/s are at the boost clock.
   const double seconds = 1e-9 * (RooflineNs(profile, problem, 8, {.flops = 1e12}) - start);
   EXPECT_NEAR(1 / seconds, 4096.0 * 132 / 1e6 * static_cast<double>(profile.device.clock_mhz), 1);
@@ -65,7 +70,7 @@ TEST(Roofline, OnlyGrantedLinksToTheWorldCount) {
   const node::Profile mesh = Load("h100x4-mesh");
   const problem::Problem problem = GraphProblem();
   const FloorValues floor{.ingress = 1 << 20};
-  const double start = RooflineNs(mesh, problem, 2, {});
+  const double start = RooflineNs(mesh, problem, 2, {.hbm = 1});
   const double two = RooflineNs(mesh, problem, 2, floor) - start;
   const double four = RooflineNs(mesh, problem, 4, floor) - start;
   EXPECT_NEAR(two / four, 3, 0.01);  // one link to the peer, or three to three
@@ -190,16 +195,54 @@ CaseResult Timed(const char* name, double roofline, double call, double referenc
 
 TEST(Score, IsTheGeometricMeanOfFractions) {
   std::vector<CaseResult> cases = {Timed("a", 100, 200, 100), Timed("b", 100, 800, 3200)};
-  EXPECT_DOUBLE_EQ(Score(cases), 0.25);
+  EXPECT_DOUBLE_EQ(Score({}, cases), 0.25);
   EXPECT_DOUBLE_EQ(SpeedupOverReference(cases).value(), std::sqrt(0.5 * 4));
   EXPECT_FALSE(SpeedupOverBaseline(cases));
   cases.push_back(Timed("c", 300, 200, 0));  // quicker than the roofline: no more than all of it
-  EXPECT_DOUBLE_EQ(Score(cases), std::cbrt(1.0 / 16));
+  EXPECT_DOUBLE_EQ(Score({}, cases), std::cbrt(1.0 / 16));
   cases[2].what.kind = problem::Case::Kind::kVisible;  // is not timed
-  EXPECT_DOUBLE_EQ(Score(cases), 0.25);
+  EXPECT_DOUBLE_EQ(Score({}, cases), 0.25);
   cases[1].verdict = Verdict::kWrongResult;
-  EXPECT_EQ(Score(cases), 0);
-  EXPECT_EQ(Score({}), 0);
+  EXPECT_EQ(Score({}, cases), 0);
+  EXPECT_EQ(Score({}, {}), 0);
+}
+
+// One small case counts as much as two large ones.
+TEST(Score, WeighsClassesOfSizesAlike) {
+  const auto parsed = problem::Parse(R"(
+schema = 1
+title = "A problem for tests"
+category = "collective"
+level = "easy"
+library = "cuda"
+family = "test"
+[run]
+window = "graph"
+links = ["nvlink"]
+allow = ["kernel"]
+[tensors]
+in = { dir = "in", type = "u8", shape = ["n"], draw = "bits" }
+out = { dir = "out", type = "u8", shape = ["2*n"] }
+[cases]
+timed = { world = 2, n = 1 }
+[floor]
+ingress = "n"
+)",
+                                     "collective/test");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  const problem::Problem& problem = *parsed;
+  const auto timed = [](std::int64_t n, double call) {
+    CaseResult one = Timed("", 100, call, 0);
+    one.what.params = {n};
+    return one;
+  };
+  const auto size = [&](std::int64_t n) { return SizeClassOf(problem, timed(n, 1).what); };
+  EXPECT_EQ(size((32 << 10) - 1), SizeClass::kSmall);
+  EXPECT_EQ(size(32 << 10), SizeClass::kMedium);
+  EXPECT_EQ(size((2 << 20) - 1), SizeClass::kMedium);
+  EXPECT_EQ(size(2 << 20), SizeClass::kLarge);
+  EXPECT_DOUBLE_EQ(
+      Score(problem, std::vector{timed(1, 400), timed(4 << 20, 100), timed(8 << 20, 100)}), 0.5);
 }
 
 TEST(Score, ComparesCasesThatBothRan) {

@@ -99,8 +99,7 @@ TEST(MaterialTest, TheMixtureIsFixedErrsInEveryWayAndMendsIt) {
     // Bugs that outputs need not show may not be among them.
     std::set<std::string> silent, right_ones = {FileOf(problem, "reference.cu")};
     for (const problem::Mutant& mutant : problem.mutants)
-      if (mutant.needs_checker)
-        silent.insert(problem::Mutate(problem, mutant, FileOf(problem, "reference.cu")).value());
+      if (mutant.needs_checker) silent.insert(problem::MutantOf(problem, mutant).value());
     for (const auto& entry : fs::directory_iterator(problem.folder / "alternates"))
       right_ones.insert(FileOf(problem, "alternates" / entry.path().filename()));
     const auto region = problem::SplitTemplate(FileOf(problem, "template.cu"));

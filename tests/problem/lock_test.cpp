@@ -63,19 +63,22 @@ TEST_F(LockTest, AVariantHasItsOwn) {
 }
 
 TEST_F(LockTest, ChangedFilesMakeItStale) {
-  Write("problem.toml", "problem");
+  Write("problem.toml", "title = \"a\"\nlibrary = \"cuda\"\n[run]\n");
   Write("reference.cu", "reference");
   Write("baseline.cu", "baseline");
   Lock lock;
   lock.reference = HashOf("reference");
   lock.baseline = HashOf("baseline");
-  lock.problem = HashOf("problem");
+  lock.problem = HashOf("library = \"cuda\"\n[run]\n");
   EXPECT_EQ(StaleBecause(lock, folder_), "");
   Write("reference.cu", "another");
   EXPECT_NE(StaleBecause(lock, folder_).find("reference.cu"), std::string::npos);
   fs::remove(folder_ / "reference.cu");  // sealed: not shipped
   EXPECT_EQ(StaleBecause(lock, folder_), "");
-  Write("problem.toml", "another");
+  // What only people read decides nothing.
+  Write("problem.toml", "title = \"b\"\nlevel = \"hard\"\nlibrary = \"cuda\"\n[run]\n");
+  EXPECT_EQ(StaleBecause(lock, folder_), "");
+  Write("problem.toml", "title = \"a\"\nlibrary = \"cuda\"\n[run]\ntitle = 1");
   EXPECT_NE(StaleBecause(lock, folder_).find("problem.toml"), std::string::npos);
 }
 

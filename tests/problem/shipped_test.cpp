@@ -57,11 +57,10 @@ TEST(ShippedTest, EveryMutantIsAnotherProgram) {
   for (const fs::path& folder : Folders()) {
     const Problem problem = Load(folder).value();
     const Region region = SplitTemplate(TemplateOf(problem).value()).value();
-    const std::string reference = ReadFile(folder / "reference.cu").value();
-    std::set<std::string> seen = {reference};
+    std::set<std::string> seen = {SolutionOf(problem, "reference.cu").value()};
     for (const Mutant& mutant : problem.mutants) {
       ++mutants;
-      const auto text = Mutate(problem, mutant, reference);
+      const auto text = MutantOf(problem, mutant);
       EXPECT_TRUE(text) << folder << " " << mutant.name << ": " << text.error().message;
       if (!text) continue;
       EXPECT_TRUE(Assemble(region, *text)) << folder << " " << mutant.name;

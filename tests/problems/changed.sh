@@ -33,16 +33,26 @@ fi
 check --changed --sample 1
 says "tried: unchanged, judged as a sample" "a sample"
 says "reference" "a sample"
+# One that passed by other sources of the judge is judged like an unchanged one, or whole.
+sed -i 's/"sources": "[0-9a-f]*"/"sources": "other"/' "$folder/checked.json"
+check --changed --sample 100000
+says "tried: unchanged (the judge has changed) since it passed: only its reference" "another judge"
+# Its reference alone is no whole check: the record stays as it is.
+check --changed --sample 100000 --record
+check --changed --sample 0 --only again
+says "reference again" "another judge, nothing left out"
 # A record is of all items.
 if check --record --every 2; then
   echo "--record takes half a check" >&2
   exit 1
 fi
 says "--record needs all items" "half a check"
-# A changed problem is judged, and one that fails is no longer in the record.
+# What only prompts show does not matter to the judge.
+check --changed --sample 0 --record
 echo "More." >>"$folder/p2p/tried/statement.md"
 check --changed --sample 0
-says "reference" "a changed statement"
+says "tried: unchanged since it passed, not judged" "a changed statement"
+# A changed problem is judged, and one that fails is no longer in the record.
 echo 'not C++' >>"$folder/p2p/tried/reference.cu"
 if check --changed --record --sample 0; then
   echo "a broken reference passes" >&2

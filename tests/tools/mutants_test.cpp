@@ -116,9 +116,30 @@ TEST(SeedTest, OnlyTheRegionIsTouchedAndNoMutantIsMadeTwice) {
   EXPECT_EQ(std::adjacent_find(texts.begin(), texts.end()), texts.end());
 }
 
-TEST(SeedTest, WithoutARegionThereIsNothingToSow) {
-  EXPECT_TRUE(Seed("void A() { __syncthreads(); }\n").empty());
+// Solutions are regions; a whole file has markers around its own.
+TEST(SeedTest, AFileWithoutMarkersIsARegion) {
+  const std::string code = "__global__ void A(Args args) {\n  __syncthreads();\n}\n";
+  const std::vector<Seeded> alone = Seed(code), marked = Seed(InRegion(code));
+  ASSERT_FALSE(alone.empty());
+  ASSERT_EQ(alone.size(), marked.size());
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    EXPECT_EQ(alone[i].op, marked[i].op);
+    EXPECT_EQ(InRegion(alone[i].text), marked[i].text);
+  }
   EXPECT_TRUE(Seed("").empty());
+}
+
+// Weaker forms that the file of the region defines before it.
+TEST(SeedTest, CallsOfHelpersTakeWeakerOnes) {
+  const std::string code = "__global__ void A(Args args) {\n  StoreReleaseSys(args.flag, 1);\n}\n";
+  const auto relaxed = [&](const std::string& before) {
+    const std::vector<Seeded> all = Seed(code, before);
+    return std::any_of(all.begin(), all.end(), [](const Seeded& seeded) {
+      return seeded.op == "relax" && seeded.text.find("StoreRelaxedSys(args") != std::string::npos;
+    });
+  };
+  EXPECT_FALSE(relaxed(""));
+  EXPECT_TRUE(relaxed("__device__ void StoreRelaxedSys(int* flag, int value) {}\n"));
 }
 
 TEST(EquivalentTest, EveryLineNeedsAReason) {

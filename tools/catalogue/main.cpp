@@ -6,15 +6,18 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <vector>
 
 #include "base/files.h"
+#include "judge/roofline.h"
+#include "judge/score.h"
+#include "problem/level.h"
 #include "problem/lock.h"
 #include "problem/problem.h"
 
@@ -25,6 +28,7 @@ namespace fs = std::filesystem;
 using problem::Problem;
 
 const fs::path kSource = ALLRANKS_SOURCE_DIR;
+constexpr std::string_view kWhyLow = "# Below half of the roofline: ";
 
 struct Benchmark {
   const char* name;
@@ -121,21 +125,34 @@ double DistinctShare() {
   return all == 0 ? 0 : static_cast<double>(seen.size()) / static_cast<double>(all);
 }
 
-// How much longer the baseline takes than the reference: geometric mean over the timed cases, by
-// the lock of h100x8.
-Result<double> GainOf(const Problem& problem) {
+// By the lock of h100x8.
+struct Times {
+  double gain = 0;              // the baseline's time over the reference's
+  std::optional<double> share;  // of the roofline, that the reference reaches; its score
+};
+
+Result<Times> TimesOf(const Problem& problem, const node::Profile& profile) {
   const Result<problem::Lock> lock = problem::LoadLock(problem);
   if (!lock) return Fail(lock.error());
-  double sum = 0;
-  int count = 0;
+  std::vector<judge::CaseResult> cases;
   for (const problem::Case& one : problem.cases) {
     if (one.kind != problem::Case::Kind::kTimed) continue;
-    const problem::LockEntry* entry = lock->Find("h100x8", one.name);
+    const problem::LockEntry* entry = lock->Find(profile.name, one.name);
     if (entry == nullptr) return Fail("{}: reference.lock lacks {}", problem.slug, one.name);
-    sum += std::log(entry->baseline.call_ns / entry->reference.call_ns);
-    ++count;
+    const Result<judge::FloorValues> floor = judge::FloorOf(problem, one);
+    if (!floor) return Fail(floor.error());
+    judge::CaseResult& result = cases.emplace_back();
+    result.what = one;
+    result.ran = true;
+    result.call_ns = entry->reference.call_ns;
+    result.baseline_ns = entry->baseline.call_ns;
+    result.roofline_ns = judge::RooflineNs(profile, problem, one.world, *floor);
   }
-  return std::exp(sum / std::max(count, 1));
+  Times times{.gain = judge::SpeedupOverBaseline(cases).value_or(0), .share = {}};
+  // Where the least traffic depends on what was drawn, only a judgement knows it.
+  const std::string oracle = ReadWhole(problem.folder / "oracle.cpp").value_or("");
+  if (oracle.find("void Floors(") == std::string::npos) times.share = judge::Score(problem, cases);
+  return times;
 }
 
 template <class T>
@@ -154,6 +171,12 @@ Result<std::string> Render() {
   for (const auto& [id, name] : *examples) known.insert(id);
   for (const Problem& one : *problems) {
     families.insert(one.family);
+    const Result<std::vector<std::string>> difficulties = problem::Difficulties(one);
+    if (!difficulties) return Fail(difficulties.error());
+    if (const std::string level = problem::LevelOf(*difficulties); level != one.level) {
+      return Fail("{}: level is '{}'; by the rubric of docs/problems.md ({}) it is '{}'", one.slug,
+                  one.level, Joined(*difficulties), level);
+    }
     for (const std::string& id : one.covers) {
       if (!known.contains(id)) return Fail("{}: covers '{}', which no benchmark has", one.slug, id);
       covered.insert(id);
@@ -166,6 +189,23 @@ Result<std::string> Render() {
       Counts(*problems, [](const Problem& one) { return std::vector{one.category}; }),
       Counts(*problems, [](const Problem& one) { return one.parallelism; }),
       Counts(*problems, [](const Problem& one) { return std::vector{one.level}; }));
+  const Result<node::Profile> profile =
+      node::LoadProfile((kSource / "profiles/h100x8.toml").string());
+  if (!profile) return Fail(profile.error());
+  std::map<std::string, Times> times;  // by slug
+  std::vector<double> shares;
+  for (const Problem& one : *problems) {
+    const Result<Times> own = TimesOf(one, *profile);
+    if (!own) return Fail(own.error());
+    if (own->share) shares.push_back(*own->share * 100);
+    const std::string toml = ReadWhole(one.folder / "problem.toml").value_or("");
+    if (own->share && *own->share < 0.5 && toml.find(kWhyLow) == std::string::npos)
+      return Fail(
+          "{}: the reference reaches {:.0f} % of the roofline; say why in problem.toml ({})",
+          one.slug, *own->share * 100, kWhyLow);
+    times[one.slug] = *own;
+  }
+  const auto low = std::count_if(shares.begin(), shares.end(), [](double s) { return s < 50; });
   std::vector<std::size_t> lines, files;
   std::map<fs::path, Size> sizes;
   std::size_t mutants = 0;
@@ -179,26 +219,31 @@ Result<std::string> Render() {
   text += fmt::format(
       "\n{} mutants. Lines of a problem without its lock: median {}, at most {}; files: median {}, "
       "at most {}. Of the lines of CUDA {:.0f} % are distinct.\n\n"
-      "`gain` is the time of the baseline over that of the reference on h100x8, geometric mean "
-      "over "
-      "the timed cases.\n",
+      "`roofline` is the share of it that the reference reaches on h100x8, - where only a "
+      "judgement "
+      "knows it; `gain` the baseline's time over the reference's. Both are means over the timed "
+      "cases (docs/judge.md). Of those shown the median is {:.0f} %, and {} of {} are below 50 "
+      "%.\n",
       mutants, Median(lines), *std::max_element(lines.begin(), lines.end()), Median(files),
-      *std::max_element(files.begin(), files.end()), DistinctShare() * 100);
+      *std::max_element(files.begin(), files.end()), DistinctShare() * 100, Median(shares), low,
+      shares.size());
   for (const std::string& category : problem::Categories()) {
     text += fmt::format(
         "\n## {}\n\n"
-        "| problem | family | level | parallelism | window | what | mutants | lines | gain | "
+        "| problem | family | level | parallelism | window | what | mutants | lines | "
+        "roofline | gain | "
         "covers |\n"
-        "|---|---|---|---|---|---|---|---|---|---|\n",
+        "|---|---|---|---|---|---|---|---|---|---|---|\n",
         category);
     for (const Problem& one : *problems) {
       if (one.category != category) continue;
-      const Result<double> gain = GainOf(one);
-      if (!gain) return Fail(gain.error());
-      text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {:.1f} | {} |\n", one.slug,
-                          one.family, one.level, Joined(one.parallelism),
-                          problem::NameOf(one.window), one.title, one.mutants.size(),
-                          sizes[one.folder].lines, *gain, Joined(one.covers));
+      const Times& own = times[one.slug];
+      text +=
+          fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {:.1f} | {} |\n", one.slug,
+                      one.family, one.level, Joined(one.parallelism), problem::NameOf(one.window),
+                      one.title, one.mutants.size(), sizes[one.folder].lines,
+                      own.share ? fmt::format("{:.0f} %", *own.share * 100) : "-", own.gain,
+                      Joined(one.covers));
     }
   }
   text += "\n## Other benchmarks\n\nA counterpart has the same semantics, here without a GPU.\n";

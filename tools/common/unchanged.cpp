@@ -2,17 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "problem/problem.h"
 
 namespace allranks::tools {
 namespace fs = std::filesystem;
+using Standing = cli::CheckRecord::Standing;
+
+// Days in which each is judged that passed by other sources of the judge.
+constexpr int kOlderPeriod = 8;
 
 void Unchanged::AddOptions(CLI::App& app) {
   app.add_flag("--changed", changed_, "leave out what is unchanged since it passed (see --record)");
   app.add_option("--sample", sample_,
-                 "with --changed: judge an unchanged one on one of N days; 0: never")
+                 "with --changed: judge an unchanged one on one of N days (of 8 if the judge has "
+                 "changed); 0: never, but all that passed with another judge")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   app.add_flag("--record", record_, "record which candidates got what they should");
@@ -31,9 +37,14 @@ Result<bool> Unchanged::LeaveOut(const std::string& name, const std::string& pro
   if (!changed_ && !record_) return false;
   const Result<std::string> files = FilesOf(problem);
   if (!files) return Fail("{}: {}", name, files.error().message);
-  const std::string key = keys_[name] = cli::KeyOf(*files, about);
-  if (!changed_ || !known_.Holds(name, key)) return false;
-  if (cli::InSample(name, cli::Today(), sample_)) {
+  const cli::CheckKey key = keys_[name] = cli::KeyOf(*files, about);
+  const Standing standing = known_.Of(name, key);
+  if (!changed_ || standing == Standing::kNone) return false;
+  const bool older = standing == Standing::kOlder;
+  if (older && sample_ == 0) return false;
+  older_ += older;
+  const int period = older ? std::min(sample_, kOlderPeriod) : sample_;
+  if (cli::InSample(name, cli::Today(), period)) {
     ++sampled_;
     return false;
   }
@@ -66,8 +77,10 @@ void Unchanged::Note(const std::string& name, bool good) {
 
 Status Unchanged::Store() {
   if (changed_)
-    fmt::print("{} unchanged since they passed, not judged; {} unchanged, judged as a sample\n",
-               left_out_, sampled_);
+    fmt::print(
+        "{} unchanged since they passed, not judged; {} unchanged, judged as a sample; {} of these "
+        "passed by older sources of the judge\n",
+        left_out_, sampled_, older_);
   return record_ ? known_.Store(file_) : Ok();
 }
 

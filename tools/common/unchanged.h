@@ -1,5 +1,5 @@
 // Candidates that have got the verdict they should, kept with what they were judged by: one that
-// nothing has changed for is judged again on one of several days only.
+// has not changed is judged again on one of several days only, more often if its judge has changed.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -36,9 +36,10 @@ class Unchanged {
   int sample_ = 24;
   std::filesystem::path file_;
   cli::CheckRecord known_;
-  std::map<std::string, std::string> files_;  // by problem
-  std::map<std::string, std::string> keys_;   // of this run, by name
+  std::map<std::string, std::string> files_;   // by problem
+  std::map<std::string, cli::CheckKey> keys_;  // of this run, by name
   std::size_t left_out_ = 0, sampled_ = 0;
+  std::size_t older_ = 0;  // of both: judged by other sources
   std::mutex mutex_;
 };
 

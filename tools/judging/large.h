@@ -7,7 +7,7 @@
 namespace allranks::tools {
 
 struct LargeLimits {
-  double seconds = 0;    // of CPU for a judgement of the reference; 0: any
+  double seconds = 0;    // of CPU for a judgement; 0: any
   double gigabytes = 0;  // of memory of all its processes; 0: any
 };
 

@@ -66,11 +66,7 @@ Result<Mutant> ReadOne(const fs::path& path, const std::string& slug, const fs::
   } else if (IsProgram(mutant)) {
     return Fail("a program is changed by a patch");
   } else {
-    const Result<problem::Problem> own = problem::Load(home);
-    if (!own) return Fail(own.error());
-    const Result<std::string> whole = problem::TemplateOf(*own);
-    if (!whole) return Fail(whole.error());
-    const Result<problem::Region> region = problem::SplitTemplate(*whole);
+    const Result<problem::Region> region = RegionAt(home);
     if (!region) return Fail(region.error());
     const Result<std::string> assembled = problem::Assemble(*region, *text);
     if (!assembled) return Fail(assembled.error());
@@ -80,13 +76,23 @@ Result<Mutant> ReadOne(const fs::path& path, const std::string& slug, const fs::
 
 }  // namespace
 
-Result<std::vector<Mutant>> SeedProblems(const fs::path& problems) {
+Result<problem::Region> RegionAt(const fs::path& home) {
+  const Result<problem::Problem> problem = problem::Load(home);
+  if (!problem) return Fail(problem.error());
+  return problem::RegionOf(*problem);
+}
+
+Result<std::vector<Mutant>> SeedProblems(const fs::path& problems, const fs::path& by_hand) {
   std::vector<Mutant> all;
   for (const fs::path& path : Sources(problems)) {
+    const fs::path name = path.lexically_relative(problems);
+    if (!fs::exists(by_hand / *std::next(name.begin()))) continue;
     const Result<std::string> source = ReadWhole(path);
     if (!source) return Fail(source.error());
-    const fs::path name = path.lexically_relative(problems);
-    for (Seeded& seeded : Seed(*source)) {
+    const Result<problem::Region> region =
+        RegionAt(problems / *name.begin() / *std::next(name.begin()));
+    if (!region) return Fail(region.error());
+    for (Seeded& seeded : Seed(*source, region->before)) {
       Mutant mutant{fmt::format("{}:{}:{}", name.string(), seeded.place, seeded.op),
                     "",
                     seeded.op,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "problem/source.h"
 
 namespace allranks::mutants {
 
@@ -26,8 +27,13 @@ inline constexpr char kByHand[] = "by_hand";     // an op
 inline constexpr char kPrograms[] = "programs";  // a problem
 inline bool IsProgram(const Mutant& mutant) { return mutant.problem == kPrograms; }
 
-// In the order of their ids' files and places, the same every time.
-Result<std::vector<Mutant>> SeedProblems(const std::filesystem::path& problems);
+// The file that the judge compiles, of which a solution of the problem in `home` is a region.
+Result<problem::Region> RegionAt(const std::filesystem::path& home);
+
+// Of the problems that have a folder in `by_hand`, in the order of their ids' files and places, the
+// same every time.
+Result<std::vector<Mutant>> SeedProblems(const std::filesystem::path& problems,
+                                         const std::filesystem::path& by_hand);
 
 // The patches and solutions of FOLDER/SLUG and FOLDER/programs, op kByHand;
 // tests/mutants/blind/README.md has the form. Fails with a line for each one that does not fit its

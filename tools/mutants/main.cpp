@@ -164,7 +164,7 @@ int Report(const std::vector<Case>& cases) {
 }
 
 Result<std::vector<Case>> Collect(const Options& options) {
-  auto mutants = SeedProblems(kSource / "problems");
+  auto mutants = SeedProblems(kSource / "problems", kSource / "tests/mutants/blind");
   if (!mutants) return Fail(mutants.error());
   auto patches =
       ReadByHand(kSource / "tests/mutants/blind", kSource / "problems", kSource / "tests/programs");

@@ -113,7 +113,7 @@ const Rewrite kRewrites[] = {
 
 class Sower {
  public:
-  explicit Sower(std::string_view source);
+  Sower(std::string_view source, std::string_view before);
   std::vector<Seeded> Sow();
 
  private:
@@ -123,7 +123,7 @@ class Sower {
     std::vector<std::string> lines;
   };
 
-  bool Inside(std::size_t line) const { return line > begin_ && line < end_; }
+  bool Inside(std::size_t line) const { return line >= first_ && line < end_; }
   void FindFunctions();
   void Add(const std::string& op, std::size_t line, std::vector<std::string> lines);
   void RewriteLines();
@@ -134,9 +134,10 @@ class Sower {
   void Everywhere();
   void AtEachCall();
 
+  std::string before_;  // the region's file, up to it
   std::vector<std::string> lines_;
   std::vector<Line> split_;
-  std::size_t begin_ = 0, end_ = 0;  // of the region: the markers
+  std::size_t first_ = 0, end_ = 0;  // of the region: between its markers, or all of it
   std::vector<Function> functions_;
   std::vector<Change> changes_;
   std::vector<Seeded> result_;
@@ -144,12 +145,14 @@ class Sower {
   std::set<std::string> texts_;
 };
 
-Sower::Sower(std::string_view source) : lines_(LinesOf(source)) {
+Sower::Sower(std::string_view source, std::string_view before)
+    : before_(before), lines_(LinesOf(source)) {
   for (std::size_t i = 0; i < lines_.size(); ++i) {
     split_.push_back(problem::SplitLine(lines_[i]));
-    if (lines_[i].starts_with("// >>> edit")) begin_ = i;
+    if (lines_[i].starts_with("// >>> edit")) first_ = i + 1;
     if (lines_[i].starts_with("// <<< edit")) end_ = i;
   }
+  if (first_ == 0) end_ = lines_.size();
   texts_.insert(TextOf(lines_));
   FindFunctions();
 }
@@ -158,7 +161,7 @@ Sower::Sower(std::string_view source) : lines_(LinesOf(source)) {
 // place.
 void Sower::FindFunctions() {
   static const std::regex kHead("^( {0,2})__(device|global)__ .*?(\\w+)\\((const )?[\\w:*& ]+");
-  for (std::size_t i = begin_ + 1; i < end_; ++i) {
+  for (std::size_t i = first_; i < end_; ++i) {
     std::smatch match;
     if (!std::regex_search(split_[i].code, match, kHead)) continue;
     Function function;
@@ -177,7 +180,7 @@ void Sower::FindFunctions() {
   }
   for (Function& function : functions_) {
     const std::regex call("\\b" + function.name + "(\\(|<<<)");
-    for (std::size_t i = begin_ + 1; i < end_; ++i) {
+    for (std::size_t i = first_; i < end_; ++i) {
       if (i >= function.first && i <= function.last) continue;
       if (std::regex_search(split_[i].mask, call)) function.calls.push_back(i);
     }
@@ -194,7 +197,7 @@ void Sower::Add(const std::string& op, std::size_t line, std::vector<std::string
 }
 
 void Sower::RewriteLines() {
-  for (std::size_t i = begin_ + 1; i < end_; ++i) {
+  for (std::size_t i = first_; i < end_; ++i) {
     const std::string& code = split_[i].code;
     for (const Rewrite& rewrite : kRewrites) {
       if (!Has(code, rewrite.where)) continue;
@@ -220,11 +223,11 @@ void Sower::RenameHelpers() {
       {"narrow", {"LoadAcquireSys(", "LoadAcquireGpu("}},
   };
   for (const auto& [op, names] : kNames) {
-    bool defined = false;
-    for (std::size_t i = 0; i < begin_; ++i)
+    bool defined = before_.find(names.second) != std::string::npos;
+    for (std::size_t i = 0; i < first_; ++i)
       defined = defined || lines_[i].find(names.second) != std::string::npos;
     if (!defined) continue;
-    for (std::size_t i = begin_ + 1; i < end_; ++i) {
+    for (std::size_t i = first_; i < end_; ++i) {
       const std::size_t at = split_[i].mask.find(names.first);
       if (at == std::string::npos) continue;
       std::vector<std::string> lines = lines_;
@@ -236,13 +239,13 @@ void Sower::RenameHelpers() {
 
 void Sower::RewriteWaits() {
   const Statements statements(TextOf(lines_));
-  for (std::size_t i = begin_ + 1; i < end_; ++i) {
+  for (std::size_t i = first_; i < end_; ++i) {
     const std::size_t at = split_[i].mask.find("while (");
     if (at == std::string::npos) continue;
     const bool tail = split_[i].mask.find("} while (") != std::string::npos;
     Span block{i, i};
     if (tail) {
-      while (block.first > begin_ && !Has(lines_[block.first], "\\bdo \\{")) --block.first;
+      while (block.first > first_ && !Has(lines_[block.first], "\\bdo \\{")) --block.first;
     } else if (const auto whole = statements.WithBlock(statements.StatementAt(i))) {
       block = *whole;
     }
@@ -268,7 +271,7 @@ void Sower::RewriteWaits() {
     // Each thread waits for one peer: one of them does not.
     std::smatch match;
     std::string variable;
-    for (std::size_t k = block.first; k > begin_ && block.first - k < 8 && variable.empty(); --k) {
+    for (std::size_t k = block.first; k > first_ && block.first - k < 8 && variable.empty(); --k) {
       if (std::regex_search(lines_[k], match,
                             Compiled("if \\((threadIdx\\.x|lane|token) < (args\\.)?world\\)")))
         variable = match[1];
@@ -326,7 +329,7 @@ void Sower::MoveStatements() {
     statements.Drop(*whole);
     Add(op, line, LinesOf(statements.Text()));
   };
-  for (std::size_t i = begin_ + 1; i < end_; ++i) {
+  for (std::size_t i = first_; i < end_; ++i) {
     const std::string& code = split_[i].code;
     if (Has(code, "^(__device__|__global__|struct|constexpr)")) continue;
     const Span span = original.StatementAt(i);
@@ -355,7 +358,7 @@ void Sower::MoveStatements() {
 
 // One thread stays away from the first barrier of the source.
 void Sower::SkipBarrier() {
-  for (std::size_t i = begin_ + 1; i < end_; ++i) {
+  for (std::size_t i = first_; i < end_; ++i) {
     const std::size_t at = split_[i].mask.find("__syncthreads();");
     if (at == std::string::npos) continue;
     std::vector<std::string> lines = lines_;
@@ -373,13 +376,13 @@ void Sower::Everywhere() {
   };
   for (const Rewrite& rewrite : kAll) {
     std::vector<std::string> lines = lines_;
-    std::size_t first = 0;
-    for (std::size_t i = begin_ + 1; i < end_; ++i) {
+    std::optional<std::size_t> first;
+    for (std::size_t i = first_; i < end_; ++i) {
       lines[i] = std::regex_replace(split_[i].code, Compiled(rewrite.match), rewrite.by) +
                  split_[i].comment;
-      if (first == 0 && lines[i] != lines_[i]) first = i;
+      if (!first && lines[i] != lines_[i]) first = i;
     }
-    if (first != 0) Add(std::string(rewrite.op) + "_all", first, std::move(lines));
+    if (first) Add(std::string(rewrite.op) + "_all", *first, std::move(lines));
   }
 }
 
@@ -412,7 +415,7 @@ void Sower::AtEachCall() {
 }
 
 std::vector<Seeded> Sower::Sow() {
-  if (end_ <= begin_) return {};
+  if (end_ <= first_) return {};
   RewriteLines();
   RenameHelpers();
   RewriteWaits();
@@ -425,6 +428,8 @@ std::vector<Seeded> Sower::Sow() {
 
 }  // namespace
 
-std::vector<Seeded> Seed(std::string_view source) { return Sower(source).Sow(); }
+std::vector<Seeded> Seed(std::string_view source, std::string_view before) {
+  return Sower(source, before).Sow();
+}
 
 }  // namespace allranks::mutants

@@ -16,7 +16,8 @@ struct Seeded {
   std::string text;   // the whole source with the bug in it
 };
 
-// Only what stands between the lines `// >>> edit` and `// <<< edit` is changed.
-std::vector<Seeded> Seed(std::string_view source);
+// Only what stands between the lines `// >>> edit` and `// <<< edit` is changed; without them
+// `source` is a region, and `before` what stands in front of it.
+std::vector<Seeded> Seed(std::string_view source, std::string_view before = "");
 
 }  // namespace allranks::mutants

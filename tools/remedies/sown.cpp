@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "mutants/judging.h"
+#include "problem/source.h"
 
 namespace allranks::remedies {
 
@@ -12,7 +13,7 @@ using Json = nlohmann::json;
 
 Result<std::vector<mutants::Mutant>> Sown(bool by_hand, const std::vector<std::string>& only) {
   const fs::path source = ALLRANKS_SOURCE_DIR;
-  auto all = mutants::SeedProblems(source / "problems");
+  auto all = mutants::SeedProblems(source / "problems", source / "tests/mutants/blind");
   if (!all) return all;
   const auto equal = mutants::ReadEquivalent(source / "tests/mutants/equivalent.tsv");
   if (!equal) return Fail(equal.error());
@@ -30,6 +31,18 @@ Result<std::vector<mutants::Mutant>> Sown(bool by_hand, const std::vector<std::s
   });
   return all;
 }
+
+namespace {
+
+// The file that the judge compiles, whose lines findings name: a solution is a region of it.
+std::string WholeOf(const mutants::Mutant& mutant) {
+  if (mutants::IsProgram(mutant)) return mutant.text;
+  const Result<problem::Region> region = mutants::RegionAt(mutants::HomeOf(mutant));
+  if (!region) return mutant.text;
+  return problem::Assemble(*region, mutant.text).value_or(mutant.text);
+}
+
+}  // namespace
 
 Cure TrySown(const mutants::Mutant& mutant, const std::string& command, const fs::path& folder,
              Json* first_findings) {
@@ -50,7 +63,7 @@ Cure TrySown(const mutants::Mutant& mutant, const std::string& command, const fs
     if (first && !trial.findings.empty()) *first_findings = trial.findings;
     return trial;
   };
-  return TryCure(file, mutant.text, judge);
+  return TryCure(file, WholeOf(mutant), judge);
 }
 
 }  // namespace allranks::remedies

@@ -1,34 +1,3 @@
-// All-to-all of ragged rows: complete the region between the markers.
-#include "problem.h"
-
-// Words in memory of any GPU of the node. A flag of 64 bits has room for a small value beside a
-// number of the call. Stronger and weaker forms, to choose from.
-__device__ inline void StoreReleaseSys(std::uint64_t* word, std::uint64_t value) {
-  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
-__device__ inline void StoreReleaseGpu(std::uint64_t* word, std::uint64_t value) {
-  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
-__device__ inline void StoreRelaxedSys(std::uint64_t* word, std::uint64_t value) {
-  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
-__device__ inline std::uint64_t LoadAcquireSys(const std::uint64_t* word) {
-  std::uint64_t value;
-  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-  return value;
-}
-__device__ inline std::uint64_t LoadAcquireGpu(const std::uint64_t* word) {
-  std::uint64_t value;
-  asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-  return value;
-}
-__device__ inline std::uint64_t LoadRelaxedSys(const std::uint64_t* word) {
-  std::uint64_t value;
-  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-  return value;
-}
-
-// >>> edit
 // Direct push: every rank tells all others its counts, which also says "I have entered, my `out`
 // may be written". From the whole table of counts a rank computes where its rows belong at each
 // peer, and writes them there in place; nothing is staged.
@@ -190,4 +159,3 @@ extern "C" void launch(const Args& args, cudaStream_t stream) {
                        kStages * kStageBytes);
   Exchange<<<args.world * kParts, 32, kStages * kStageBytes, stream>>>(args);
 }
-// <<< edit

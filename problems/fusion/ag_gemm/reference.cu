@@ -1,13 +1,3 @@
-// All-gather fused with a matrix product: see the statement.
-#include <allranks/tile_mma.h>
-
-#include "problem.h"
-
-// Halves are only moved here and given to the tile product, so their bits suffice.
-using Half = std::uint16_t;
-__device__ inline const Half* A(const Args& args) { return reinterpret_cast<const Half*>(args.a); }
-
-// >>> edit
 // Each block has two halves. Threads 0 to 127 multiply, threads 128 to 255 push this rank's tiles
 // into the peers' gathered A and raise a flag per tile behind each. Multiplying starts with the own
 // rows, which need nobody, and goes on in the order in which tiles arrive: a tile of the rank at
@@ -133,4 +123,3 @@ extern "C" void launch(const Args& args, cudaStream_t stream) {
   const int blocks = static_cast<int>(tiles < kBlocks ? tiles : kBlocks);
   GatherMultiply<<<blocks, kThreads, 0, stream>>>(args);
 }
-// <<< edit

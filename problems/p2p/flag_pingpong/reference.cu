@@ -1,16 +1,3 @@
-// Two ranks transform a token in turn: see the statement.
-#include "problem.h"
-
-// One key's share of a step.
-__device__ inline std::uint32_t Mix(std::uint32_t x) {
-  x ^= x >> 16;
-  x *= 0x85ebca6bu;
-  x ^= x >> 13;
-  x *= 0xc2b2ae35u;
-  return x ^ x >> 16;
-}
-
-// >>> edit
 // Token and step number travel as one 64-bit word. A word arrives whole, so whoever sees the number
 // has the token: no fence, no second trip. The number counts the steps of all calls and tells old
 // words from new ones; memory that was never written, number 0, is the state before the first step.
@@ -61,4 +48,3 @@ __global__ void Bounce(Args args) {
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   Bounce<<<1, 32, 0, stream>>>(args);
 }
-// <<< edit

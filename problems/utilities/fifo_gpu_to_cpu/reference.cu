@@ -1,9 +1,3 @@
-// Bounded queue from many blocks to a host thread: see the statement.
-#include <cstring>
-
-#include "problem.h"
-
-// >>> edit
 // Items travel in batches of up to 32 of one producer: a warp writes the values side by side, then
 // one header that releases them. So one flag, one fence and one look of the host serve 32 items,
 // and the host copies whole lines.
@@ -83,4 +77,3 @@ extern "C" void host(const Args& args, int) {
     __atomic_store_n(&queue->taken, ticket + 1, __ATOMIC_RELEASE);  //@free
   }
 }
-// <<< edit

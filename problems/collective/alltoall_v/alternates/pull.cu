@@ -1,34 +1,3 @@
-// All-to-all of ragged rows: complete the region between the markers.
-#include "problem.h"
-
-// Words in memory of any GPU of the node. A flag of 64 bits has room for a small value beside a
-// number of the call. Stronger and weaker forms, to choose from.
-__device__ inline void StoreReleaseSys(std::uint64_t* word, std::uint64_t value) {
-  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
-__device__ inline void StoreReleaseGpu(std::uint64_t* word, std::uint64_t value) {
-  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
-__device__ inline void StoreRelaxedSys(std::uint64_t* word, std::uint64_t value) {
-  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
-__device__ inline std::uint64_t LoadAcquireSys(const std::uint64_t* word) {
-  std::uint64_t value;
-  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-  return value;
-}
-__device__ inline std::uint64_t LoadAcquireGpu(const std::uint64_t* word) {
-  std::uint64_t value;
-  asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-  return value;
-}
-__device__ inline std::uint64_t LoadRelaxedSys(const std::uint64_t* word) {
-  std::uint64_t value;
-  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-  return value;
-}
-
-// >>> edit
 // Pull: a peer's counts say that its `in` may be read. Every CTA takes a slice of what each source
 // has for this rank, beginning with another source than its neighbours, and tells the sources when
 // it has read; a rank leaves when all its readers have.
@@ -87,4 +56,3 @@ __global__ void __launch_bounds__(kThreads) Pull(Args args) {
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   Pull<<<kCtas, kThreads, 0, stream>>>(args);
 }
-// <<< edit

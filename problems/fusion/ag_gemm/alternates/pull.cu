@@ -1,13 +1,3 @@
-// All-gather fused with a matrix product: see the statement.
-#include <allranks/tile_mma.h>
-
-#include "problem.h"
-
-// Halves are only moved here and given to the tile product, so their bits suffice.
-using Half = std::uint16_t;
-__device__ inline const Half* A(const Args& args) { return reinterpret_cast<const Half*>(args.a); }
-
-// >>> edit
 // Nothing is gathered: a rank copies its rows to its own scratch and says so, and the others
 // multiply straight from there, across the link. Two copies by turns; no answers are needed,
 // because a rank that says "call k + 1" has read everything of call k.
@@ -68,4 +58,3 @@ __global__ void __launch_bounds__(128) PullMultiply(Args args) {
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   PullMultiply<<<32, 128, 0, stream>>>(args);
 }
-// <<< edit

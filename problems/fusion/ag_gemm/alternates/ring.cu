@@ -1,13 +1,3 @@
-// All-gather fused with a matrix product: see the statement.
-#include <allranks/tile_mma.h>
-
-#include "problem.h"
-
-// Halves are only moved here and given to the tile product, so their bits suffice.
-using Half = std::uint16_t;
-__device__ inline const Half* A(const Args& args) { return reinterpret_cast<const Half*>(args.a); }
-
-// >>> edit
 // A ring: each rank sends only to its right neighbour, its own tiles first, then what came from the
 // left. Whoever multiplies a tile is told by the same flag that lets the forwarding half send it
 // on.
@@ -89,4 +79,3 @@ __global__ void __launch_bounds__(256) RingMultiply(Args args) {
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   RingMultiply<<<32, 256, 0, stream>>>(args);
 }
-// <<< edit

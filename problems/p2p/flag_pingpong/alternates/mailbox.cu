@@ -1,16 +1,3 @@
-// Two ranks transform a token in turn: see the statement.
-#include "problem.h"
-
-// One key's share of a step.
-__device__ inline std::uint32_t Mix(std::uint32_t x) {
-  x ^= x >> 16;
-  x *= 0x85ebca6bu;
-  x ^= x >> 13;
-  x *= 0xc2b2ae35u;
-  return x ^ x >> 16;
-}
-
-// >>> edit
 // A mailbox that is emptied: the peer puts a nonzero word by compare-and-swap from empty, the owner
 // takes it by an exchange with empty. No numbers, no state between calls.
 struct Box {
@@ -45,4 +32,3 @@ __global__ void Bounce(Args args) {
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   Bounce<<<1, 32, 0, stream>>>(args);
 }
-// <<< edit

@@ -1,16 +1,3 @@
-// Two ranks transform a token in turn: see the statement.
-#include "problem.h"
-
-// One key's share of a step.
-__device__ inline std::uint32_t Mix(std::uint32_t x) {
-  x ^= x >> 16;
-  x *= 0x85ebca6bu;
-  x ^= x >> 13;
-  x *= 0xc2b2ae35u;
-  return x ^ x >> 16;
-}
-
-// >>> edit
 // Token and flag are two words: release publishes the one by the other, acquire takes both.
 struct Box {
   std::uint32_t token, flag;  // written by the peer; flag: steps made so far, of all calls
@@ -52,4 +39,3 @@ __global__ void Bounce(Args args) {
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   Bounce<<<1, 32, 0, stream>>>(args);
 }
-// <<< edit

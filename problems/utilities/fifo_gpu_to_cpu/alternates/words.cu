@@ -1,9 +1,3 @@
-// Bounded queue from many blocks to a host thread: see the statement.
-#include <cstring>
-
-#include "problem.h"
-
-// >>> edit
 // One queue for all. A producer is a warp: it takes tickets for up to 32 items at once, and each
 // lane writes its item into the slot of its ticket, so that a warp's items cross PCIe together.
 //
@@ -79,4 +73,3 @@ extern "C" void host(const Args& args, int) {
     }
   }
 }
-// <<< edit
