@@ -38,6 +38,7 @@ struct Stats {
   std::uint64_t checked_accesses = 0, checked_bytes = 0;  // of warps, by the checker
   std::uint64_t chosen_loads = 0;        // strong loads that a schedule gave an older value
   std::uint64_t skipped_iterations = 0;  // of spin loops that were parked
+  std::uint32_t ptx_above = 0;           // the highest target of PTX that is above the device's
   std::vector<LinkRecord> links;         // that carried something
   std::array<MoverRecord, kMovers> movers{};
 };

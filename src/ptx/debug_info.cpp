@@ -70,7 +70,6 @@ void DebugInfo::AddFile(std::uint32_t number, std::string_view name) {
 void DebugInfo::Finish() {
   auto strings = std::make_unique<std::string>(std::move(strings_));
   const std::string_view bytes = *strings;
-  std::unordered_map<std::string_view, std::string_view> names;
   // Backwards, so that the end of a string is looked for only up to the next label: linear however
   // many labels share one string.
   std::size_t next_start = bytes.size();
@@ -80,25 +79,34 @@ void DebugInfo::Finish() {
     const std::size_t zero = bytes.substr(start, next_start - start).find('\0');
     next_end = zero == std::string_view::npos ? next_end : start + zero;
     next_start = start;
-    names[label->first] = bytes.substr(start, next_end - start);
-  }
-  for (InlineSite& site : module_->inline_sites) {
-    const auto name = names.find(site.function);
-    site.function = name != names.end() ? name->second : std::string_view();
+    names_[label->first] = bytes.substr(start, next_end - start);
   }
   module_->owned.push_back(std::move(strings));
+  files_ = module_->files.size();
+  Settle(0);
+  for (Function& function : module_->functions) TakeOutUnknown(&function.code);
+}
 
-  if (highest_file_ <= module_->files.size()) return;
-  const auto known = [&](std::int32_t file) {
-    return file >= 0 && static_cast<std::size_t>(file) < module_->files.size();
-  };
-  for (InlineSite& site : module_->inline_sites) {
-    if (!known(site.call.file)) site.call.file = -1;
+void DebugInfo::FinishLater(std::size_t first_site, std::vector<Instruction>* code) {
+  Settle(first_site);
+  TakeOutUnknown(code);
+}
+
+void DebugInfo::Settle(std::size_t first_site) {
+  for (std::size_t i = first_site; i < module_->inline_sites.size(); ++i) {
+    InlineSite& site = module_->inline_sites[i];
+    const auto name = names_.find(site.function);
+    site.function = name != names_.end() ? name->second : std::string_view();
+    if (site.call.file >= 0 && static_cast<std::size_t>(site.call.file) >= files_)
+      site.call.file = -1;
   }
-  for (Function& function : module_->functions) {
-    for (Instruction& instruction : function.code) {
-      if (!known(instruction.loc.file)) instruction.loc.file = -1;
-    }
+}
+
+void DebugInfo::TakeOutUnknown(std::vector<Instruction>* code) const {
+  if (highest_file_ <= files_) return;
+  for (Instruction& instruction : *code) {
+    std::int32_t& file = instruction.loc.file;
+    if (file >= 0 && static_cast<std::size_t>(file) >= files_) file = -1;
   }
 }
 

@@ -35,6 +35,8 @@ class DebugInfo {
 
   // After the last line: names the inlined functions, and takes out file numbers nobody declared.
   void Finish();
+  // The same for a body that is read later, into `code`; its inlined calls begin at `first_site`.
+  void FinishLater(std::size_t first_site, std::vector<Instruction>* code);
 
  private:
   struct SiteKey {
@@ -53,8 +55,13 @@ class DebugInfo {
   // only by (file, line, column): this is the newest position written there, if it was inlined.
   std::unordered_map<std::uint64_t, std::int32_t> inlined_positions_;
   std::unordered_map<SiteKey, std::int32_t, SiteHash> sites_;
+  void Settle(std::size_t first_site);
+  void TakeOutUnknown(std::vector<Instruction>* code) const;
+
   std::string strings_;
   std::vector<std::pair<std::string_view, std::size_t>> labels_;
+  std::unordered_map<std::string_view, std::string_view> names_;  // of inlined functions, by label
+  std::size_t files_ = 0;  // of the module, when the last line has been read
 };
 
 }  // namespace allranks::ptx

@@ -187,7 +187,14 @@ std::optional<std::size_t> Fatbin::Pick(ImageKind kind, std::uint32_t arch) cons
 }
 
 std::optional<std::size_t> Fatbin::PickPtx(std::uint32_t arch) const {
-  return Pick(ImageKind::kPtx, arch);
+  if (const auto best = Pick(ImageKind::kPtx, arch)) return best;
+  std::optional<std::size_t> lowest;
+  for (std::size_t i = 0; i < images_.size(); ++i) {
+    const FatbinImage& image = images_[i];
+    if (image.kind != ImageKind::kPtx || image.variant != ArchVariant::kPlain) continue;
+    if (!lowest || image.arch < images_[*lowest].arch) lowest = i;
+  }
+  return lowest;
 }
 
 std::optional<std::size_t> Fatbin::PickCubin(std::uint32_t arch) const {

@@ -60,9 +60,10 @@ class Fatbin {
   Result<std::string> Extract(std::size_t i, std::uint64_t limit = kMaxImageBytes) const;
 
   // The image that a device of `arch` (90 for compute capability 9.0) would take, as an index into
-  // images(). PTX: the highest target that is not above the device's. Cubin: the device's own
-  // architecture, else the highest earlier one of the same major number. At equal numbers the `a`
-  // variant comes first, then `f`, then the plain one.
+  // images(). PTX: the highest target that is not above the device's; where there is none, the
+  // lowest above it, which a real device would refuse. Cubin: the device's own architecture, else
+  // the highest earlier one of the same major number. At equal numbers the `a` variant comes first,
+  // then `f`, then the plain one.
   std::optional<std::size_t> PickPtx(std::uint32_t arch) const;
   std::optional<std::size_t> PickCubin(std::uint32_t arch) const;
 

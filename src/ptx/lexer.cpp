@@ -189,6 +189,40 @@ bool Lexer::SkipPast(char stop) {
   return true;
 }
 
+bool Lexer::SkipBraces() {
+  int depth = 0;
+  for (const char* p = cursor_; p != end_; ++p) {
+    switch (*p) {
+      case '\n':
+        ++line_;
+        break;
+      case '{':
+        ++depth;
+        break;
+      case '}':
+        if (--depth > 0) break;
+        cursor_ = p + 1;
+        return depth == 0;
+      case '"':  // on one line (TryString)
+        do {
+          ++p;
+        } while (p != end_ && *p != '"' && *p != '\n');
+        if (p == end_ || *p == '\n') --p;
+        break;
+      case '/':
+        if (p[1] == '/' || p[1] == '*') {
+          cursor_ = p;
+          SkipSpaceSlow();
+          p = cursor_ - 1;
+        }
+        break;
+      default:
+        break;
+    }
+  }
+  return false;
+}
+
 std::string_view Lexer::Near() {
   SkipSpace();
   if (cursor_ == end_) return "end of text";

@@ -54,6 +54,20 @@ class Lexer {
   // Up to and including the next `stop`, blindly. False if there is none.
   bool SkipPast(char stop);
 
+  // From a `{` up to and including the `}` that belongs to it. False if there is none.
+  bool SkipBraces();
+
+  // A place in the text, and back to it.
+  struct Mark {
+    const char* at = nullptr;
+    std::uint32_t line = 1;
+  };
+  Mark mark() const { return {cursor_, line_}; }
+  void Return(const Mark& mark) {
+    cursor_ = mark.at;
+    line_ = mark.line;
+  }
+
   std::uint32_t line() const { return line_; }
   // For messages: the token at the cursor; the last one that was consumed, and its line.
   std::string_view Near();

@@ -65,7 +65,6 @@ class Linker {
     const Function* function = nullptr;  // of an alias: what it names
     std::uint64_t common_size = 0, align = 0;
   };
-  using Renames = std::unordered_map<std::string_view, std::string_view>;
 
   template <class... Args>
   void Complain(fmt::format_string<Args...> format, Args&&... args) {
@@ -80,9 +79,6 @@ class Linker {
   void RenameInternals(std::size_t input);
   void Move(std::size_t input);
   void MoveAliases(std::size_t input);
-  void Rewrite(const Renames& renames, Function* function) const;
-  void RewriteNames(const Renames& renames, std::unordered_set<std::string_view>* local,
-                    std::vector<Operand>* operands) const;
   void CheckReferences();
   bool Chosen(std::size_t input, std::string_view name) const;
 
@@ -193,40 +189,6 @@ void Linker::RenameInternals(std::size_t input) {
   }
 }
 
-void Linker::RewriteNames(const Renames& renames, std::unordered_set<std::string_view>* local,
-                          std::vector<Operand>* operands) const {
-  for (Operand& operand : *operands) {
-    if (operand.kind == Operand::Kind::kSymbol && !local->contains(operand.name)) {
-      const auto found = renames.find(operand.name);
-      if (found != renames.end()) operand.name = found->second;
-    }
-    // As deep as the parser lets operands nest.
-    if (!operand.elements.empty()) RewriteNames(renames, local, &operand.elements);
-  }
-}
-
-void Linker::Rewrite(const Renames& renames, Function* function) const {
-  if (renames.empty()) return;
-  if (const auto found = renames.find(function->name); found != renames.end()) {
-    function->name = found->second;
-  }
-  // A function's own names hide the module's.
-  std::unordered_set<std::string_view> local;
-  for (const auto& [label, at] : function->labels) local.insert(label);
-  for (const auto& [label, prototype] : function->prototypes) local.insert(label);
-  for (const auto& [label, targets] : function->target_lists) local.insert(label);
-  for (const auto* variables : {&function->params, &function->results, &function->variables}) {
-    for (const Variable& variable : *variables) local.insert(variable.name);
-  }
-  for (Instruction& in : function->code) RewriteNames(renames, &local, &in.operands);
-  for (auto& [label, targets] : function->target_lists) {
-    for (std::string_view& target : targets) {
-      const auto found = renames.find(target);
-      if (found != renames.end() && !local.contains(target)) target = found->second;
-    }
-  }
-}
-
 void Linker::Move(std::size_t input) {
   Module& module = inputs_[input].module;
   const Renames& renames = renames_[input];
@@ -271,13 +233,18 @@ void Linker::Move(std::size_t input) {
   }
   std::unordered_set<std::string_view> aliases;
   for (const Alias& alias : module.aliases) aliases.insert(alias.name);
+  const BodyReader* known_reader = nullptr;
   for (std::size_t i = 0; i < module.functions.size(); ++i) {
     Function& function = module.functions[i];
     const bool internal =
         BindingOf(function, aliases.contains(function.name)) == Binding::kInternal;
     if (!internal && !keep_function[i]) continue;
     for (Instruction& in : function.code) shift(&in.loc);
-    Rewrite(renames, &function);
+    Rename(renames, &function);
+    if (function.reader != nullptr && function.reader.get() != known_reader) {
+      known_reader = function.reader.get();
+      function.reader->SetLinked(file_base, site_base, renames);
+    }
     origin_.emplace(function.name, inputs_[input].name);
     out_.function_index.emplace(function.name, static_cast<std::uint32_t>(out_.functions.size()));
     out_.functions.push_back(std::move(function));

@@ -2,6 +2,8 @@
 #include "ptx/module.h"
 
 #include <algorithm>
+#include <unordered_set>
+#include <utility>
 
 namespace allranks::ptx {
 namespace {
@@ -124,6 +126,52 @@ const Function* Module::FindFunction(std::string_view name) const {
 const Variable* Module::FindVariable(std::string_view name) const {
   const auto found = variable_index.find(name);
   return found == variable_index.end() ? nullptr : &variables[found->second];
+}
+
+Result<void> ReadBody(Module* module, Function* function) {
+  if (function->reader == nullptr) return {};
+  // Kept while it works; the function is whole or an error afterwards.
+  const std::shared_ptr<BodyReader> reader = std::move(function->reader);
+  function->reader = nullptr;
+  return reader->Read(module, function);
+}
+
+namespace {
+
+void RenameOperands(const Renames& renames, const std::unordered_set<std::string_view>& local,
+                    std::vector<Operand>* operands) {
+  for (Operand& operand : *operands) {
+    if (operand.kind == Operand::Kind::kSymbol && !local.contains(operand.name)) {
+      const auto found = renames.find(operand.name);
+      if (found != renames.end()) operand.name = found->second;
+    }
+    // As deep as the parser lets operands nest.
+    if (!operand.elements.empty()) RenameOperands(renames, local, &operand.elements);
+  }
+}
+
+}  // namespace
+
+void Rename(const Renames& renames, Function* function) {
+  if (renames.empty()) return;
+  if (const auto found = renames.find(function->name); found != renames.end()) {
+    function->name = found->second;
+  }
+  // A function's own names hide the module's.
+  std::unordered_set<std::string_view> local;
+  for (const auto& [label, at] : function->labels) local.insert(label);
+  for (const auto& [label, prototype] : function->prototypes) local.insert(label);
+  for (const auto& [label, targets] : function->target_lists) local.insert(label);
+  for (const auto* variables : {&function->params, &function->results, &function->variables}) {
+    for (const Variable& variable : *variables) local.insert(variable.name);
+  }
+  for (Instruction& in : function->code) RenameOperands(renames, local, &in.operands);
+  for (auto& [label, targets] : function->target_lists) {
+    for (std::string_view& target : targets) {
+      const auto found = renames.find(target);
+      if (found != renames.end() && !local.contains(target)) target = found->second;
+    }
+  }
 }
 
 }  // namespace allranks::ptx

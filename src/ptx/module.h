@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/result.h"
 #include "ptx/type.h"
 
 namespace allranks::ptx {
@@ -121,6 +122,26 @@ struct CallPrototype {
   bool noreturn = false;
 };
 
+struct Function;
+struct Module;
+
+// New names of symbols, by their old ones.
+using Renames = std::unordered_map<std::string_view, std::string_view>;
+
+// Reads the bodies of one text that the parser left for later.
+class BodyReader {
+ public:
+  virtual ~BodyReader() = default;
+  // The text of the body with this number (Function::body).
+  virtual std::string_view Text(std::uint32_t body) const = 0;
+  // Reads the body of `function` into it, a function of `module`.
+  virtual Result<void> Read(Module* module, Function* function) = 0;
+  // From here on the text is part of a linked module: its first file and its first inlined call
+  // have these indices there, and its names are these.
+  virtual void SetLinked(std::int32_t first_file, std::int32_t first_site,
+                         const Renames& renames) = 0;
+};
+
 struct Function {
   std::string_view name;
   bool is_entry = false;
@@ -139,7 +160,16 @@ struct Function {
   std::unordered_map<std::string_view, CallPrototype> prototypes;  // by label
   EntryLimits limits;
   std::uint32_t text_line = 0;
+  // Not null: the body has not been read; what belongs to it (registers to prototypes) is empty.
+  std::shared_ptr<BodyReader> reader;
+  std::uint32_t body = 0;  // its number there
 };
+
+// Reads the function's body if that was left for later.
+Result<void> ReadBody(Module* module, Function* function);
+
+// Gives the names in a function's body, and its own, new ones where there are some.
+void Rename(const Renames& renames, Function* function);
 
 struct Alias {
   std::string_view name, target;

@@ -9,25 +9,70 @@
 
 namespace allranks::ptx {
 
-Result<Module> Parse(std::string text) {
+Result<Module> Parse(std::string text, Bodies bodies) {
   if (text.size() > kMaxTextBytes) {
     return Fail("ptx:1: the text has {} bytes, the limit is {}", text.size(), kMaxTextBytes);
   }
   // In fat binaries the text is padded with zeros.
   text.erase(text.find_last_not_of('\0') + 1);
-  return Parser(std::move(text)).Run();
+  return std::make_shared<Parser>(std::move(text), bodies)->Run();
 }
 
-Parser::Parser(std::string text)
+Parser::Parser(std::string text, Bodies bodies)
     : text_(std::make_shared<const std::string>(std::move(text))),
       lexer_(*text_),
+      bodies_(bodies),
       debug_(&module_) {
   module_.text = text_;
 }
 
 Result<Module> Parser::Run() {
   if (!ParseModule() || !Finish()) return Fail("{}", error_);
-  return std::move(module_);
+  if (later_.empty()) return std::move(module_);
+  // What bodies need to be read stays here: the names of the module, and inlined calls.
+  Module module = std::move(module_);
+  module_ = Module();
+  module_.function_index = module.function_index;
+  module_.variable_index = module.variable_index;
+  module_.inline_sites = module.inline_sites;
+  for (std::size_t i = 0; i < module.inline_sites.size(); ++i)
+    site_of_.push_back(static_cast<std::int32_t>(i));
+  for (Function& function : module.functions)
+    if (function.has_body) function.reader = shared_from_this();
+  return module;
+}
+
+std::string_view Parser::Text(std::uint32_t body) const {
+  const Later& later = later_[body];
+  return {later.begin.at, static_cast<std::size_t>(later.end - later.begin.at)};
+}
+
+void Parser::SetLinked(std::int32_t first_file, std::int32_t first_site, const Renames& renames) {
+  first_file_ = first_file;
+  for (std::int32_t& site : site_of_) site += first_site;
+  renames_ = renames;
+}
+
+Result<void> Parser::Read(Module* module, Function* function) {
+  lexer_.Return(later_[function->body].begin);
+  if (failed_ || !ParseBody(function)) {
+    function->code.clear();
+    return Fail("{}", error_);
+  }
+  debug_.FinishLater(site_of_.size(), &function->code);
+  const auto shift = [&](SourceLoc* loc) {
+    if (loc->file >= 0) loc->file += first_file_;
+    if (loc->inlined_at >= 0) loc->inlined_at = site_of_[static_cast<std::size_t>(loc->inlined_at)];
+  };
+  for (std::size_t i = site_of_.size(); i < module_.inline_sites.size(); ++i) {
+    InlineSite site = module_.inline_sites[i];
+    shift(&site.call);
+    site_of_.push_back(static_cast<std::int32_t>(module->inline_sites.size()));
+    module->inline_sites.push_back(site);
+  }
+  for (Instruction& in : function->code) shift(&in.loc);
+  Rename(renames_, function);
+  return {};
 }
 
 bool Parser::ErrorAt(std::uint32_t line, std::string_view what, std::string_view near) {
@@ -278,7 +323,17 @@ bool Parser::ParseFunction(const Linkage& linkage, bool is_entry) {
   header.has_body = true;
   if (!AddFunction(std::move(header))) return false;
   const std::uint32_t position = module_.function_index.at(function.name);
-  if (!ParseBody(&function)) return false;
+  if (bodies_ == Bodies::kLater) {
+    lexer_.Peek();  // to the brace
+    Later later;
+    later.begin = lexer_.mark();
+    if (lexer_.Peek() != '{' || !lexer_.SkipBraces()) return Error("expected a body");
+    later.end = lexer_.mark().at;
+    function.body = static_cast<std::uint32_t>(later_.size());
+    later_.push_back(later);
+  } else if (!ParseBody(&function)) {
+    return false;
+  }
   module_.functions[position] = std::move(function);
   return true;
 }

@@ -14,7 +14,7 @@ namespace allranks::ptx {
 
 // What a module may ask for at most. Memory stays in proportion to the text: nvcc numbers its
 // registers by use and writes initialisers out, so nothing it emits comes near these.
-inline constexpr std::size_t kMaxTextBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kMaxTextBytes = std::size_t{256} << 20;
 inline constexpr std::size_t kMaxRegistersPerFunction = std::size_t{1} << 20;
 inline constexpr std::size_t kSpareRegisters = std::size_t{1}
                                                << 14;  // of a module, beyond 1 per byte
@@ -41,6 +41,10 @@ inline constexpr int kMaxNesting = 16;     // operands in operands, initialisers
 // A .loc of line 0 ("no line") leaves the position before it in force.
 //
 // Errors read "ptx:LINE: what is wrong near 'token'".
-Result<Module> Parse(std::string text);
+//
+// `Bodies::kLater` leaves the bodies of functions for ReadBody (module.h): a library of a hundred
+// megabytes is not read for one kernel. What is wrong in a body is then an error of ReadBody.
+enum class Bodies : std::uint8_t { kNow, kLater };
+Result<Module> Parse(std::string text, Bodies bodies = Bodies::kNow);
 
 }  // namespace allranks::ptx

@@ -21,13 +21,18 @@
 #include "ptx/debug_info.h"
 #include "ptx/lexer.h"
 #include "ptx/module.h"
+#include "ptx/parser.h"
 
 namespace allranks::ptx {
 
-class Parser {
+class Parser final : public BodyReader, public std::enable_shared_from_this<Parser> {
  public:
-  explicit Parser(std::string text);
+  Parser(std::string text, Bodies bodies);
   Result<Module> Run();
+
+  std::string_view Text(std::uint32_t body) const override;
+  Result<void> Read(Module* module, Function* function) override;
+  void SetLinked(std::int32_t first_file, std::int32_t first_site, const Renames& renames) override;
 
  private:
   // What a name means at the current place of a function's body.
@@ -166,6 +171,7 @@ class Parser {
 
   std::shared_ptr<const std::string> text_;
   Lexer lexer_;
+  Bodies bodies_;
   Module module_;
   DebugInfo debug_;
   std::string error_;
@@ -176,6 +182,17 @@ class Parser {
   std::size_t instructions_ = 0;
   std::size_t operands_ = 0;
   std::uint64_t initialiser_bytes_ = 0;
+
+  // Bodies that are left for later, and how the module that has the functions by then counts files
+  // and inlined calls.
+  struct Later {
+    Lexer::Mark begin;
+    const char* end = nullptr;
+  };
+  std::vector<Later> later_;
+  std::int32_t first_file_ = 0;
+  std::vector<std::int32_t> site_of_;
+  Renames renames_;
 
   // The function and the instruction at work.
   Function* function_ = nullptr;

@@ -25,7 +25,7 @@ std::string ErrorOf(std::string text) {
 
 TEST(PtxLimitsTest, TextSize) {
   EXPECT_EQ(ErrorOf(kHeader + std::string(kMaxTextBytes, ' ')),
-            "ptx:1: the text has 67108908 bytes, the limit is 67108864");
+            "ptx:1: the text has 268435500 bytes, the limit is 268435456");
   EXPECT_EQ(ErrorOf(kHeader + std::string(1 << 20, ' ')), "");
 }
 

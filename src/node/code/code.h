@@ -435,8 +435,10 @@ class Bank {
   std::vector<Memory> slots_;
 };
 
-// One kernel, ready to run. Immutable and independent of process and device: shared by all of
-// them.
+class GrowingCode;
+
+// One kernel, ready to run. Independent of process and device: shared by all of them. Immutable,
+// but for code that grows.
 struct Code {
   std::string name;
   std::vector<Op> ops;
@@ -467,6 +469,7 @@ struct Code {
   std::uint32_t max_threads = 1024;
   std::uint32_t cluster[3] = {0, 0, 0};  // as compiled (__cluster_dims__); 0: not
   std::vector<std::string> unsupported;  // forms that would fault
+  GrowingCode* growing = nullptr;        // more functions may come (decode.h)
 };
 
 }  // namespace allranks::node

@@ -7,6 +7,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "base/check.h"
 #include "node/decode/decode_internal.h"
 #include "node/decode/opcodes.h"
 
@@ -15,6 +16,10 @@ namespace {
 
 constexpr std::uint32_t kMaxRegisters = 255;          // per thread, on every architecture
 constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;  // per thread, as on hardware
+
+// Code that grows: the least room of its frames, in slots, and for how many operations more.
+constexpr int kGrowingWide = 256, kGrowingNarrow = 256;
+constexpr std::size_t kGrowingOps = std::size_t{1} << 19;
 
 }  // namespace
 
@@ -353,51 +358,90 @@ void LayoutParams(const ptx::Function& function, std::vector<std::uint32_t>* off
   *bytes = static_cast<std::uint32_t>(at);
 }
 
-Result<std::shared_ptr<const Code>> Decode(const ptx::Module& module, const ptx::Function& function,
-                                           const ptx::KernelResources* resources) {
-  Closure closure(module);
-  closure.Build(function);
-  Code& code = *closure.code;
-  code.name = std::string(function.name);
-  std::deque<Decoder> decoders;
-  int wide = 0, narrow = 0;
-  for (const ptx::Function* f : closure.functions) {
-    Decoder& decoder = decoders.emplace_back(closure, *f);
+// The functions of one code, decoded one after the other.
+class Decoding {
+ public:
+  Decoding(const ptx::Module& module, ptx::Module* later) : closure_(module, later) {}
+
+  Result<void> Start(const ptx::Function& function, const ptx::KernelResources* resources);
+  Result<void> Add(const ptx::Function& function);
+  const std::shared_ptr<Code>& code() const { return closure_.code; }
+  const ptx::Module& module() const { return closure_.module; }
+  bool indirect() const { return closure_.indirect; }
+  void Reserve();
+
+ private:
+  Result<void> Prepare();
+  Result<void> Run();
+  bool HasRoom() const;
+
+  Closure closure_;
+  std::deque<Decoder> decoders_;
+  std::size_t decoded_ = 0;    // of them
+  int wide_ = 0, narrow_ = 0;  // the shape of frames
+  bool shaped_ = false;        // it is fixed
+  bool broken_ = false;        // a function could not be added
+};
+
+Result<void> Decoding::Prepare() {
+  for (std::size_t i = decoders_.size(); i < closure_.functions.size(); ++i) {
+    Decoder& decoder = decoders_.emplace_back(closure_, *closure_.functions[i]);
     if (auto prepared = decoder.Prepare(); !prepared) return Fail(prepared.error());
-    wide = std::max(wide, decoder.flow().wide_slots);
-    narrow = std::max(narrow, decoder.flow().slots - decoder.flow().wide_slots);
+    const int wide = decoder.flow().wide_slots, narrow = decoder.flow().slots - wide;
+    if (shaped_ && (wide > wide_ || narrow > narrow_)) {
+      return Fail("{}: more registers live at once than frames have that were made before",
+                  closure_.functions[i]->name);
+    }
+    wide_ = std::max(wide_, wide);
+    narrow_ = std::max(narrow_, narrow);
   }
+  return {};
+}
+
+Result<void> Decoding::Run() {
   // Lanes of one warp may be in different functions at different depths. They do not disturb each
   // other as long as a slot has the same width in all frames that may lie there: so all frames of a
   // code have one shape.
-  const int frame = (wide + narrow + 1) / 2 * 2;
-  if (frame > kMaxSlots) {
-    return Fail("{}: more registers live at once than fit in all its functions", function.name);
-  }
-  for (Decoder& decoder : decoders) {
-    if (decoders.size() > 1) decoder.Shape(wide, frame);
+  const int frame = (wide_ + narrow_ + 1) / 2 * 2;
+  const std::string_view name = closure_.functions[0]->name;
+  if (frame > kMaxSlots)
+    return Fail("{}: more registers live at once than fit in all its functions", name);
+  for (; decoded_ < decoders_.size(); ++decoded_) {
+    Decoder& decoder = decoders_[decoded_];
+    if (decoders_.size() > 1 || shaped_) decoder.Shape(wide_, frame);
     if (auto decoded = decoder.Run(); !decoded) return Fail(decoded.error());
   }
-  if (closure.literals.size() > static_cast<std::size_t>(kMaxSlots)) {
-    return Fail("{}: more than {} literals", function.name, kMaxSlots);
+  if (closure_.literals.size() > static_cast<std::size_t>(kMaxSlots))
+    return Fail("{}: more than {} literals", name, kMaxSlots);
+  Code& code = *closure_.code;
+  const ptx::Module& module = closure_.module;
+  code.function_of.resize(module.functions.size(), -1);
+  for (const auto& [function, number] : closure_.number) {
+    if (number != 0)
+      code.function_of[static_cast<std::size_t>(function - module.functions.data())] = number;
   }
+  return {};
+}
+
+Result<void> Decoding::Start(const ptx::Function& function, const ptx::KernelResources* resources) {
+  if (auto built = closure_.Build(function); !built) return Fail(built.error());
+  Code& code = *closure_.code;
+  code.name = std::string(function.name);
+  if (auto prepared = Prepare(); !prepared) return prepared;
+  int slots = 0;
+  for (const Decoder& decoder : decoders_) slots = std::max(slots, decoder.flow().slots);
+  if (closure_.indirect && closure_.later() != nullptr) {
+    wide_ = std::max(wide_, kGrowingWide);
+    narrow_ = std::max(narrow_, kGrowingNarrow);
+    shaped_ = true;
+  }
+  if (auto decoded = Run(); !decoded) return decoded;
   const FunctionCode& entry = code.functions[0];
   code.slots = static_cast<int>(entry.slots);
   code.predicates = static_cast<int>(entry.predicates);
   code.local_bytes = entry.local_bytes;
-  code.function_of.assign(module.functions.size(), -1);
-  for (std::size_t i = 0; i < module.functions.size(); ++i) {
-    const auto it = closure.number.find(&module.functions[i]);
-    if (it != closure.number.end() && it->second != 0) code.function_of[i] = it->second;
-  }
-  code.max_threads = 1024;
-  const auto& limits = function.limits;
-  if (limits.max_threads[0] != 0) {
-    code.max_threads =
-        std::min<std::uint32_t>(1024, limits.max_threads[0] * std::max(1u, limits.max_threads[1]) *
-                                          std::max(1u, limits.max_threads[2]));
-  }
-  std::copy_n(limits.cluster, 3, code.cluster);
+  code.max_threads = MaxThreads(function);
+  std::copy_n(function.limits.cluster, 3, code.cluster);
   if (resources != nullptr) {
     code.registers = std::min<std::uint32_t>(resources->registers, kMaxRegisters);
     // The real compiler may place more than the text declares; what it placed decides residency.
@@ -405,11 +449,83 @@ Result<std::shared_ptr<const Code>> Decode(const ptx::Module& module, const ptx:
         code.static_shared,
         static_cast<std::uint32_t>(std::min<std::uint64_t>(resources->shared_bytes, UINT32_MAX)));
   } else {
-    int slots = 0;
-    for (const Decoder& decoder : decoders) slots = std::max(slots, decoder.flow().slots);
     code.registers = std::clamp(static_cast<std::uint32_t>(slots) + 8, 16u, kMaxRegisters);
   }
-  return std::shared_ptr<const Code>(closure.code);
+  return {};
+}
+
+void Decoding::Reserve() {
+  Code& code = *closure_.code;
+  const auto reserve = [](auto&... tables) { (tables.reserve(tables.size() + kGrowingOps), ...); };
+  reserve(code.ops, code.memory, code.branches, code.tables, code.calls, code.functions,
+          code.barriers, code.warp_ops, code.matrices, code.async, code.spins, code.compares,
+          code.forms, code.lines);
+}
+
+// Whether what is prepared fits without moving anything. An instruction is at most this many
+// operations, and fewer entries of any other table.
+bool Decoding::HasRoom() const {
+  constexpr std::size_t kMostOps = 8;
+  std::size_t instructions = 0;
+  for (std::size_t i = decoded_; i < closure_.functions.size(); ++i)
+    instructions += closure_.functions[i]->code.size() + 1;
+  const Code& code = *closure_.code;
+  const auto fits = [&](std::size_t most, const auto&... tables) {
+    return ((tables.size() + most <= tables.capacity()) && ...);
+  };
+  return fits(instructions * kMostOps, code.ops, code.forms, code.lines) &&
+         fits(instructions, code.memory, code.branches, code.tables, code.calls, code.functions,
+              code.barriers, code.warp_ops, code.matrices, code.async, code.spins, code.compares);
+}
+
+Result<void> Decoding::Add(const ptx::Function& function) {
+  if (broken_) return Fail("{}: a function before it could not be decoded", function.name);
+  broken_ = true;
+  if (auto added = closure_.Add(&function); !added) return added;
+  if (!HasRoom())
+    return Fail("{}: more functions are called by pointer than fit", closure_.code->name);
+  if (auto prepared = Prepare(); !prepared) return prepared;
+  if (auto decoded = Run(); !decoded) return decoded;
+  broken_ = false;
+  return {};
+}
+
+std::uint32_t MaxThreads(const ptx::Function& function) {
+  const auto& most = function.limits.max_threads;
+  if (most[0] == 0) return 1024;
+  return std::min<std::uint32_t>(1024, most[0] * std::max(1u, most[1]) * std::max(1u, most[2]));
+}
+
+Result<std::shared_ptr<const Code>> Decode(const ptx::Module& module, const ptx::Function& function,
+                                           const ptx::KernelResources* resources) {
+  Decoding decoding(module, nullptr);
+  if (auto started = decoding.Start(function, resources); !started) return Fail(started.error());
+  return std::shared_ptr<const Code>(decoding.code());
+}
+
+GrowingCode::GrowingCode(std::unique_ptr<Decoding> decoding)
+    : decoding_(std::move(decoding)), code_(decoding_->code()) {
+  if (!decoding_->indirect()) return;
+  decoding_->Reserve();
+  decoding_->code()->growing = this;
+}
+
+GrowingCode::~GrowingCode() = default;
+
+Result<std::unique_ptr<GrowingCode>> GrowingCode::Make(ptx::Module* module, std::string_view kernel,
+                                                       const ptx::KernelResources* resources) {
+  const ptx::Function* function = module->FindFunction(kernel);
+  CHECK(function != nullptr);
+  auto decoding = std::make_unique<Decoding>(*module, module);
+  if (auto started = decoding->Start(*function, resources); !started) return Fail(started.error());
+  return std::unique_ptr<GrowingCode>(new GrowingCode(std::move(decoding)));
+}
+
+Result<void> GrowingCode::Grow(std::size_t number) {
+  const auto& functions = decoding_->module().functions;
+  if (number >= functions.size() || functions[number].is_entry || !functions[number].has_body)
+    return Fail("not a function of this module");
+  return decoding_->Add(functions[number]);
 }
 
 }  // namespace allranks::node

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/address_map.h"
+#include "base/check.h"
 #include "node/decode/decode.h"
 #include "node/decode/decode_internal.h"
 
@@ -57,6 +58,29 @@ std::vector<const ptx::Function*> AddressTaken(const ptx::Module& module) {
   return taken;
 }
 
+// Whether a body's text has a declaration of shared memory: ".shared" that is no instruction's.
+bool DeclaresShared(std::string_view text) {
+  constexpr std::string_view kShared = ".shared";
+  for (std::size_t at = text.find(kShared); at != std::string_view::npos;
+       at = text.find(kShared, at + 1)) {
+    const char before = at == 0 ? '\n' : text[at - 1];
+    if (before == '\t' || before == ' ' || before == '\n' || before == ';' || before == '{')
+      return true;
+  }
+  return false;
+}
+
+// Whether a function whose body has not been read names a variable of the module.
+bool NamedLater(const ptx::Module& module, std::string_view name) {
+  return std::any_of(
+      module.functions.begin(), module.functions.end(), [&](const ptx::Function& function) {
+        // The linker's names for what is one file's own are not in the text.
+        return function.reader != nullptr && !function.is_entry &&
+               function.reader->Text(function.body).find(name.substr(0, name.find('#'))) !=
+                   std::string_view::npos;
+      });
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> FunctionAddress(const ptx::Module& module, std::string_view name) {
@@ -66,30 +90,55 @@ std::optional<std::uint64_t> FunctionAddress(const ptx::Module& module, std::str
   return kFunctionWindow + 16 * (number + 1);
 }
 
-void Closure::Build(const ptx::Function& entry) {
-  const auto add = [&](const ptx::Function* function) {
-    if (function == nullptr || !function->has_body) return;
-    if (number.try_emplace(function, static_cast<std::int32_t>(functions.size())).second) {
-      functions.push_back(function);
-    }
-  };
-  add(&entry);
-  bool indirect = false;
-  for (std::size_t i = 0; i < functions.size(); ++i) {
-    for (const Instruction& in : functions[i]->code) {
+Result<void> Closure::AddOne(const ptx::Function* function) {
+  if (function == nullptr || !function->has_body) return {};
+  if (!number.try_emplace(function, static_cast<std::int32_t>(functions.size())).second) return {};
+  functions.push_back(function);
+  if (function->reader == nullptr) return {};
+  CHECK(later_ != nullptr);
+  return ptx::ReadBody(
+      later_, &later_->functions[static_cast<std::size_t>(function - module.functions.data())]);
+}
+
+Result<void> Closure::Add(const ptx::Function* function) {
+  std::size_t next = functions.size();
+  if (auto added = AddOne(function); !added) return added;
+  for (; next < functions.size(); ++next) {
+    for (const Instruction& in : functions[next]->code) {
       if (in.opcode != "call") continue;
       const Operand* target = CallTarget(in);
       if (target == nullptr) continue;
       if (target->kind == Operand::Kind::kSymbol) {
         const ptx::Function* callee = module.FindFunction(target->name);
-        if (callee != nullptr && !callee->is_entry) add(callee);
+        if (callee == nullptr || callee->is_entry) continue;
+        if (auto added = AddOne(callee); !added) return added;
       } else if (!indirect) {
         indirect = true;
-        for (const ptx::Function* function : AddressTaken(module)) add(function);
+        if (auto added = AddByPointer(); !added) return added;
       }
     }
   }
+  return {};
+}
 
+// What may be called by pointer. A body that has not been read is, if its function is called; but
+// shared memory is laid out before that, so one that declares some is needed now.
+Result<void> Closure::AddByPointer() {
+  for (const ptx::Function* function : AddressTaken(module)) {
+    if (function->reader != nullptr && !DeclaresShared(function->reader->Text(function->body)))
+      continue;
+    if (auto added = AddOne(function); !added) return added;
+  }
+  return {};
+}
+
+Result<void> Closure::Build(const ptx::Function& entry) {
+  if (auto added = Add(&entry); !added) return added;
+  PlaceShared();
+  return {};
+}
+
+void Closure::PlaceShared() {
   // Of the module's variables only those that these functions name take room in a CTA.
   std::set<std::string_view> used;
   for (const ptx::Function* function : functions) {
@@ -97,6 +146,12 @@ void Closure::Build(const ptx::Function& entry) {
       ForOperands(in, [&](const Operand& operand) {
         if (operand.kind == Operand::Kind::kSymbol) used.insert(operand.name);
       });
+    }
+  }
+  if (indirect) {
+    for (const ptx::Variable& variable : module.variables) {
+      if (variable.space == ptx::Space::kShared && NamedLater(module, variable.name))
+        used.insert(variable.name);
     }
   }
   std::uint64_t bytes = 0, align = 16;

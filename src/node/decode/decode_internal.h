@@ -62,9 +62,22 @@ struct Closure {
   std::map<std::string_view, std::uint64_t> shared;  // variables: offsets; dynamic ones last
   std::map<std::string_view, std::int16_t> arrays;   // the same: their index in Code::arrays
 
-  explicit Closure(const ptx::Module& m) : module(m) {}
+  bool indirect = false;  // some function calls by pointer
+
+  // `later`: the same module, if it has bodies that are read when they are needed.
+  Closure(const ptx::Module& m, ptx::Module* later) : module(m), later_(later) {}
   // Finds all functions, then lays out shared memory.
-  void Build(const ptx::Function& entry);
+  Result<void> Build(const ptx::Function& entry);
+  const ptx::Module* later() const { return later_; }
+  // Adds a function and all that it calls by name.
+  Result<void> Add(const ptx::Function* function);
+
+ private:
+  Result<void> AddOne(const ptx::Function* function);
+  Result<void> AddByPointer();
+  void PlaceShared();
+
+  ptx::Module* later_;
 };
 
 // Decodes one function of a closure, behind those before it.

@@ -432,10 +432,18 @@ typename EngineT<kChecked>::Next EngineT<kChecked>::Call(const Op& op, std::uint
     const std::uint64_t number = (own - kFunctionWindow) / 16 - 1;
     const bool known = own > kFunctionWindow && own % 16 == 0 && number < code_->function_of.size();
     function = known ? code_->function_of[number] : -1;
+    std::string why = "which is not a function of this module";
+    if (known && function < 0 && code_->growing != nullptr) {
+      if (auto grown = sim_.grow_code(*launch_, number)) {
+        function = code_->function_of[number];
+        constants_ = launch_->constants.data();
+      } else {
+        why = grown.error().message;
+      }
+    }
     if (function < 0) {
       ChargeIssue();
-      sim_.Fault(path, Status::kIllegalInstruction,
-                 fmt::format("call of 0x{:x}, which is not a function of this module", own));
+      sim_.Fault(path, Status::kIllegalInstruction, fmt::format("call of 0x{:x}, {}", own, why));
       return Next::kGone;
     }
   }

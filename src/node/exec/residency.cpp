@@ -66,17 +66,16 @@ void Occupy(const Launch& launch, int sm_index, int ctas) {
   sm.shared -= ctas * static_cast<int>(launch.shared_per_cta);
 }
 
-// Special registers that are the same for all threads of a launch are constants of it.
-void FillLaunchConstants(Launch& launch) {
+}  // namespace
+
+void FillLaunchConstants(Launch& launch, std::size_t first) {
   for (const ConstantRef& ref : launch.code->refs) {
-    if (ref.source != ConstantRef::Source::kSpecial) continue;
+    if (ref.source != ConstantRef::Source::kSpecial || ref.slot < first) continue;
     const auto value = LaunchWide(ref.special, launch.request.grid, launch.request.block);
     CHECK(value.has_value());
     Broadcast(launch.constants.at(ref.slot), *value, ref.bytes);
   }
 }
-
-}  // namespace
 
 Status Residency::CheckLaunch(const Code& code, const LaunchRequest& request,
                               std::uint32_t dynamic_shared_limit) const {
@@ -236,7 +235,7 @@ void Residency::Dispatch(Device& device, Time at) {
           RegistersPerCta(sim_.profile, *launch.code, launch.warps_per_cta));
       launch.shared_per_cta = static_cast<std::uint32_t>(
           SharedPerCta(sim_.profile, *launch.code, launch.request.dynamic_shared));
-      FillLaunchConstants(launch);
+      FillLaunchConstants(launch, 0);
       const std::size_t lines = StorePerWarp(*launch.code) / sizeof(RegisterPool::Line);
       launch.registers = &register_pools_[lines];
       launch.registers->lines = lines;

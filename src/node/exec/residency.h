@@ -20,6 +20,10 @@ namespace allranks::node {
 
 class Simulator;
 
+// Special registers that are the same for all threads of a launch are constants of it: fills those
+// from slot `first` on.
+void FillLaunchConstants(Launch& launch, std::size_t first);
+
 class Residency {
  public:
   explicit Residency(Simulator& sim) : sim_(sim) {}

@@ -95,6 +95,8 @@ class Simulator : public State {
   void TriggerGrid(Cta& cta, Time time);
   void PrimaryOver(Launch& launch, Time at);
   std::function<void(Launch&, Time)> on_trigger;  // all CTAs have triggered or ended
+  // Adds a function of the module to code that grows.
+  std::function<Result<void>(Launch&, std::size_t function)> grow_code;
 
   // --- mbarriers, asynchronous copies, clusters (async.cpp) ---
   enum class AsyncNext : std::uint8_t { kGo, kBlocked, kGone };

@@ -89,6 +89,9 @@ MachineImpl::MachineImpl(const Profile& profile, const MachineOptions& options, 
   sim_.on_fault = [this](struct Launch& launch, Status status, std::string message) {
     OnFault(launch, status, std::move(message));
   };
+  sim_.grow_code = [this](struct Launch& launch, std::size_t function) {
+    return GrowCode(launch, function);
+  };
   sim_.on_trigger = [this](struct Launch& launch, Time at) {
     const auto it = operations_.find(launch.op);
     if (it == operations_.end() || it->second.triggered) return;

@@ -19,6 +19,7 @@
 #include "node/check/checker.h"
 #include "node/check/errors.h"
 #include "node/checking.h"
+#include "node/decode/decode.h"
 #include "node/exec/simulator.h"
 #include "node/late_wakes.h"
 #include "node/machine.h"
@@ -41,7 +42,9 @@ inline constexpr std::size_t kMaxQueued = 1 << 16;
 struct ParsedImage {
   ptx::Module module;
   std::map<std::string, ptx::KernelResources> resources;
-  std::map<std::string, std::shared_ptr<const Code>> code;  // decoded kernels
+  bool bodies_later = false;  // the module's bodies are read when they are needed
+  std::map<std::string, std::shared_ptr<const Code>> code;      // decoded kernels
+  std::map<std::string, std::unique_ptr<GrowingCode>> growing;  // the same, of such a module
 };
 
 struct LoadedModule {
@@ -353,6 +356,10 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
   void UnmapGlobals(Process& process, const LoadedModule& module);
   bool IsManagedGlobal(ProcessId process, Address address) const;
   Status DecodeKernel(Kernel& kernel);
+  // Bytes of shared memory that the kernel has whatever its launch says.
+  Status StaticShared(Kernel& kernel, std::uint32_t* bytes);
+  Result<void> GrowCode(struct Launch& launch, std::size_t function);
+  void ExtendConstants(struct Launch& launch) const;
   Bank BuildConstants(const Code& code, const LoadedModule& module,
                       const std::vector<std::byte>& params) const;
 
@@ -394,6 +401,7 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
   std::uint64_t order_ = 0;
   std::uint64_t next_id_ = 1;
   bool stop_ = false;
+  bool separated_ = false;  // SeparateHost has been called
   std::map<ProcessId, std::vector<Mapping>> withdrawn_;
   bool brief_ = false;      // Schedule
   bool scheduled_ = false;  // by another seed than 0

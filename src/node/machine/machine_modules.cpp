@@ -33,6 +33,9 @@ std::uint32_t TargetNumber(std::string_view target) {
   return number;
 }
 
+// Images of more PTX have their functions read one by one, as they are needed.
+constexpr std::uint64_t kReadAtOnce = std::uint64_t{8} << 20;
+
 struct PtxText {
   std::string name, text;
 };
@@ -77,18 +80,20 @@ Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(std::span<const std
     *status = Status::kSuccess;
     return it->second.lock();
   }
-  if (IsElf(image)) {
-    *status = Status::kNoBinaryForGpu;
-    return Fail(
-        "the image contains only SASS; the virtual device needs PTX (build with "
-        "code=[sm_90,compute_90])");
-  }
   const auto arch = static_cast<std::uint32_t>(profile().device.compute_major * 10 +
                                                profile().device.compute_minor);
+  const auto without_ptx = [&](std::string_view what) {
+    *status = Status::kNoBinaryForGpu;
+    return Fail(
+        "{0} has no PTX that compute_{1} can execute: build with -gencode "
+        "arch=compute_{1},code=[sm_{1},compute_{1}]",
+        what, arch);
+  };
+  if (IsElf(image)) return without_ptx("the image");
   std::vector<LinkSetImage> parts = {{"", image}};
   if (IsLinkSet(image) && !ReadLinkSet(image, &parts)) return Fail("a damaged set of images");
   auto parsed = std::make_shared<ParsedImage>();
-  std::vector<ptx::LinkInput> inputs;
+  std::vector<PtxText> texts;
   std::uint64_t text_bytes = 0;
   for (const LinkSetImage& part : parts) {
     auto text = TextOf(part, arch, parsed.get());
@@ -97,17 +102,20 @@ Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(std::span<const std
     text_bytes += text->text.size();
     if (text_bytes > ptx::kMaxImageBytes)
       return Fail("more than {} bytes of PTX", ptx::kMaxImageBytes);
-    auto module = ptx::Parse(std::move(text->text));
+    texts.push_back(std::move(*text));
+  }
+  parsed->bodies_later = text_bytes > kReadAtOnce;
+  const ptx::Bodies bodies = parsed->bodies_later ? ptx::Bodies::kLater : ptx::Bodies::kNow;
+  std::vector<ptx::LinkInput> inputs;
+  for (PtxText& text : texts) {
+    auto module = ptx::Parse(std::move(text.text), bodies);
     if (!module) {
       *status = Status::kInvalidPtx;
-      return Fail("{}{}{}", text->name, text->name.empty() ? "" : ": ", module.error().message);
+      return Fail("{}{}{}", text.name, text.name.empty() ? "" : ": ", module.error().message);
     }
-    inputs.push_back({std::move(*module), std::move(text->name)});
+    inputs.push_back({std::move(*module), std::move(text.name)});
   }
-  if (inputs.empty()) {
-    *status = Status::kNoBinaryForGpu;
-    return Fail("the fat binary has no PTX for compute_{} or lower", arch);
-  }
+  if (inputs.empty()) return without_ptx("the fat binary");
   // A single module, too: what it lacks is an error when it is loaded, not when it is called.
   auto module = ptx::Link(std::move(inputs), [](std::string_view name) {
     return BuiltinOf(name) != CallOp::Builtin::kNone;
@@ -117,6 +125,8 @@ Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(std::span<const std
     return Fail(module.error());
   }
   parsed->module = std::move(*module);
+  if (const std::uint32_t target = TargetNumber(parsed->module.target); target > arch)
+    sim_.stats.ptx_above = std::max(sim_.stats.ptx_above, target);
   images_.emplace(std::move(key), parsed);
   *status = Status::kSuccess;
   return parsed;
@@ -247,15 +257,24 @@ Status MachineImpl::GetKernel(ModuleId number, const std::string& name, KernelIn
   info->id = id;
   info->name = name;
   LayoutParams(*function, &info->param_offsets, &info->param_sizes, &info->param_bytes);
-  const Status status = DecodeKernel(kernels_.at(id));
-  if (status != Status::kSuccess) return status;
-  const Code& code = *kernels_.at(id).code;
-  info->registers = code.registers;
-  info->static_shared = code.static_shared;
-  info->max_threads = code.max_threads;
-  info->local = code.local_bytes;
   const auto resources = module.image->resources.find(name);
-  if (resources != module.image->resources.end()) {
+  const bool known = resources != module.image->resources.end();
+  if (known && module.image->bodies_later) {
+    // What the real compiler found is enough, and many kernels of such a module are only asked for.
+    info->registers = static_cast<std::uint32_t>(resources->second.registers);
+    info->max_threads = MaxThreads(*function);
+    const Status status = StaticShared(kernels_.at(id), &info->static_shared);
+    if (status != Status::kSuccess) return status;
+  } else {
+    const Status status = DecodeKernel(kernels_.at(id));
+    if (status != Status::kSuccess) return status;
+    const Code& code = *kernels_.at(id).code;
+    info->registers = code.registers;
+    info->static_shared = code.static_shared;
+    info->max_threads = code.max_threads;
+    info->local = code.local_bytes;
+  }
+  if (known) {
     info->local = static_cast<std::uint32_t>(resources->second.local_bytes);
     info->const_bytes = 0;
   }
@@ -267,22 +286,78 @@ Status MachineImpl::GetKernel(ModuleId number, const std::string& name, KernelIn
 
 Status MachineImpl::DecodeKernel(Kernel& kernel) {
   if (kernel.code != nullptr) return Status::kSuccess;
-  ParsedImage& image = *modules_.at(kernel.module).image;
+  const LoadedModule& module = modules_.at(kernel.module);
+  ParsedImage& image = *module.image;
+  const auto found = image.resources.find(kernel.name);
+  const ptx::KernelResources* resources = found == image.resources.end() ? nullptr : &found->second;
+  const auto refuse = [&](const Error& error) {
+    faults_.push_back({module.process, module.device, Status::kInvalidPtx, error.message});
+    return Status::kInvalidPtx;
+  };
+  if (image.bodies_later) {
+    std::unique_ptr<GrowingCode>& growing = image.growing[kernel.name];
+    if (growing == nullptr) {
+      auto made = GrowingCode::Make(&image.module, kernel.name, resources);
+      if (!made) return refuse(made.error());
+      growing = std::move(*made);
+    }
+    // Whoever has the code has the image, which it grows from.
+    kernel.code = std::shared_ptr<const Code>(module.image, growing->code().get());
+    return Status::kSuccess;
+  }
   std::shared_ptr<const Code>& cached = image.code[kernel.name];
   if (cached == nullptr) {
-    const ptx::Function* function = image.module.FindFunction(kernel.name);
-    const auto resources = image.resources.find(kernel.name);
-    auto code = Decode(image.module, *function,
-                       resources == image.resources.end() ? nullptr : &resources->second);
-    if (!code) {
-      const LoadedModule& module = modules_.at(kernel.module);
-      faults_.push_back({module.process, module.device, Status::kInvalidPtx, code.error().message});
-      return Status::kInvalidPtx;
-    }
+    auto code = Decode(image.module, *image.module.FindFunction(kernel.name), resources);
+    if (!code) return refuse(code.error());
     cached = std::move(*code);
   }
   kernel.code = cached;
   return Status::kSuccess;
+}
+
+Status MachineImpl::StaticShared(Kernel& kernel, std::uint32_t* bytes) {
+  const ParsedImage& image = *modules_.at(kernel.module).image;
+  const auto resources = image.resources.find(kernel.name);
+  if (kernel.code == nullptr && image.bodies_later && resources != image.resources.end()) {
+    *bytes = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(resources->second.shared_bytes, UINT32_MAX));
+    return Status::kSuccess;
+  }
+  const Status status = DecodeKernel(kernel);
+  if (status == Status::kSuccess) *bytes = kernel.code->static_shared;
+  return status;
+}
+
+Result<void> MachineImpl::GrowCode(struct Launch& launch, std::size_t function) {
+  if (auto grown = launch.code->growing->Grow(function); !grown) return grown;
+  for (Device& device : sim_.devices)
+    for (struct Launch& other : device.launches)
+      if (other.code == launch.code) ExtendConstants(other);
+  return {};
+}
+
+// Gives a launch the constants that its code has got since the launch was made. Functions have no
+// parameters of the launch.
+void MachineImpl::ExtendConstants(struct Launch& launch) const {
+  const Code& code = *launch.code;
+  const std::size_t before = launch.constants.slots();
+  if (code.constants.slots() <= before) return;
+  launch.constants.Resize(code.constants.slots());
+  for (std::size_t slot = before; slot < code.constants.slots(); ++slot)
+    std::memcpy(launch.constants.at(slot), code.constants.data() + slot * kSlotBytes, kSlotBytes);
+  const auto kernel = kernels_.find(launch.request.kernel);
+  const auto module =
+      kernel == kernels_.end() ? modules_.end() : modules_.find(kernel->second.module);
+  for (const ConstantRef& ref : code.refs) {
+    if (ref.slot < before) continue;
+    if (ref.source == ConstantRef::Source::kSymbol && module != modules_.end()) {
+      const auto global = module->second.globals.find(ref.symbol);
+      if (global == module->second.globals.end()) continue;
+      Broadcast(launch.constants.at(ref.slot),
+                global->second.address + static_cast<std::uint64_t>(ref.addend), ref.bytes);
+    }
+  }
+  FillLaunchConstants(launch, before);
 }
 
 Status MachineImpl::GetGlobal(ModuleId number, const std::string& name, GlobalInfo* info) {
@@ -297,13 +372,14 @@ Status MachineImpl::GetGlobal(ModuleId number, const std::string& name, GlobalIn
 Status MachineImpl::SetMaxDynamicShared(KernelId id, std::uint32_t bytes) {
   const auto it = kernels_.find(id);
   if (it == kernels_.end()) return Status::kInvalidHandle;
-  const Status status = DecodeKernel(it->second);
+  std::uint32_t fixed = 0;
+  const Status status = StaticShared(it->second, &fixed);
   if (status != Status::kSuccess) return status;
-  if (std::uint64_t{bytes} + it->second.code->static_shared >
+  if (std::uint64_t{bytes} + fixed >
       static_cast<std::uint64_t>(profile().sm.shared_per_cta_bytes)) {
     return Status::kInvalidValue;
   }
-  it->second.dynamic_shared_limit = bytes + it->second.code->static_shared;
+  it->second.dynamic_shared_limit = bytes + fixed;
   return Status::kSuccess;
 }
 

@@ -46,12 +46,13 @@ void MachineImpl::SeparateHost(ProcessId process, Address address) {
   std::memcpy(own, object.data, object.mapped);
   object.view = std::make_shared<HostView>(std::span(object.data, object.mapped));
   object.data = static_cast<std::byte*>(own);
+  separated_ = true;
 }
 
 void MachineImpl::ShowHost(ProcessId process) {
   if (Find(process) == nullptr) return;
-  for (const auto& [base, mapping] : sim_.ProcessOf(process).table.all()) {
-    Object& object = *mapping.object;
+  for (const auto& [base, memory] : sim_.ProcessOf(process).table.host_visible()) {
+    Object& object = *memory;
     if (object.view == nullptr) continue;
     std::vector<std::byte> arrived(object.data, object.data + object.size);
     HideLate(object, 0, arrived);
@@ -60,8 +61,9 @@ void MachineImpl::ShowHost(ProcessId process) {
 }
 
 void MachineImpl::TakeHost(ProcessId process) {
-  for (const auto& [base, mapping] : sim_.ProcessOf(process).table.all()) {
-    Object& object = *mapping.object;
+  if (!separated_) return;
+  for (const auto& [base, memory] : sim_.ProcessOf(process).table.host_visible()) {
+    Object& object = *memory;
     if (object.view == nullptr) continue;
     object.view->Take([&](std::size_t offset, std::span<const std::byte> bytes) {
       if (offset >= object.size) return;

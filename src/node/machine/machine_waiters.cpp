@@ -20,9 +20,10 @@ void MachineImpl::HostWrote(ProcessId id, Time at) {
   at = std::max(at, sim_.now);
   TakeHost(id);
   RecheckValues(at);
-  for (const auto& [base, mapping] : process.table.all()) {
-    if (!mapping.object->HostVisible()) continue;
-    Object& object = *mapping.object;
+  // A program speaks much more often than its kernels wait for it.
+  if (std::ranges::all_of(sim_.devices, [](const Device& d) { return d.launches.empty(); })) return;
+  for (const auto& [base, memory] : process.table.host_visible()) {
+    Object& object = *memory;
     // Each place once: the lanes of many warps may wait at one.
     std::set<std::pair<std::uint64_t, std::uint32_t>> changed;
     for (const Watch& watch : object.watches.All()) {

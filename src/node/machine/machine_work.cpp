@@ -272,6 +272,7 @@ void MachineImpl::StartKernel(Operation& op) {
   launch.params = op.launch.params;
   launch.total_ctas = op.launch.grid.Count();
   launch.constants = std::move(op.constants);
+  if (launch.code->growing != nullptr) ExtendConstants(launch);
   launch.end = sim_.now;
   if (op.launch.cooperative) {
     Process& process = sim_.ProcessOf(op.process);

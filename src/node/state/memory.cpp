@@ -48,6 +48,7 @@ void AddressTable::Insert(Mapping mapping) {
   ++mapping.object->mappings;
   ++version_;
   const Address base = mapping.base;
+  if (mapping.object->HostVisible()) host_visible_.emplace(base, mapping.object);
   const bool fresh = mappings_.emplace(base, std::move(mapping)).second;
   CHECK(fresh);
 }
@@ -57,6 +58,7 @@ bool AddressTable::Erase(Address base) {
   if (it == mappings_.end()) return false;
   --it->second.object->mappings;
   ++version_;
+  host_visible_.erase(base);
   mappings_.erase(it);
   return true;
 }

@@ -136,9 +136,12 @@ class AddressTable {
              const DeviceSet& writers);
   void Touch() { ++version_; }  // rights have changed: what callers cached is void
   const std::map<Address, Mapping>& all() const { return mappings_; }
+  // What the host may change at any time, by address: few among many.
+  const std::map<Address, std::shared_ptr<Object>>& host_visible() const { return host_visible_; }
 
  private:
   std::map<Address, Mapping> mappings_;
+  std::map<Address, std::shared_ptr<Object>> host_visible_;
   std::uint64_t version_ = 1;
 };
 
