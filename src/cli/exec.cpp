@@ -27,6 +27,7 @@ bool WriteJson(const std::string& path, const std::string& text) {
 // What was looked at, for the last line.
 std::string Checked(const std::string& stats, const SchedulesRun& more) {
   std::string text = CheckedIn(stats);
+  if (!RefusedIn(stats).empty()) text += ", others did not run";
   if (!more.schedules.empty())
     text += fmt::format(", schedule 0 and {} others", more.schedules.size());
   return text;
@@ -49,6 +50,10 @@ int Exec(const ExecOptions& options) {
     return kExitInternal;
   list->Add(run.findings);
   int code = run.node_lost ? kExitInternal : run.deadlock ? kExitDeadlock : run.code;
+  if (code == 0 && !RefusedIn(run.stats_json).empty()) {
+    Say("the program exited with 0, but kernels of it could not be loaded");
+    code = kExitNotLoaded;
+  }
   if (!options.check || run.node_lost) return code;
   SchedulesRun more;
   const bool started = code != kExitCannotRun && code != kExitNotFound;

@@ -15,6 +15,7 @@ struct ExecOptions {
   int devices = 0;
   int ranks = 0;           // copies of the program; 0: one, which is told of no rank
   int ranks_per_host = 0;  // 0: one for each device
+  bool redirect = true;    // calls of a static CUDA runtime to the shared one
   bool stats = false;
   std::string stats_json;
   std::vector<std::string> faults;  // node::ParseFault
@@ -33,7 +34,8 @@ struct ExecOptions {
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInternal = 70;  // the node failed
 inline constexpr int kExitDeadlock = 86;
-inline constexpr int kExitFindings = 87;  // the program ended well, but the checker has findings
+inline constexpr int kExitFindings = 87;   // the program ended well, but the checker has findings
+inline constexpr int kExitNotLoaded = 88;  // the program ended well without some of its kernels
 inline constexpr int kExitCannotRun = 126;
 inline constexpr int kExitNotFound = 127;
 

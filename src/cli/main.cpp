@@ -26,8 +26,10 @@ using allranks::cli::UsageFormatter;
 constexpr const char* kExecHelp =
     R"(Runs PROGRAM on a virtual node: its CUDA calls go to simulated devices instead of real ones.
 
-Build PROGRAM with `nvcc -cudart shared`, and with PTX (nvcc's default). Its threads and child
-processes become ranks of the same node and read virtual time. If a thread waits in a way that the
+PROGRAM and its libraries must contain PTX, as they do by nvcc's defaults. Where they carry the static
+CUDA runtime, its functions are redirected to the node's runtime in the memory of the process; this
+needs their symbol tables (no `strip`). Threads and child processes become ranks of the same node and
+read virtual time. If a thread waits in a way that the
 node cannot observe for longer than --patience, the run continues but is no longer deterministic.
 When PROGRAM exits, allranks ends all processes that it left running.
 
@@ -75,6 +77,7 @@ Exit codes: the program's own (128 + N if signal N killed it), or
   70   the node itself failed
   86   deadlock or livelock; stderr lists the waiting threads and where they wait
   87   the program exited with 0, but --check has findings that count
+  88   the program exited with 0, but kernels of it could not be loaded (no usable PTX)
   126  PROGRAM could not be started
   127  PROGRAM was not found
 
@@ -101,6 +104,8 @@ The JSON of --stats-json has the members
   movers{sm, tma, copy_engine, multicast, nic}: bytes (each counted once), link_bytes (counted once
              per link), wire_bytes, efficiency
   faults[]:  rank, device, status (a CUresult), message
+  refused_images[]: why kernels of the program could not be loaded
+  ptx_above_device: the target of PTX that is executed though the device is below it
   deadlock:  virtual_ns, livelock, waiters[] (rank, device, kernel, block[3], warp, lanes, file, line,
              what, object, offset, seen, writer, resident, others),
              hosts[] (rank, thread, call, state, since_ns))";
@@ -197,6 +202,10 @@ struct Commands {
                      "Ranks on each simulated host; the first ranks are on the first host")
         ->option_text("N [devices of a host]")
         ->check(CLI::Range(1, 1024));
+    exec->add_flag(
+        "!--no-redirect", exec_options.redirect,
+        "Leave the static CUDA runtime of programs and libraries alone: they then find no "
+        "driver that they accept");
     exec->add_flag("--stats", exec_options.stats,
                    "Print a table of kernels, copies and links to stderr at the end");
     exec->add_option("--stats-json", exec_options.stats_json,

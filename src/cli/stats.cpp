@@ -115,6 +115,12 @@ std::string CheckedIn(const std::string& text) {
                      checked.value("accesses", std::uint64_t{0}));
 }
 
+std::vector<std::string> RefusedIn(const std::string& text) {
+  const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!parsed.is_object()) return {};
+  return parsed.value("refused_images", std::vector<std::string>());
+}
+
 std::string StatsTable(const std::string& text) {
   const json stats = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (stats.is_discarded()) return "";
@@ -126,6 +132,11 @@ std::string StatsTable(const std::string& text) {
   if (stats.contains("nondeterministic_because"))
     for (const json& reason : stats["nondeterministic_because"])
       out += fmt::format("  because {}\n", reason.get<std::string>());
+  if (stats.contains("ptx_above_device"))
+    out += fmt::format(
+        "  PTX for compute_{} is executed: the program has none for this device or an earlier "
+        "one\n",
+        stats["ptx_above_device"].get<std::uint32_t>());
   out += fmt::format("{} warp instructions, {} thread instructions, {} copies of {} bytes\n",
                      stats["warp_instructions"].get<std::uint64_t>(),
                      stats["thread_instructions"].get<std::uint64_t>(),

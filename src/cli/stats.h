@@ -15,5 +15,7 @@ std::string Indented(const std::string& json);
 std::vector<node::Finding> FindingsIn(const std::string& json);
 // What a checked run looked at: "2 kernels, 1234 accesses".
 std::string CheckedIn(const std::string& json);
+// Why images of the program could not be loaded.
+std::vector<std::string> RefusedIn(const std::string& json);
 
 }  // namespace allranks::cli

@@ -247,7 +247,13 @@ Result<void> Supervisor::StartProgram(const std::string& shim, const std::string
     return old == nullptr || *old == '\0' ? value : value + ":" + old;
   };
   const std::string library_path = prefixed(shim, "LD_LIBRARY_PATH");
-  const std::string preload = prefixed(shim + "/liballranks_host.so", "LD_PRELOAD");
+  std::string preload = prefixed(shim + "/liballranks_host.so", "LD_PRELOAD");
+  // What the audit library redirects to, behind libraries that the user has put in front of it. A
+  // build without CUDA's headers has none.
+  const std::string runtime = shim + "/libcudart.so.13";
+  const bool redirect = options_.redirect && access(runtime.c_str(), R_OK) == 0;
+  if (redirect) preload += ":" + runtime;
+  const std::string audit = prefixed(shim + "/liballranks_audit.so", "LD_AUDIT");
   std::vector<std::string> arguments = launcher_;
   arguments.insert(arguments.end(), options_.command.begin(), options_.command.end());
   std::vector<char*> argv;
@@ -266,6 +272,7 @@ Result<void> Supervisor::StartProgram(const std::string& shim, const std::string
     sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
     setenv("LD_LIBRARY_PATH", library_path.c_str(), 1);
     setenv("LD_PRELOAD", preload.c_str(), 1);
+    if (redirect) setenv("LD_AUDIT", audit.c_str(), 1);
     setenv("ALLRANKS_SOCKET", socket.c_str(), 1);
     unsetenv("ALLRANKS_JOIN");
     SetLauncherDefaults(several_hosts_);

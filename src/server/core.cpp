@@ -215,6 +215,7 @@ RunReport Core::Report() {
   report.stats = &machine_.stats();
   TakeFaults();
   report.faults = faults_;
+  report.refused_images = desk_.refused_images();
   const auto& ranks = roster_.machine_ranks();
   report.ranks.insert(ranks.begin(), ranks.end());
   report.checked = desk_.checking() != nullptr;

@@ -30,6 +30,12 @@ Desk::Desk(std::unique_ptr<node::Machine> machine, const CoreOptions& options, H
 
 // --- who asks ----------------------------------------------------------------------------------
 
+void Desk::RefusedImage(const std::string& why) {
+  constexpr std::size_t kMost = 16;
+  const bool known = std::ranges::find(refused_images_, why) != refused_images_.end();
+  if (!known && refused_images_.size() < kMost) refused_images_.push_back(why);
+}
+
 Process& Desk::AddProcess() {
   Process& process = roster_.Add(hosts_.AddProcess());
   roster_.Add(hosts_.AddThread(process.rank));

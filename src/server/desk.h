@@ -56,6 +56,9 @@ class Desk {
   node::Hosts& hosts() { return hosts_; }
   const node::Hosts& hosts() const { return hosts_; }
   node::Checking* checking() const { return checking_; }  // null: nothing is checked
+  // Why images of programs could not be loaded, each reason once.
+  const std::vector<std::string>& refused_images() const { return refused_images_; }
+  void RefusedImage(const std::string& why);
   HostSites& sites() { return sites_; }
   Roster& roster() { return roster_; }
   const Roster& roster() const { return roster_; }
@@ -127,6 +130,7 @@ class Desk {
   const CoreOptions& options_;
   HostSites sites_;  // of host code; the machine asks for them
   std::unique_ptr<node::Machine> machine_;
+  std::vector<std::string> refused_images_;
   node::Checking* checking_;  // the machine, if it checks
   node::Hosts hosts_;
   Roster roster_;

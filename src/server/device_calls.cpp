@@ -4,6 +4,7 @@
 #include "server/device_calls.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -13,6 +14,39 @@ using node::Hosts;
 using node::Status;
 
 namespace {
+
+// NVLinks, PCIe switch and CPU of a device, from the links of its vertex.
+void DescribeLinks(const node::Profile& profile, int host, int index, wire::DeviceInfo* info) {
+  using Topology = node::Topology;
+  const Topology& topology = profile.topology;
+  const int devices = static_cast<int>(profile.machine.devices_per_host);
+  const int self = host * devices + index;
+  // One NVLink of either generation, in 10^9 bytes per second and direction.
+  const double rate = profile.device.compute_major >= 10 ? 50 : 25;
+  for (const Topology::Link& link : topology.links) {
+    if (link.a != self && link.b != self) continue;
+    const int other = link.a == self ? link.b : link.a;
+    const Topology::Vertex& end = topology.vertices[static_cast<std::size_t>(other)];
+    const node::LinkKind& kind = topology.kinds[static_cast<std::size_t>(link.kind)];
+    if (end.kind == Topology::Kind::kPcieSwitch) info->pcie_switch = other;
+    if (end.kind == Topology::Kind::kCpu) info->cpu = other;
+    if (!kind.name.starts_with("nvlink")) continue;
+    const auto links = static_cast<std::uint32_t>(std::max(1.0, std::round(kind.gbs / rate)));
+    if (end.kind == Topology::Kind::kNvswitch) {
+      info->nvlinks.push_back({-1, links});
+      info->hosts_share_fabric |= end.host < 0;
+    } else if (end.kind == Topology::Kind::kDevice && end.host == host) {
+      info->nvlinks.push_back({other - host * devices, links});
+    }
+  }
+  if (info->pcie_switch < 0) return;
+  for (const Topology::Link& link : topology.links) {
+    if (link.a != info->pcie_switch && link.b != info->pcie_switch) continue;
+    const int other = link.a == info->pcie_switch ? link.b : link.a;
+    if (topology.vertices[static_cast<std::size_t>(other)].kind == Topology::Kind::kCpu)
+      info->cpu = other;
+  }
+}
 
 wire::DeviceInfo Describe(const node::Profile& profile, int host, int index) {
   wire::DeviceInfo info;
@@ -48,6 +82,7 @@ wire::DeviceInfo Describe(const node::Profile& profile, int host, int index) {
   info.cta_shared_optin_bytes = u32(profile.sm.shared_per_cta_bytes);
   info.cta_shared_reserved = u32(profile.sm.shared_reserved_per_cta);
   info.multicast = info.fabric = node::HasMulticast(profile);
+  DescribeLinks(profile, host, index, &info);
   return info;
 }
 
@@ -135,6 +170,7 @@ void DeviceCalls::Handle(Thread thread, const wire::LoadModule& message, Time) {
   } else {
     reply.message = module.error().message;
     if (status == Status::kSuccess) status = Status::kInvalidImage;
+    if (message.launched) desk_.RefusedImage(reply.message);
   }
   desk_.Reply<wire::LoadModule>(thread, reply, status);
 }

@@ -210,6 +210,9 @@ std::string ToJson(const RunReport& report) {
               {"faults", faults}};
   if (report.stats != nullptr && report.stats->kernels.size() > kMaxKernels)
     all["kernels_omitted"] = report.stats->kernels.size() - kMaxKernels;
+  if (!report.refused_images.empty()) all["refused_images"] = report.refused_images;
+  if (report.stats != nullptr && report.stats->ptx_above != 0)
+    all["ptx_above_device"] = report.stats->ptx_above;
   if (!report.deterministic) all["nondeterministic_because"] = report.reasons;
   if (report.stats != nullptr && report.stats->checked_accesses != 0) {
     all["checked"] = {{"accesses", report.stats->checked_accesses},

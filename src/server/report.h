@@ -21,7 +21,8 @@ struct RunReport {
   int processes = 0;
   const node::Stats* stats = nullptr;
   std::vector<node::Fault> faults;
-  bool checked = false;  // there is a checker
+  std::vector<std::string> refused_images;  // kernels in them did not run: why
+  bool checked = false;                     // there is a checker
   node::PlaceCounts places{};
   std::vector<node::Finding> findings;
   std::map<node::ProcessId, int> ranks;

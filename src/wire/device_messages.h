@@ -15,6 +15,13 @@ namespace allranks::wire {
 
 // --- devices and modules -----------------------------------------------------------------------
 
+// NVLinks of a device to one other end.
+struct NvLinks {
+  std::int32_t peer = 0;    // a device of the same host; -1: a switch
+  std::uint32_t links = 0;  // in parallel
+  template <class A> void Visit(A& a) { a(peer, links); }
+};
+
 struct DeviceInfo {
   std::string name;
   std::array<std::uint8_t, 16> uuid{};
@@ -29,6 +36,9 @@ struct DeviceInfo {
   std::uint32_t sm_shared_bytes = 0, cta_shared_bytes = 0, cta_shared_optin_bytes = 0,
                 cta_shared_reserved = 0;
   bool multicast = false, fabric = false;  // multicast objects, and fabric handles, work
+  bool hosts_share_fabric = false;         // NVLink goes beyond the host
+  std::vector<NvLinks> nvlinks;
+  std::int32_t pcie_switch = -1, cpu = 0;  // that it hangs on: equal numbers are the same one
   template <class A> void Visit(A& a) {
     a(name, uuid, pci_domain, pci_bus, pci_device, compute_major, compute_minor);
     a(memory_bytes, l2_bytes, const_bytes, clock_khz, memory_clock_khz, memory_bus_bits);
@@ -36,7 +46,7 @@ struct DeviceInfo {
     a(max_grid_x, max_grid_yz, max_cluster_size);
     a(sm_threads, sm_ctas, sm_registers, max_registers_per_thread);
     a(sm_shared_bytes, cta_shared_bytes, cta_shared_optin_bytes, cta_shared_reserved);
-    a(multicast, fabric);
+    a(multicast, fabric, hosts_share_fabric, nvlinks, pcie_switch, cpu);
   }
 };
 struct InitReply {
@@ -72,7 +82,8 @@ struct LoadModule {
   using Reply = LoadModuleReply;
   std::int32_t device = 0;
   std::uint64_t image = 0;
-  template <class A> void Visit(A& a) { a(device, image); }
+  bool launched = false;  // a kernel of it is, which fails if the image cannot be loaded
+  template <class A> void Visit(A& a) { a(device, image, launched); }
 };
 struct UnloadModule {
   using Reply = Empty;

@@ -52,5 +52,19 @@ TEST(MemoryOperand, Vectors) {
 
 TEST(MemoryOperand, Unknown) { EXPECT_EQ(Size({0xc4, 0xe2, 0x79, 0x18, 0x07}), 0u); }
 
+TEST(OperandTest, RepeatedMoves) {
+  const auto is = [](std::vector<std::uint8_t> code) {
+    code.resize(16);
+    return IsRepeatedMove(code.data());
+  };
+  EXPECT_TRUE(is({0xf3, 0xaa})) << "rep stosb";
+  EXPECT_TRUE(is({0xf3, 0x48, 0xab})) << "rep stosq";
+  EXPECT_TRUE(is({0xf3, 0xa4})) << "rep movsb";
+  EXPECT_TRUE(is({0x66, 0xf3, 0xa5})) << "rep movsw";
+  EXPECT_FALSE(is({0xaa})) << "stosb";
+  EXPECT_FALSE(is({0xf3, 0xa6})) << "repe cmpsb";
+  EXPECT_FALSE(is({0xf3, 0x0f, 0x6f, 0x00})) << "movdqu";
+}
+
 }  // namespace
 }  // namespace allranks::shim

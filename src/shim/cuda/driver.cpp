@@ -105,6 +105,10 @@ CUresult cuInit(unsigned flags) {
   }
   if (status != 0) return Result(status);
   if (reply.devices.size() > kMaxDevices) reply.devices.resize(kMaxDevices);
+  driver.all_devices = reply.devices;
+  driver.visible.clear();
+  for (std::size_t i = 0; i < reply.devices.size(); ++i)
+    driver.visible.push_back(static_cast<std::int32_t>(i));
   if (const char* wanted = getenv("CUDA_VISIBLE_DEVICES")) {
     wire::SetVisible visible;
     visible.devices = VisibleDevices(wanted, reply.devices);
@@ -112,6 +116,7 @@ CUresult cuInit(unsigned flags) {
     for (const int device : visible.devices)
       seen.push_back(reply.devices[static_cast<std::size_t>(device)]);
     reply.devices = std::move(seen);
+    driver.visible = visible.devices;
     if (const int set = Call(visible); set != 0) return Result(set);
   }
   if (reply.devices.empty()) return CUDA_ERROR_NO_DEVICE;
@@ -124,6 +129,28 @@ CUresult cuInit(unsigned flags) {
   ar_cuda_initialised();
   driver.initialised.store(true);
   return CUDA_SUCCESS;
+}
+
+const std::vector<wire::DeviceInfo>* allranks::shim::ar_all_devices() {
+  cuInit(0);
+  return &TheDriver().all_devices;
+}
+
+unsigned long long allranks::shim::ar_free_bytes(int device) {
+  const Driver& driver = TheDriver();
+  for (std::size_t i = 0; i < driver.visible.size(); ++i) {
+    if (driver.visible[i] != device) continue;
+    wire::MemInfo request;
+    request.device = static_cast<std::int32_t>(i);
+    wire::MemInfoReply reply;
+    if (Call(request, &reply) == 0) return reply.free;
+  }
+  return driver.all_devices[static_cast<std::size_t>(device)].memory_bytes;
+}
+
+void allranks::shim::ar_uuid_text(int device, char text[41]) {
+  const std::string uuid = UuidText(TheDriver().all_devices[static_cast<std::size_t>(device)]);
+  snprintf(text, 41, "%s", uuid.c_str());
 }
 
 CUresult cuDriverGetVersion(int* version) {

@@ -195,6 +195,8 @@ class Handles {
 // Made at first use and never destroyed: programs call CUDA before main and after exit.
 struct Driver {
   std::vector<wire::DeviceInfo> devices;
+  std::vector<wire::DeviceInfo> all_devices;  // of the host; `devices` are those that are visible
+  std::vector<std::int32_t> visible;          // numbers of `devices` among them
   std::atomic<bool> initialised{false};
   Mutex init_lock;
   Mutex load_lock;  // images, modules, kernels
@@ -243,6 +245,8 @@ CUresult LocateStream(CUstream stream, bool per_thread, wire::StreamRef* ref, St
 // A function for a device, from a CUfunction or a CUkernel passed as one.
 CUresult ResolveFunction(CUfunction handle, int device, Function** function);
 CUresult FunctionOf(Kernel* kernel, int device, Function** function);
+// Says why a kernel that was launched could not be loaded, here and in the run's report.
+void TellNotLoaded(CUfunction handle, int device);
 // The library's module on a device. load_lock is held.
 CUresult ModuleOf(Library* library, int device, Module** module);
 
@@ -288,6 +292,10 @@ CUresult CopyAny(std::uint64_t dst, std::uint64_t src, std::size_t size, CUstrea
 // Without the checks that the public entry points make; for the runtime's registration before main.
 ALLRANKS_EXPORT CUlibrary ar_library(const void* fat_binary_wrapper);
 ALLRANKS_EXPORT CUkernel ar_library_kernel(CUlibrary library, const char* name);
+// For NVML, which counts all devices of the host.
+ALLRANKS_EXPORT const std::vector<wire::DeviceInfo>* ar_all_devices();
+ALLRANKS_EXPORT unsigned long long ar_free_bytes(int device);
+ALLRANKS_EXPORT void ar_uuid_text(int device, char text[41]);
 // One line on stderr at a function's first use.
 ALLRANKS_EXPORT int ar_not_supported(const char* name, int error, std::atomic<bool>* said);
 

@@ -162,8 +162,9 @@ CUresult cuGetExportTable(const void** table, const CUuuid*) {
   static std::atomic<bool> said{false};
   if (!said.exchange(true)) {
     fprintf(stderr,
-            "allranks: this program is linked with the static CUDA runtime, which needs private "
-            "interfaces of the real driver. Relink it with `nvcc -cudart shared`.\n");
+            "allranks: this program has a static CUDA runtime without symbols, which needs private "
+            "interfaces of the real driver. Do not strip it, or relink it with `nvcc -cudart "
+            "shared`.\n");
   }
   if (table != nullptr) *table = nullptr;
   return CUDA_ERROR_NOT_SUPPORTED;

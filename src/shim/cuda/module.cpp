@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "base/link_set.h"
 #include "shim/cuda/driver.h"
 
@@ -97,17 +100,22 @@ int PutImage(std::uint64_t image, const void* data, std::size_t size) {
   return 0;
 }
 
+// Once: a program meets the same image on every device and at every launch.
+void Complain(const std::string& message) {
+  static auto* said = new std::vector<std::string>;
+  if (message.empty() || std::find(said->begin(), said->end(), message) != said->end()) return;
+  said->push_back(message);
+  fprintf(stderr, "allranks: %s\n", message.c_str());
+}
+
 CUresult LoadModule(int device, std::uint64_t image, Module** module, std::string* message) {
   wire::LoadModule load;
   load.device = device;
   load.image = image;
   wire::LoadModuleReply reply;
   const int status = Call(load, &reply);
-  if (message != nullptr) *message = reply.message;
-  if (status != 0) {
-    if (!reply.message.empty()) fprintf(stderr, "allranks: %s\n", reply.message.c_str());
-    return Result(status);
-  }
+  *message = reply.message;
+  if (status != 0) return Result(status);
   auto* loaded = new Module;
   loaded->id = reply.module;
   loaded->device = device;
@@ -174,7 +182,10 @@ CUresult LoadImage(CUmodule* handle, const void* image, std::string* message) {
   const int put = PutImage(number, image, size);
   if (put != 0) return Result(put);
   Module* module;
-  const CUresult result = LoadModule(context->device, number, &module, message);
+  std::string why;
+  const CUresult result = LoadModule(context->device, number, &module, &why);
+  Complain(why);
+  if (message != nullptr) *message = why;
   if (result == CUDA_SUCCESS) {
     module->own_image = true;
     *handle = reinterpret_cast<CUmodule>(module);
@@ -202,7 +213,10 @@ CUresult ModuleOf(Library* library, int device, Module** module) {
       if (status != 0) return Result(status);
       library->sent = true;
     }
-    const CUresult result = LoadModule(device, library->image, &library->modules[device], nullptr);
+    std::string why;
+    const CUresult result = LoadModule(device, library->image, &library->modules[device], &why);
+    // A program may ask about kernels that are not for this device: told when one is launched.
+    if (result != CUDA_ERROR_NO_BINARY_FOR_GPU) Complain(why);
     if (result != CUDA_SUCCESS) return result;
   }
   *module = library->modules[device];
@@ -258,6 +272,18 @@ CUresult ResolveFunction(CUfunction handle, int device, Function** function) {
   Kernel* kernel = driver.kernels.Find(handle);
   if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return FunctionOf(kernel, device, function);
+}
+
+void TellNotLoaded(CUfunction handle, int device) {
+  const Kernel* kernel = TheDriver().kernels.Find(handle);
+  if (kernel == nullptr || kernel->library->image == 0) return;
+  wire::LoadModule load;
+  load.device = device;
+  load.image = kernel->library->image;
+  load.launched = true;
+  wire::LoadModuleReply reply;
+  Call(load, &reply);
+  Complain(reply.message);
 }
 
 void ForgetModules(int device) {

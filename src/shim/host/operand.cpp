@@ -111,4 +111,12 @@ std::uint32_t MemoryOperandSize(const std::uint8_t* code) {
   }
 }
 
+bool IsRepeatedMove(const std::uint8_t* code) {
+  bool repeated = false;
+  for (; *code == 0x66 || *code == 0x67 || *code == 0xf2 || *code == 0xf3; ++code)
+    repeated = repeated || *code >= 0xf2;
+  if ((*code & 0xf0) == 0x40) ++code;
+  return repeated && (*code == 0xa4 || *code == 0xa5 || *code == 0xaa || *code == 0xab);
+}
+
 }  // namespace allranks::shim

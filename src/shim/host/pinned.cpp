@@ -241,7 +241,9 @@ void BeginStep(Thread* thread, std::uint64_t address, ucontext_t* context) {
     thread->places = 0;
     thread->bulks = 0;
   }
-  const bool many = IsManyPlaces(thread, address);
+  // The trap flag stops a repeated move at every element.
+  const bool many = IsManyPlaces(thread, address) ||
+                    IsRepeatedMove(reinterpret_cast<const std::uint8_t*>(registers[REG_RIP]));
   if (many && NodeWatches() && !thread->stepping && OpenBulk(thread, address)) {
     WaitLonger();
     thread->polls = 0;

@@ -44,5 +44,7 @@ class HeldWriters {
 // Size of the memory operand of the instruction at `code`, 1 to 16 bytes; 0 if it is not one of
 // those that compilers use to poll.
 std::uint32_t MemoryOperandSize(const std::uint8_t* code);
+// Whether it is a `rep movs` or `rep stos`, which moves many bytes and is no way to poll.
+bool IsRepeatedMove(const std::uint8_t* code);
 
 }  // namespace allranks::shim
