@@ -13,9 +13,9 @@ namespace allranks::cli {
 struct ExecOptions {
   std::string profile = "h100x8";  // name or path
   int devices = 0;
-  int ranks = 0;           // copies of the program; 0: one, which is told of no rank
-  int ranks_per_host = 0;  // 0: one for each device
-  bool redirect = true;    // calls of a static CUDA runtime to the shared one
+  int ranks = 0;             // copies of the program; 0: one, which is told of no rank
+  int ranks_per_host = 0;    // 0: one for each device
+  bool no_redirect = false;  // calls of a static CUDA runtime stay its own
   bool stats = false;
   std::string stats_json;
   std::vector<std::string> faults;  // node::ParseFault

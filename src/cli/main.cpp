@@ -203,7 +203,7 @@ struct Commands {
         ->option_text("N [devices of a host]")
         ->check(CLI::Range(1, 1024));
     exec->add_flag(
-        "!--no-redirect", exec_options.redirect,
+        "--no-redirect", exec_options.no_redirect,
         "Leave the static CUDA runtime of programs and libraries alone: they then find no "
         "driver that they accept");
     exec->add_flag("--stats", exec_options.stats,

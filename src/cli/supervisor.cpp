@@ -251,7 +251,7 @@ Result<void> Supervisor::StartProgram(const std::string& shim, const std::string
   // What the audit library redirects to, behind libraries that the user has put in front of it. A
   // build without CUDA's headers has none.
   const std::string runtime = shim + "/libcudart.so.13";
-  const bool redirect = options_.redirect && access(runtime.c_str(), R_OK) == 0;
+  const bool redirect = !options_.no_redirect && access(runtime.c_str(), R_OK) == 0;
   if (redirect) preload += ":" + runtime;
   const std::string audit = prefixed(shim + "/liballranks_audit.so", "LD_AUDIT");
   std::vector<std::string> arguments = launcher_;

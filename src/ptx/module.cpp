@@ -130,10 +130,9 @@ const Variable* Module::FindVariable(std::string_view name) const {
 
 Result<void> ReadBody(Module* module, Function* function) {
   if (function->reader == nullptr) return {};
-  // Kept while it works; the function is whole or an error afterwards.
-  const std::shared_ptr<BodyReader> reader = std::move(function->reader);
+  if (auto read = function->reader->Read(module, function); !read) return read;
   function->reader = nullptr;
-  return reader->Read(module, function);
+  return {};
 }
 
 namespace {

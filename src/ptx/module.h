@@ -132,9 +132,8 @@ using Renames = std::unordered_map<std::string_view, std::string_view>;
 class BodyReader {
  public:
   virtual ~BodyReader() = default;
-  // The text of the body with this number (Function::body).
-  virtual std::string_view Text(std::uint32_t body) const = 0;
-  // Reads the body of `function` into it, a function of `module`.
+  // Reads the body of `function` into it, a function of `module`. After a failure it can be tried
+  // again, and fails again.
   virtual Result<void> Read(Module* module, Function* function) = 0;
   // From here on the text is part of a linked module: its first file and its first inlined call
   // have these indices there, and its names are these.
@@ -162,7 +161,8 @@ struct Function {
   std::uint32_t text_line = 0;
   // Not null: the body has not been read; what belongs to it (registers to prototypes) is empty.
   std::shared_ptr<BodyReader> reader;
-  std::uint32_t body = 0;  // its number there
+  std::uint32_t body = 0;      // its number there
+  std::string_view body_text;  // of a body that was left for later, also when it has been read
 };
 
 // Reads the function's body if that was left for later.

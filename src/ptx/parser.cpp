@@ -37,14 +37,13 @@ Result<Module> Parser::Run() {
   module_.inline_sites = module.inline_sites;
   for (std::size_t i = 0; i < module.inline_sites.size(); ++i)
     site_of_.push_back(static_cast<std::int32_t>(i));
-  for (Function& function : module.functions)
-    if (function.has_body) function.reader = shared_from_this();
+  for (Function& function : module.functions) {
+    if (!function.has_body) continue;
+    const Later& later = later_[function.body];
+    function.reader = shared_from_this();
+    function.body_text = {later.begin.at, static_cast<std::size_t>(later.end - later.begin.at)};
+  }
   return module;
-}
-
-std::string_view Parser::Text(std::uint32_t body) const {
-  const Later& later = later_[body];
-  return {later.begin.at, static_cast<std::size_t>(later.end - later.begin.at)};
 }
 
 void Parser::SetLinked(std::int32_t first_file, std::int32_t first_site, const Renames& renames) {
@@ -55,8 +54,18 @@ void Parser::SetLinked(std::int32_t first_file, std::int32_t first_site, const R
 
 Result<void> Parser::Read(Module* module, Function* function) {
   lexer_.Return(later_[function->body].begin);
-  if (failed_ || !ParseBody(function)) {
+  failed_ = false;
+  const bool good = ParseBody(function);
+  // The names that were made belong to whoever has the function.
+  for (std::unique_ptr<std::string>& name : module_.owned) module->owned.push_back(std::move(name));
+  module_.owned.clear();
+  if (!good) {
+    function->registers.clear();
+    function->variables.clear();
     function->code.clear();
+    function->labels.clear();
+    function->target_lists.clear();
+    function->prototypes.clear();
     return Fail("{}", error_);
   }
   debug_.FinishLater(site_of_.size(), &function->code);

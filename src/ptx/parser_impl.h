@@ -30,7 +30,6 @@ class Parser final : public BodyReader, public std::enable_shared_from_this<Pars
   Parser(std::string text, Bodies bodies);
   Result<Module> Run();
 
-  std::string_view Text(std::uint32_t body) const override;
   Result<void> Read(Module* module, Function* function) override;
   void SetLinked(std::int32_t first_file, std::int32_t first_site, const Renames& renames) override;
 

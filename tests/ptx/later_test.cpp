@@ -88,6 +88,24 @@ TEST(LaterTest, LinkedTextsAreTheSame) {
   EXPECT_EQ(Describe(*later), Describe(*now));
 }
 
+// Names that the parser makes up outlive it.
+TEST(LaterTest, MadeNamesStay) {
+  const std::string text = R"(.version 9.0
+.target sm_90
+.address_size 64
+.func (.param .b32 out) f(.param .b32 in);
+.visible .entry k() {
+  .reg .b32 %r<3>;
+  { .param .b32 a; .param .b32 b; st.param.b32 [a], 1; call (b), f, (a); ld.param.b32 %r1, [b]; }
+  { .param .b32 a; .param .b32 b; st.param.b32 [a], 2; call (b), f, (a); ld.param.b32 %r2, [b]; }
+  ret;
+})";
+  auto later = Parse(text, Bodies::kLater);
+  ASSERT_TRUE(later.has_value()) << later.error().message;
+  ReadAll(&*later);
+  EXPECT_EQ(Describe(*later), Describe(*Parse(text)));
+}
+
 TEST(LaterTest, WhatIsWrongIsToldWhenItIsRead) {
   const std::string text =
       ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k() {\n  bra nowhere;\n}\n";
@@ -98,6 +116,7 @@ TEST(LaterTest, WhatIsWrongIsToldWhenItIsRead) {
   ASSERT_FALSE(read.has_value());
   EXPECT_EQ(read.error().message, Parse(text).error().message);
   EXPECT_TRUE(later->functions[0].code.empty());
+  EXPECT_FALSE(ReadBody(&*later, &later->functions[0]).has_value()) << "and every time";
   EXPECT_FALSE(
       Parse(".version 9.0\n.target sm_90\n.visible .entry k() { ret; ", Bodies::kLater).has_value())
       << "without an end";

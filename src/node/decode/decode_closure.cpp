@@ -1,5 +1,7 @@
 // Which functions a kernel needs, and the shared memory that they have together. See decode.h.
 #include <algorithm>
+#include <cctype>
+#include <cstddef>
 #include <optional>
 #include <set>
 
@@ -64,20 +66,19 @@ bool DeclaresShared(std::string_view text) {
   for (std::size_t at = text.find(kShared); at != std::string_view::npos;
        at = text.find(kShared, at + 1)) {
     const char before = at == 0 ? '\n' : text[at - 1];
-    if (before == '\t' || before == ' ' || before == '\n' || before == ';' || before == '{')
-      return true;
+    if (std::isalnum(static_cast<unsigned char>(before)) == 0 && before != '_') return true;
   }
   return false;
 }
 
-// Whether a function whose body has not been read names a variable of the module.
+// Whether a function's body that was left for later names a variable of the module. By the text,
+// whether it has been read since or not: layouts must not depend on what ran before.
 bool NamedLater(const ptx::Module& module, std::string_view name) {
+  // The linker's names for what is one file's own are not in the text.
+  const std::string_view written = name.substr(0, name.find('#'));
   return std::any_of(
       module.functions.begin(), module.functions.end(), [&](const ptx::Function& function) {
-        // The linker's names for what is one file's own are not in the text.
-        return function.reader != nullptr && !function.is_entry &&
-               function.reader->Text(function.body).find(name.substr(0, name.find('#'))) !=
-                   std::string_view::npos;
+        return !function.is_entry && function.body_text.find(written) != std::string_view::npos;
       });
 }
 
@@ -121,12 +122,17 @@ Result<void> Closure::Add(const ptx::Function* function) {
   return {};
 }
 
-// What may be called by pointer. A body that has not been read is, if its function is called; but
-// shared memory is laid out before that, so one that declares some is needed now.
+// What may be called by pointer. A body that was left for later is read if its function is called;
+// but shared memory is laid out before that, so those that declare some are needed now.
 Result<void> Closure::AddByPointer() {
+  if (later_ != nullptr) {
+    for (const ptx::Function& function : module.functions) {
+      if (function.is_entry || !DeclaresShared(function.body_text)) continue;
+      if (auto added = AddOne(&function); !added) return added;
+    }
+    return {};
+  }
   for (const ptx::Function* function : AddressTaken(module)) {
-    if (function->reader != nullptr && !DeclaresShared(function->reader->Text(function->body)))
-      continue;
     if (auto added = AddOne(function); !added) return added;
   }
   return {};
@@ -148,9 +154,13 @@ void Closure::PlaceShared() {
       });
     }
   }
-  if (indirect) {
+  if (indirect && later_ != nullptr) {
+    // A search takes as long as the text is, so it is made for few.
+    constexpr std::ptrdiff_t kSearched = 64;
+    const bool all = std::ranges::count(module.variables, ptx::Space::kShared,
+                                        &ptx::Variable::space) > kSearched;
     for (const ptx::Variable& variable : module.variables) {
-      if (variable.space == ptx::Space::kShared && NamedLater(module, variable.name))
+      if (variable.space == ptx::Space::kShared && (all || NamedLater(module, variable.name)))
         used.insert(variable.name);
     }
   }

@@ -116,7 +116,8 @@ Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(std::span<const std
     inputs.push_back({std::move(*module), std::move(text.name)});
   }
   if (inputs.empty()) return without_ptx("the fat binary");
-  // A single module, too: what it lacks is an error when it is loaded, not when it is called.
+  // A single module, too: what it lacks is an error when it is loaded, not when it is called. What
+  // a body lacks that is read later is one when it is executed.
   auto module = ptx::Link(std::move(inputs), [](std::string_view name) {
     return BuiltinOf(name) != CallOp::Builtin::kNone;
   });
@@ -261,7 +262,8 @@ Status MachineImpl::GetKernel(ModuleId number, const std::string& name, KernelIn
   const bool known = resources != module.image->resources.end();
   if (known && module.image->bodies_later) {
     // What the real compiler found is enough, and many kernels of such a module are only asked for.
-    info->registers = static_cast<std::uint32_t>(resources->second.registers);
+    info->registers =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(resources->second.registers, 255));
     info->max_threads = MaxThreads(*function);
     const Status status = StaticShared(kernels_.at(id), &info->static_shared);
     if (status != Status::kSuccess) return status;
@@ -303,6 +305,10 @@ Status MachineImpl::DecodeKernel(Kernel& kernel) {
     }
     // Whoever has the code has the image, which it grows from.
     kernel.code = std::shared_ptr<const Code>(module.image, growing->code().get());
+    // A limit that was set before knew only of the cubin's share.
+    if (resources != nullptr && kernel.code->static_shared > resources->shared_bytes)
+      kernel.dynamic_shared_limit +=
+          kernel.code->static_shared - static_cast<std::uint32_t>(resources->shared_bytes);
     return Status::kSuccess;
   }
   std::shared_ptr<const Code>& cached = image.code[kernel.name];

@@ -4,8 +4,8 @@
 // of every object that it maps, at the start and by dlopen, before any of the object's code runs.
 // An object whose symbol table has the static runtime gets a jump at the entry of each of the
 // runtime's public functions, to the function of that name in our libcudart.so.13, which `allranks
-// exec` preloads. Nothing of the static runtime runs then, and the driver is not asked for the
-// private tables that it would ask for. A stripped object has no such names and is left alone.
+// exec` preloads. Functions that ours lacks are left alone: they fail when they ask the driver for
+// its private tables. A stripped object has no such names and is left alone, too.
 //
 // Everything changes in the memory of the process only, in private pages.
 #include <elf.h>
@@ -158,6 +158,12 @@ std::uint8_t* MapNear(Address near, std::size_t size) {
   return nullptr;
 }
 
+void Say(std::string_view what) {
+  constexpr std::string_view kHead = "allranks: the program is not redirected: ";
+  for (const std::string_view part : {kHead, what, std::string_view("\n")})
+    if (write(STDERR_FILENO, part.data(), part.size()) < 0) return;
+}
+
 // Writes the jumps. The object's code has not run yet, so nobody executes what is written to.
 void Redirect(const std::vector<Patch>& patches) {
   const auto [low, high] = std::ranges::minmax_element(patches, {}, &Patch::at);
@@ -165,10 +171,12 @@ void Redirect(const std::vector<Patch>& patches) {
   const Address begin = low->at & page, end = (high->at + kJump + 0xfff) & page;
   const std::size_t room = (patches.size() * kLongJump + 0xfff) & page;
   std::uint8_t* far = MapNear(end, room);
-  if (far == nullptr) return;
-  if (mprotect(reinterpret_cast<void*>(begin), end - begin, PROT_READ | PROT_WRITE) != 0) {
+  if (far == nullptr) return Say("no memory near its static CUDA runtime");
+  void* const text = reinterpret_cast<void*>(begin);
+  if (mprotect(text, end - begin, PROT_READ | PROT_WRITE) != 0) {
+    mprotect(text, end - begin, PROT_READ | PROT_EXEC);
     munmap(far, room);
-    return;
+    return Say("its static CUDA runtime cannot be written to");
   }
   std::uint8_t* next = far;
   for (const Patch& patch : patches) {
@@ -181,8 +189,11 @@ void Redirect(const std::vector<Patch>& patches) {
     std::memcpy(code + 1, &distance, sizeof distance);
     next += kLongJump;
   }
-  mprotect(far, room, PROT_READ | PROT_EXEC);
-  mprotect(reinterpret_cast<void*>(begin), end - begin, PROT_READ | PROT_EXEC);
+  if (mprotect(far, room, PROT_READ | PROT_EXEC) != 0 ||
+      mprotect(text, end - begin, PROT_READ | PROT_EXEC) != 0) {
+    Say("its static CUDA runtime cannot be executed any more: use --no-redirect");
+    _exit(126);
+  }
 }
 
 // Objects that were mapped and not looked at yet. The linker's lock protects all of it.

@@ -105,10 +105,12 @@ CUresult cuInit(unsigned flags) {
   }
   if (status != 0) return Result(status);
   if (reply.devices.size() > kMaxDevices) reply.devices.resize(kMaxDevices);
-  driver.all_devices = reply.devices;
-  driver.visible.clear();
-  for (std::size_t i = 0; i < reply.devices.size(); ++i)
-    driver.visible.push_back(static_cast<std::int32_t>(i));
+  const bool first = driver.all_devices.empty();  // not again: NVML has pointers into it
+  if (first) {
+    driver.all_devices = reply.devices;
+    for (std::size_t i = 0; i < reply.devices.size(); ++i)
+      driver.visible.push_back(static_cast<std::int32_t>(i));
+  }
   if (const char* wanted = getenv("CUDA_VISIBLE_DEVICES")) {
     wire::SetVisible visible;
     visible.devices = VisibleDevices(wanted, reply.devices);
@@ -116,7 +118,7 @@ CUresult cuInit(unsigned flags) {
     for (const int device : visible.devices)
       seen.push_back(reply.devices[static_cast<std::size_t>(device)]);
     reply.devices = std::move(seen);
-    driver.visible = visible.devices;
+    if (first) driver.visible = visible.devices;
     if (const int set = Call(visible); set != 0) return Result(set);
   }
   if (reply.devices.empty()) return CUDA_ERROR_NO_DEVICE;
@@ -132,8 +134,13 @@ CUresult cuInit(unsigned flags) {
 }
 
 const std::vector<wire::DeviceInfo>* allranks::shim::ar_all_devices() {
+  Driver& driver = TheDriver();
+  {
+    Hold hold(driver.init_lock);
+    if (!driver.all_devices.empty()) return &driver.all_devices;
+  }
   cuInit(0);
-  return &TheDriver().all_devices;
+  return &driver.all_devices;
 }
 
 unsigned long long allranks::shim::ar_free_bytes(int device) {

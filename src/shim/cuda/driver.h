@@ -245,8 +245,9 @@ CUresult LocateStream(CUstream stream, bool per_thread, wire::StreamRef* ref, St
 // A function for a device, from a CUfunction or a CUkernel passed as one.
 CUresult ResolveFunction(CUfunction handle, int device, Function** function);
 CUresult FunctionOf(Kernel* kernel, int device, Function** function);
-// Says why a kernel that was launched could not be loaded, here and in the run's report.
-void TellNotLoaded(CUfunction handle, int device);
+// The same of a kernel that is launched, or will be: says why if it has no PTX for the device, here
+// and in the run's report.
+CUresult ResolveLaunched(CUfunction handle, int device, Function** function);
 // The library's module on a device. load_lock is held.
 CUresult ModuleOf(Library* library, int device, Module** module);
 

@@ -162,7 +162,8 @@ CUresult cuGetExportTable(const void** table, const CUuuid*) {
   static std::atomic<bool> said{false};
   if (!said.exchange(true)) {
     fprintf(stderr,
-            "allranks: this program has a static CUDA runtime without symbols, which needs private "
+            "allranks: this program has a static CUDA runtime that is not redirected, which needs "
+            "private "
             "interfaces of the real driver. Do not strip it, or relink it with `nvcc -cudart "
             "shared`.\n");
   }

@@ -34,7 +34,7 @@ CUresult SetKernel(GraphNode* node, const CUDA_KERNEL_NODE_PARAMS& params) {
   Function* function = nullptr;
   const CUfunction handle =
       params.func != nullptr ? params.func : reinterpret_cast<CUfunction>(params.kern);
-  result = ResolveFunction(handle, device, &function);
+  result = ResolveLaunched(handle, device, &function);
   if (result != CUDA_SUCCESS) return result;
   for (const unsigned size : {params.gridDimX, params.gridDimY, params.gridDimZ, params.blockDimX,
                               params.blockDimY, params.blockDimZ}) {

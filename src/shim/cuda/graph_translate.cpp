@@ -66,7 +66,7 @@ CUresult TranslateCopy(const GraphNode& node, wire::GraphNode* out) {
 CUresult TranslateKernel(const GraphNode& node, wire::GraphNode* out) {
   const CUDA_KERNEL_NODE_PARAMS& kernel = node.kernel;
   Function* function = nullptr;
-  CUresult result = ResolveFunction(
+  CUresult result = ResolveLaunched(
       kernel.func != nullptr ? kernel.func : reinterpret_cast<CUfunction>(kernel.kern), node.device,
       &function);
   if (result != CUDA_SUCCESS) return result;

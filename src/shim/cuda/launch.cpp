@@ -129,11 +129,8 @@ CUresult Launch(bool per_thread, wire::Launch* launch, CUfunction handle, CUstre
   LocateStream(stream, per_thread, &launch->stream, &located);
   if (launch->stream.device != context->device) return CUDA_ERROR_INVALID_HANDLE;
   Function* function;
-  result = ResolveFunction(handle, context->device, &function);
-  if (result != CUDA_SUCCESS) {
-    TellNotLoaded(handle, context->device);
-    return result;
-  }
+  result = ResolveLaunched(handle, context->device, &function);
+  if (result != CUDA_SUCCESS) return result;
   if (function->module->device != context->device) return CUDA_ERROR_INVALID_HANDLE;
   const std::uint64_t cluster =
       std::uint64_t{launch->cluster.x} * launch->cluster.y * launch->cluster.z;

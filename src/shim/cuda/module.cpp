@@ -100,7 +100,7 @@ int PutImage(std::uint64_t image, const void* data, std::size_t size) {
   return 0;
 }
 
-// Once: a program meets the same image on every device and at every launch.
+// Once: a program meets the same image on every device and at every launch. load_lock is held.
 void Complain(const std::string& message) {
   static auto* said = new std::vector<std::string>;
   if (message.empty() || std::find(said->begin(), said->end(), message) != said->end()) return;
@@ -274,9 +274,12 @@ CUresult ResolveFunction(CUfunction handle, int device, Function** function) {
   return FunctionOf(kernel, device, function);
 }
 
-void TellNotLoaded(CUfunction handle, int device) {
+CUresult ResolveLaunched(CUfunction handle, int device, Function** function) {
+  const CUresult result = ResolveFunction(handle, device, function);
+  if (result != CUDA_ERROR_NO_BINARY_FOR_GPU) return result;
+  Hold hold(TheDriver().load_lock);
   const Kernel* kernel = TheDriver().kernels.Find(handle);
-  if (kernel == nullptr || kernel->library->image == 0) return;
+  if (kernel == nullptr || kernel->library->image == 0) return result;
   wire::LoadModule load;
   load.device = device;
   load.image = kernel->library->image;
@@ -284,6 +287,7 @@ void TellNotLoaded(CUfunction handle, int device) {
   wire::LoadModuleReply reply;
   Call(load, &reply);
   Complain(reply.message);
+  return result;
 }
 
 void ForgetModules(int device) {

@@ -367,10 +367,10 @@ ALLRANKS_NVML nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t firs
                                                                nvmlGpuTopologyLevel_t* level) {
   ALLRANKS_NVML_FIND(first, a, level != nullptr);
   ALLRANKS_NVML_FIND(second, b, true);
-  *level = a == b                             ? NVML_TOPOLOGY_INTERNAL
-           : a->pcie_switch == b->pcie_switch ? NVML_TOPOLOGY_SINGLE
-           : a->cpu == b->cpu                 ? NVML_TOPOLOGY_NODE
-                                              : NVML_TOPOLOGY_SYSTEM;
+  *level = a == b                                                    ? NVML_TOPOLOGY_INTERNAL
+           : a->pcie_switch >= 0 && a->pcie_switch == b->pcie_switch ? NVML_TOPOLOGY_SINGLE
+           : a->cpu == b->cpu                                        ? NVML_TOPOLOGY_NODE
+                                                                     : NVML_TOPOLOGY_SYSTEM;
   return NVML_SUCCESS;
 }
 
