@@ -287,8 +287,10 @@ void LeaveCapture(Stream* stream) {
   Capture* capture = stream->capture;
   if (capture == nullptr) return;
   std::erase(capture->streams, stream);
+  if (capture->origin != stream)
+    return;  // what it captured stays; EndCapture asks whether it joined
   capture->invalid = true;
-  if (capture->origin == stream) EndCapture(capture);
+  EndCapture(capture);
 }
 
 }  // namespace allranks::shim

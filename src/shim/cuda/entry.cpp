@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "shim/cuda/driver.h"
 
 namespace allranks::shim {
@@ -23,99 +26,22 @@ using namespace allranks::shim;
 
 namespace {
 
-struct Alias {
+struct Versions {
   const char* name;
-  const char* symbol;
+  int since[4];  // ascending, 0 behind the last
 };
-#define ALLRANKS_TEXT_OF(name) #name
-#define ALLRANKS_TEXT(name) ALLRANKS_TEXT_OF(name)
-// The names that cuda.h maps to a later version of the function; the preprocessor knows which.
-#define ALLRANKS_ALIAS(name) {#name, ALLRANKS_TEXT(name)}
-constexpr Alias kAliases[] = {
-    ALLRANKS_ALIAS(cuDeviceTotalMem),
-    ALLRANKS_ALIAS(cuCtxCreate),
-    ALLRANKS_ALIAS(cuModuleGetGlobal),
-    ALLRANKS_ALIAS(cuMemGetInfo),
-    ALLRANKS_ALIAS(cuMemAlloc),
-    ALLRANKS_ALIAS(cuMemAllocPitch),
-    ALLRANKS_ALIAS(cuMemFree),
-    ALLRANKS_ALIAS(cuMemGetAddressRange),
-    ALLRANKS_ALIAS(cuMemAllocHost),
-    ALLRANKS_ALIAS(cuMemHostGetDevicePointer),
-    ALLRANKS_ALIAS(cuMemcpyHtoD),
-    ALLRANKS_ALIAS(cuMemcpyDtoH),
-    ALLRANKS_ALIAS(cuMemcpyDtoD),
-    ALLRANKS_ALIAS(cuMemcpyHtoDAsync),
-    ALLRANKS_ALIAS(cuMemcpyDtoHAsync),
-    ALLRANKS_ALIAS(cuMemcpyDtoDAsync),
-    ALLRANKS_ALIAS(cuMemcpy2D),
-    ALLRANKS_ALIAS(cuMemcpy2DUnaligned),
-    ALLRANKS_ALIAS(cuMemcpy2DAsync),
-    ALLRANKS_ALIAS(cuMemcpy3D),
-    ALLRANKS_ALIAS(cuMemcpy3DAsync),
-    ALLRANKS_ALIAS(cuMemsetD8),
-    ALLRANKS_ALIAS(cuMemsetD16),
-    ALLRANKS_ALIAS(cuMemsetD32),
-    ALLRANKS_ALIAS(cuMemsetD2D8),
-    ALLRANKS_ALIAS(cuMemsetD2D16),
-    ALLRANKS_ALIAS(cuMemsetD2D32),
-    ALLRANKS_ALIAS(cuCtxDestroy),
-    ALLRANKS_ALIAS(cuCtxPopCurrent),
-    ALLRANKS_ALIAS(cuCtxPushCurrent),
-    ALLRANKS_ALIAS(cuStreamDestroy),
-    ALLRANKS_ALIAS(cuEventDestroy),
-    ALLRANKS_ALIAS(cuEventElapsedTime),
-    ALLRANKS_ALIAS(cuDevicePrimaryCtxRelease),
-    ALLRANKS_ALIAS(cuDevicePrimaryCtxReset),
-    ALLRANKS_ALIAS(cuDevicePrimaryCtxSetFlags),
-    ALLRANKS_ALIAS(cuDeviceGetUuid),
-    ALLRANKS_ALIAS(cuIpcOpenMemHandle),
-    ALLRANKS_ALIAS(cuMemHostRegister),
-    ALLRANKS_ALIAS(cuLinkCreate),
-    ALLRANKS_ALIAS(cuLinkAddData),
-    ALLRANKS_ALIAS(cuLinkAddFile),
-    ALLRANKS_ALIAS(cuMemPrefetchAsync),
-    ALLRANKS_ALIAS(cuMemAdvise),
-    ALLRANKS_ALIAS(cuStreamBeginCapture),
-    ALLRANKS_ALIAS(cuStreamGetCaptureInfo),
-    ALLRANKS_ALIAS(cuGraphKernelNodeGetParams),
-    ALLRANKS_ALIAS(cuGraphAddKernelNode),
-    ALLRANKS_ALIAS(cuGraphExecUpdate),
-    ALLRANKS_ALIAS(cuArray3DCreate),
-    ALLRANKS_ALIAS(cuArray3DGetDescriptor),
-    ALLRANKS_ALIAS(cuArrayCreate),
-    ALLRANKS_ALIAS(cuArrayGetDescriptor),
-    ALLRANKS_ALIAS(cuGraphAddDependencies),
-    ALLRANKS_ALIAS(cuGraphAddNode),
-    ALLRANKS_ALIAS(cuGraphExecKernelNodeSetParams),
-    ALLRANKS_ALIAS(cuGraphGetEdges),
-    ALLRANKS_ALIAS(cuGraphInstantiate),
-    ALLRANKS_ALIAS(cuGraphKernelNodeSetParams),
-    ALLRANKS_ALIAS(cuGraphNodeGetDependencies),
-    ALLRANKS_ALIAS(cuGraphNodeGetDependentNodes),
-    ALLRANKS_ALIAS(cuGraphRemoveDependencies),
-    ALLRANKS_ALIAS(cuGraphicsResourceGetMappedPointer),
-    ALLRANKS_ALIAS(cuGraphicsResourceSetMapFlags),
-    ALLRANKS_ALIAS(cuMemcpy3DBatchAsync),
-    ALLRANKS_ALIAS(cuMemcpyAtoA),
-    ALLRANKS_ALIAS(cuMemcpyAtoD),
-    ALLRANKS_ALIAS(cuMemcpyAtoH),
-    ALLRANKS_ALIAS(cuMemcpyAtoHAsync),
-    ALLRANKS_ALIAS(cuMemcpyBatchAsync),
-    ALLRANKS_ALIAS(cuMemcpyDtoA),
-    ALLRANKS_ALIAS(cuMemcpyHtoA),
-    ALLRANKS_ALIAS(cuMemcpyHtoAAsync),
-    ALLRANKS_ALIAS(cuStreamBatchMemOp),
-    ALLRANKS_ALIAS(cuStreamUpdateCaptureDependencies),
-    ALLRANKS_ALIAS(cuStreamWaitValue32),
-    ALLRANKS_ALIAS(cuStreamWaitValue64),
-    ALLRANKS_ALIAS(cuStreamWriteValue32),
-    ALLRANKS_ALIAS(cuStreamWriteValue64),
-    ALLRANKS_ALIAS(cuTexRefGetAddress),
-    ALLRANKS_ALIAS(cuTexRefSetAddress),
-    ALLRANKS_ALIAS(cuTexRefSetAddress2D),
-    ALLRANKS_ALIAS(cuGetProcAddress),
+#define ALLRANKS_VERSIONS(name, ...) {#name, {__VA_ARGS__}},
+constexpr Versions kVersions[] = {
+#include "shim/cuda/versions.def"
 };
+#undef ALLRANKS_VERSIONS
+
+const Versions* FindVersions(const char* name) {
+  const auto* found = std::lower_bound(
+      std::begin(kVersions), std::end(kVersions), name,
+      [](const Versions& row, const char* wanted) { return strcmp(row.name, wanted) < 0; });
+  return found != std::end(kVersions) && strcmp(found->name, name) == 0 ? found : nullptr;
+}
 
 void* Lookup(const char* name) {
   static void* self = [] {
@@ -128,15 +54,22 @@ void* Lookup(const char* name) {
 
 }  // namespace
 
-CUresult cuGetProcAddress(const char* name, void** function, int, cuuint64_t flags,
+// The latest form of a function that is not newer than the program, which passes its parameters.
+CUresult cuGetProcAddress(const char* name, void** function, int version, cuuint64_t flags,
                           CUdriverProcAddressQueryResult* status) {
   if (name == nullptr || function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *function = nullptr;
   char symbol[256];
   snprintf(symbol, sizeof symbol, "%s", name);
-  for (const Alias& alias : kAliases) {
-    if (strcmp(alias.name, name) == 0) snprintf(symbol, sizeof symbol, "%s", alias.symbol);
+  if (const Versions* versions = FindVersions(name); versions != nullptr) {
+    int form = 0;
+    for (const int since : versions->since) form += since != 0 && since <= version ? 1 : 0;
+    if (form == 0) {
+      if (status != nullptr) *status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+      return CUDA_ERROR_NOT_FOUND;
+    }
+    if (form > 1) snprintf(symbol, sizeof symbol, "%s_v%d", name, form);
   }
-  *function = nullptr;
   if ((flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0) {
     char per_thread[272];
     for (const char* suffix : {"_ptsz", "_ptds"}) {

@@ -108,6 +108,19 @@ int main() {
   CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuNoSuchThing", &function, 12000, cudaEnableDefault,
                                               &found));
   REQUIRE(found == cudaDriverEntryPointSymbolNotFound && function == nullptr, "cuNoSuchThing");
+  // The form that the program knows by its version, not the latest.
+  void* forms[3];
+  const unsigned versions[] = {10010, 11080, 13000};
+  for (int i = 0; i < 3; ++i) {
+    CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuStreamGetCaptureInfo", &forms[i], versions[i],
+                                                cudaEnableDefault, &found));
+    REQUIRE(found == cudaDriverEntryPointSuccess && forms[i] != nullptr, "form %d", i);
+  }
+  REQUIRE(forms[0] != forms[1] && forms[1] != forms[2] && forms[0] != forms[2], "one for all");
+  CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuMulticastCreate", &function, 12000,
+                                              cudaEnableDefault, &found));
+  REQUIRE(found == cudaDriverEntryPointVersionNotSufficent && function == nullptr,
+          "cuMulticastCreate is of 12.1");
   int version = 0;
   CUDA_CHECK(cudaRuntimeGetVersion(&version));
   REQUIRE(version == CUDART_VERSION, "version %d", version);

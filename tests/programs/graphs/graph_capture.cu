@@ -136,7 +136,36 @@ int main() {
   CUDA_CHECK(cudaGraphExecDestroy(exec));
   CUDA_CHECK(cudaGraphDestroy(graph));
 
+  // A stream that joined may be destroyed before the capture ends. What it did is part of the graph.
+  cudaStream_t helper;
+  CUDA_CHECK(cudaStreamCreateWithFlags(&helper, cudaStreamNonBlocking));
+  CUDA_CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeRelaxed));
+  CUDA_CHECK(cudaEventRecord(fork, a));
+  CUDA_CHECK(cudaStreamWaitEvent(helper, fork, 0));
+  Increment<<<1, 1, 0, helper>>>(counter);
+  CUDA_CHECK(cudaEventRecord(join, helper));
+  CUDA_CHECK(cudaStreamDestroy(helper));
+  REQUIRE(StatusOf(a) == cudaStreamCaptureStatusActive, "the capture goes on");
+  CUDA_CHECK(cudaStreamWaitEvent(a, join, 0));
+  CUDA_CHECK(cudaStreamEndCapture(a, &graph));
+  REQUIRE(Nodes(graph) == 1, "%zu nodes", Nodes(graph));
+  CUDA_CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CUDA_CHECK(cudaGraphLaunch(exec, a));
+  CUDA_CHECK(cudaStreamSynchronize(a));
+  REQUIRE(Fetch(counter) == 13, "counter %d", Fetch(counter));
+  CUDA_CHECK(cudaGraphExecDestroy(exec));
+  CUDA_CHECK(cudaGraphDestroy(graph));
+
   // --- what must fail ---
+  // What nobody waited for before its stream was destroyed has not joined.
+  CUDA_CHECK(cudaStreamCreateWithFlags(&helper, cudaStreamNonBlocking));
+  CUDA_CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeRelaxed));
+  CUDA_CHECK(cudaEventRecord(fork, a));
+  CUDA_CHECK(cudaStreamWaitEvent(helper, fork, 0));
+  Increment<<<1, 1, 0, helper>>>(counter);
+  CUDA_CHECK(cudaStreamDestroy(helper));
+  CUDA_EXPECT(cudaErrorStreamCaptureUnjoined, cudaStreamEndCapture(a, &graph));
+
   CUDA_EXPECT(cudaErrorStreamCaptureUnsupported,
               cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal));
   CUDA_EXPECT(cudaErrorIllegalState, cudaStreamEndCapture(a, &graph));
@@ -193,7 +222,7 @@ int main() {
   CUDA_CHECK(cudaGraphInstantiate(&exec, graph, 0));
   CUDA_CHECK(cudaGraphLaunch(exec, a));
   CUDA_CHECK(cudaDeviceSynchronize());
-  REQUIRE(Fetch(counter) == 12, "nothing that failed may have run: %d", Fetch(counter));
+  REQUIRE(Fetch(counter) == 13, "nothing that failed may have run: %d", Fetch(counter));
   std::printf("PASS graph_capture\n");
   return 0;
 }
