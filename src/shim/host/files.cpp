@@ -2,7 +2,7 @@
 // if it is not ready the thread waits at the node, which has a copy of the descriptor and lets no
 // virtual time pass beyond what the other end could still write. The native call then finds it
 // ready. A call that does not wait (O_NONBLOCK, a timeout of 0) and finds nothing yields, so that
-// polling loops cost time.
+// polling loops cost time. Pinned memory that the kernel is to read or write is opened before.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -52,10 +52,13 @@ bool WaitAtNode(Thread* self, const pollfd* fds, nfds_t count, std::int64_t time
   return status == 0 && reply.ready;
 }
 
+void OpenParts(const iovec* parts, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) OpenPinnedPagesAt(parts[i].iov_base, parts[i].iov_len);
+}
+
 // Returns when `fd` is ready for `events`, or at once if the native call will not block or nothing
 // can be said about it.
 void WaitUntilReady(int fd, short events, bool never_blocks) {
-  OpenPinnedPages();
   Thread* self = Self();
   if (self == nullptr || fd < 0) return;
   pollfd entry{fd, events, 0};
@@ -73,7 +76,7 @@ void WaitUntilReady(int fd, short events, bool never_blocks) {
 // poll in virtual time. `look` asks natively without waiting.
 template <class F>
 int PollVirtually(Thread* self, const pollfd* fds, nfds_t count, std::int64_t timeout_ns, F look) {
-  OpenPinnedPages();
+  OpenPinnedPagesAt(fds, count * sizeof *fds);
   const std::int64_t deadline = VirtualNowNs(self, CLOCK_MONOTONIC) + timeout_ns;
   for (;;) {
     const int ready = look();
@@ -109,74 +112,84 @@ namespace shim = allranks::shim;
 
 ALLRANKS_INTERPOSE ssize_t read(int fd, void* buffer, size_t size) {
   shim::WaitUntilReady(fd, POLLIN, false);
+  shim::OpenPinnedPagesAt(buffer, size);
   return ALLRANKS_REAL(read)(fd, buffer, size);
 }
 
 ALLRANKS_INTERPOSE ssize_t readv(int fd, const iovec* parts, int count) {
   shim::WaitUntilReady(fd, POLLIN, false);
+  shim::OpenParts(parts, static_cast<std::size_t>(count));
   return ALLRANKS_REAL(readv)(fd, parts, count);
 }
 
 ALLRANKS_INTERPOSE ssize_t write(int fd, const void* buffer, size_t size) {
   shim::WaitUntilReady(fd, POLLOUT, false);
+  shim::OpenPinnedPagesAt(buffer, size);
   return ALLRANKS_REAL(write)(fd, buffer, size);
 }
 
 ALLRANKS_INTERPOSE ssize_t writev(int fd, const iovec* parts, int count) {
   shim::WaitUntilReady(fd, POLLOUT, false);
+  shim::OpenParts(parts, static_cast<std::size_t>(count));
   return ALLRANKS_REAL(writev)(fd, parts, count);
 }
 
 // These never wait, but the kernel must be able to reach pinned buffers.
 ALLRANKS_INTERPOSE ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
-  shim::OpenPinnedPages();
+  shim::OpenPinnedPagesAt(buffer, size);
   return ALLRANKS_REAL(pread)(fd, buffer, size, offset);
 }
 
 ALLRANKS_INTERPOSE ssize_t pread64(int fd, void* buffer, size_t size, off64_t offset) {
-  shim::OpenPinnedPages();
+  shim::OpenPinnedPagesAt(buffer, size);
   return ALLRANKS_REAL(pread64)(fd, buffer, size, offset);
 }
 
 ALLRANKS_INTERPOSE ssize_t pwrite(int fd, const void* buffer, size_t size, off_t offset) {
-  shim::OpenPinnedPages();
+  shim::OpenPinnedPagesAt(buffer, size);
   return ALLRANKS_REAL(pwrite)(fd, buffer, size, offset);
 }
 
 ALLRANKS_INTERPOSE ssize_t pwrite64(int fd, const void* buffer, size_t size, off64_t offset) {
-  shim::OpenPinnedPages();
+  shim::OpenPinnedPagesAt(buffer, size);
   return ALLRANKS_REAL(pwrite64)(fd, buffer, size, offset);
 }
 
 ALLRANKS_INTERPOSE ssize_t recv(int fd, void* buffer, size_t size, int flags) {
   shim::WaitUntilReady(fd, POLLIN, (flags & MSG_DONTWAIT) != 0);
+  shim::OpenPinnedPagesAt(buffer, size);
   return ALLRANKS_REAL(recv)(fd, buffer, size, flags);
 }
 
 ALLRANKS_INTERPOSE ssize_t recvfrom(int fd, void* __restrict buffer, size_t size, int flags,
                                     sockaddr* __restrict address, socklen_t* __restrict length) {
   shim::WaitUntilReady(fd, POLLIN, (flags & MSG_DONTWAIT) != 0);
+  shim::OpenPinnedPagesAt(buffer, size);
   return ALLRANKS_REAL(recvfrom)(fd, buffer, size, flags, address, length);
 }
 
 ALLRANKS_INTERPOSE ssize_t recvmsg(int fd, msghdr* message, int flags) {
   shim::WaitUntilReady(fd, POLLIN, (flags & MSG_DONTWAIT) != 0);
+  shim::OpenParts(message->msg_iov, message->msg_iovlen);
   return ALLRANKS_REAL(recvmsg)(fd, message, flags);
 }
 
 ALLRANKS_INTERPOSE ssize_t send(int fd, const void* buffer, size_t size, int flags) {
   shim::WaitUntilReady(fd, POLLOUT, (flags & MSG_DONTWAIT) != 0);
+  shim::OpenPinnedPagesAt(buffer, size);
   return ALLRANKS_REAL(send)(fd, buffer, size, flags);
 }
 
 ALLRANKS_INTERPOSE ssize_t sendto(int fd, const void* buffer, size_t size, int flags,
                                   const sockaddr* address, socklen_t length) {
   shim::WaitUntilReady(fd, POLLOUT, (flags & MSG_DONTWAIT) != 0);
+  shim::OpenPinnedPagesAt(buffer, size);
   return ALLRANKS_REAL(sendto)(fd, buffer, size, flags, address, length);
 }
 
 ALLRANKS_INTERPOSE ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   shim::WaitUntilReady(fd, POLLOUT, (flags & MSG_DONTWAIT) != 0);
+  shim::OpenParts(message->msg_iov, message->msg_iovlen);
   return ALLRANKS_REAL(sendmsg)(fd, message, flags);
 }
 
@@ -285,14 +298,14 @@ ALLRANKS_INTERPOSE char* fgets(char* __restrict line, int size, FILE* __restrict
 
 ALLRANKS_INTERPOSE size_t fread(void* __restrict data, size_t size, size_t count,
                                 FILE* __restrict stream) {
-  shim::OpenPinnedPages();
   shim::WaitForStream(stream);
+  shim::OpenPinnedPagesAt(data, size * count);
   return ALLRANKS_REAL(fread)(data, size, count, stream);
 }
 
 ALLRANKS_INTERPOSE size_t fwrite(const void* __restrict data, size_t size, size_t count,
                                  FILE* __restrict stream) {
-  shim::OpenPinnedPages();
+  shim::OpenPinnedPagesAt(data, size * count);
   return ALLRANKS_REAL(fwrite)(data, size, count, stream);
 }
 

@@ -414,6 +414,20 @@ void OpenPinnedPages() {
   }
 }
 
+void OpenPinnedPagesAt(std::uint64_t begin, std::uint64_t size) {
+  if (!g_closed.load(std::memory_order_relaxed)) return;
+  bool pinned = false;
+  {
+    MappingLock lock;
+    const int count = g_mapping_count.load(std::memory_order_relaxed);
+    for (int i = 0; i < count && !pinned; ++i) {
+      const Mapping& mapping = g_mappings[i];
+      pinned = begin < mapping.address + mapping.size && mapping.address < begin + size;
+    }
+  }
+  if (pinned) OpenPinnedPages();
+}
+
 void MakePinnedPrivate() {
   const int count = g_mapping_count.exchange(0);
   g_helper.store(false);

@@ -10,6 +10,12 @@ namespace allranks::shim {
 // thread's segment. Safe in signal handlers.
 void ClosePinnedPages();
 void OpenPinnedPages();
+// For memory that the kernel is about to use in a call: to it a closed page is an error.
+void OpenPinnedPagesAt(std::uint64_t begin, std::uint64_t size);
+template <class T>
+void OpenPinnedPagesAt(T* begin, std::uint64_t size) {
+  OpenPinnedPagesAt(reinterpret_cast<std::uint64_t>(begin), size);
+}
 
 // Whether a thread of the process has been found polling. From then on the pages are closed without
 // device work, too, while there are other threads: they may be what the poll waits for.
