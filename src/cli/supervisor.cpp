@@ -23,6 +23,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -47,6 +48,9 @@
 namespace allranks::cli {
 
 namespace {
+
+// Of a program's allocations, most of which are never touched and then take nothing.
+constexpr std::uint64_t kMemoryLimit = std::uint64_t{128} << 30;
 
 using Clock = std::chrono::steady_clock;
 using wire::Fd;
@@ -214,7 +218,8 @@ Result<void> Supervisor::StartNode(const std::string& profile, const std::string
       "--seed",           std::to_string(options_.schedule),
       "--patience-ms",    std::to_string(static_cast<std::int64_t>(options_.patience_s * 1e3)),
       "--ranks-per-host", std::to_string(options_.ranks_per_host),
-      "--trace-fd",       std::to_string(trace_.get())};
+      "--trace-fd",       std::to_string(trace_.get()),
+      "--memory-limit",   std::to_string(kMemoryLimit)};
   if (options_.check) arguments.push_back("--check");
   for (const std::string& fault : options_.faults) {
     arguments.push_back("--fault");

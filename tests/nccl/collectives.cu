@@ -1,5 +1,6 @@
-// The installed libnccl.so.2, as it is, on the devices of one process: collectives, types,
-// operations, groups, point to point. Every element is compared. Usage: collectives DEVICES COUNT
+// The installed libnccl.so.2, as it is: collectives, types, operations, groups, point to point.
+// Every element is compared. The ranks are the devices of one process, or, started by `exec
+// --ranks`, a process each. Usage: collectives DEVICES COUNT
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <nccl.h>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "check.h"
+#include "store.h"
 
 #define NCCL_CHECK(call)                                                         \
   do {                                                                           \
@@ -19,8 +21,12 @@
 namespace {
 
 int g_world = 0;
+int g_first = 0, g_end = 0;  // the ranks of this process
+int g_device = 0;            // of the first of them; the others follow
 std::vector<ncclComm_t> g_comms;
 std::vector<cudaStream_t> g_streams;
+
+void Use(int rank) { CUDA_CHECK(cudaSetDevice(g_device + rank - g_first)); }
 
 // Small whole numbers, so that every type holds all sums and products exactly.
 int Input(int rank, std::size_t i) {
@@ -43,8 +49,8 @@ void Run(const char* name, std::size_t in, std::size_t out,
          const std::function<ncclResult_t(int, const void*, void*)>& call,
          const std::function<float(int, std::size_t)>& expected) {
   std::vector<T*> from(g_world), to(g_world);
-  for (int r = 0; r < g_world; ++r) {
-    CUDA_CHECK(cudaSetDevice(r));
+  for (int r = g_first; r < g_end; ++r) {
+    Use(r);
     CUDA_CHECK(cudaMalloc(&from[r], in * sizeof(T)));
     CUDA_CHECK(cudaMalloc(&to[r], out * sizeof(T)));
     CUDA_CHECK(cudaMemset(to[r], 0xff, out * sizeof(T)));
@@ -53,10 +59,10 @@ void Run(const char* name, std::size_t in, std::size_t out,
     CUDA_CHECK(cudaMemcpy(from[r], values.data(), in * sizeof(T), cudaMemcpyHostToDevice));
   }
   NCCL_CHECK(ncclGroupStart());
-  for (int r = 0; r < g_world; ++r) NCCL_CHECK(call(r, from[r], to[r]));
+  for (int r = g_first; r < g_end; ++r) NCCL_CHECK(call(r, from[r], to[r]));
   NCCL_CHECK(ncclGroupEnd());
-  for (int r = 0; r < g_world; ++r) {
-    CUDA_CHECK(cudaSetDevice(r));
+  for (int r = g_first; r < g_end; ++r) {
+    Use(r);
     CUDA_CHECK(cudaStreamSynchronize(g_streams[r]));
     std::vector<T> values(out);
     CUDA_CHECK(cudaMemcpy(values.data(), to[r], out * sizeof(T), cudaMemcpyDeviceToHost));
@@ -69,7 +75,7 @@ void Run(const char* name, std::size_t in, std::size_t out,
     CUDA_CHECK(cudaFree(from[r]));
     CUDA_CHECK(cudaFree(to[r]));
   }
-  std::printf("%s ok\n", name);
+  if (g_first == 0) std::printf("%s ok\n", name);
 }
 
 float Reduced(ncclRedOp_t op, std::size_t i) {
@@ -94,19 +100,109 @@ void AllReduce(const char* name, ncclDataType_t type, ncclRedOp_t op, std::size_
       [&](int, std::size_t i) { return Reduced(op, i); });
 }
 
+// One all-reduce, captured on every rank and launched twice.
+void Graph(std::size_t n) {
+  std::vector<float*> data(g_world);
+  std::vector<cudaGraphExec_t> execs(g_world);
+  for (int r = g_first; r < g_end; ++r) {
+    Use(r);
+    std::vector<float> values(n);
+    for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<float>(Input(r, i));
+    CUDA_CHECK(cudaMalloc(&data[r], n * sizeof(float)));
+    CUDA_CHECK(cudaMemcpy(data[r], values.data(), n * sizeof(float), cudaMemcpyHostToDevice));
+  }
+  for (int r = g_first; r < g_end; ++r) {
+    Use(r);
+    CUDA_CHECK(cudaStreamBeginCapture(g_streams[r], cudaStreamCaptureModeThreadLocal));
+  }
+  NCCL_CHECK(ncclGroupStart());
+  for (int r = g_first; r < g_end; ++r)
+    NCCL_CHECK(ncclAllReduce(data[r], data[r], n, ncclFloat32, ncclSum, g_comms[r], g_streams[r]));
+  NCCL_CHECK(ncclGroupEnd());
+  for (int r = g_first; r < g_end; ++r) {
+    Use(r);
+    cudaGraph_t graph;
+    CUDA_CHECK(cudaStreamEndCapture(g_streams[r], &graph));
+    CUDA_CHECK(cudaGraphInstantiate(&execs[r], graph, 0));
+    CUDA_CHECK(cudaGraphDestroy(graph));
+  }
+  for (int launch = 0; launch < 2; ++launch) {
+    for (int r = g_first; r < g_end; ++r) {
+      Use(r);
+      CUDA_CHECK(cudaGraphLaunch(execs[r], g_streams[r]));
+    }
+  }
+  for (int r = g_first; r < g_end; ++r) {
+    Use(r);
+    CUDA_CHECK(cudaStreamSynchronize(g_streams[r]));
+    std::vector<float> values(n);
+    CUDA_CHECK(cudaMemcpy(values.data(), data[r], n * sizeof(float), cudaMemcpyDeviceToHost));
+    for (std::size_t i = 0; i < n; ++i) {
+      const float wanted = Reduced(ncclSum, i) * static_cast<float>(g_world);
+      REQUIRE(values[i] == wanted, "graph: rank %d, element %zu is %g, not %g", r, i, values[i],
+              wanted);
+    }
+    CUDA_CHECK(cudaGraphExecDestroy(execs[r]));
+    CUDA_CHECK(cudaFree(data[r]));
+  }
+  if (g_first == 0) std::puts("graph ok");
+}
+
+// The even and the odd ranks apart.
+void Split(std::size_t n) {
+  std::vector<ncclComm_t> halves(g_world);
+  NCCL_CHECK(ncclGroupStart());
+  for (int r = g_first; r < g_end; ++r)
+    NCCL_CHECK(ncclCommSplit(g_comms[r], r % 2, r, &halves[r], nullptr));
+  NCCL_CHECK(ncclGroupEnd());
+  std::swap(g_comms, halves);
+  Run<float>(
+      "all-reduce of a split", n, n,
+      [&](int r, const void* in, void* out) {
+        return ncclAllReduce(in, out, n, ncclFloat32, ncclSum, g_comms[r], g_streams[r]);
+      },
+      [&](int r, std::size_t i) {
+        float sum = 0;
+        for (int q = r % 2; q < g_world; q += 2) sum += static_cast<float>(Input(q, i));
+        return sum;
+      });
+  std::swap(g_comms, halves);
+  for (int r = g_first; r < g_end; ++r) NCCL_CHECK(ncclCommDestroy(halves[r]));
+}
+
+// All ranks in this process, or this process is one of them.
+void Begin(int world) {
+  g_world = world;
+  g_comms.resize(static_cast<std::size_t>(world));
+  g_streams.resize(static_cast<std::size_t>(world));
+  if (std::getenv("WORLD_SIZE") == nullptr) {
+    g_end = world;
+    NCCL_CHECK(ncclCommInitAll(g_comms.data(), world, nullptr));
+  } else {
+    const int rank = FromEnvironment("RANK");
+    REQUIRE(FromEnvironment("WORLD_SIZE") == world, "%d ranks are wanted", world);
+    g_first = rank;
+    g_end = rank + 1;
+    g_device = FromEnvironment("LOCAL_RANK");
+    Store store(rank, world);
+    ncclUniqueId id{};
+    if (rank == 0) NCCL_CHECK(ncclGetUniqueId(&id));
+    id = store.AllGather(id)[0];
+    Use(rank);
+    NCCL_CHECK(ncclCommInitRank(&g_comms[rank], world, id, rank));
+  }
+  for (int r = g_first; r < g_end; ++r) {
+    Use(r);
+    CUDA_CHECK(cudaStreamCreate(&g_streams[r]));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  g_world = argc > 1 ? std::atoi(argv[1]) : 2;
-  const std::size_t n = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 4099;
+  Begin(argc > 1 ? std::atoi(argv[1]) : 2);
+  const std::size_t n = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 4100;
   const auto world = static_cast<std::size_t>(g_world);
-  g_comms.resize(world);
-  g_streams.resize(world);
-  NCCL_CHECK(ncclCommInitAll(g_comms.data(), g_world, nullptr));
-  for (int r = 0; r < g_world; ++r) {
-    CUDA_CHECK(cudaSetDevice(r));
-    CUDA_CHECK(cudaStreamCreate(&g_streams[r]));
-  }
 
   AllReduce<float>("all-reduce f32 sum", ncclFloat32, ncclSum, n);
   AllReduce<float>("all-reduce f32 prod", ncclFloat32, ncclProd, n);
@@ -166,6 +262,10 @@ int main(int argc, char** argv) {
       [&](int r, std::size_t i) {
         return Input(static_cast<int>(i / n), static_cast<std::size_t>(r) * n + i % n);
       });
-  for (const ncclComm_t comm : g_comms) NCCL_CHECK(ncclCommDestroy(comm));
-  std::puts("done");
+  Graph(n);
+  // In one process NCCL launches the halves in the order of its communicators' addresses, which are
+  // not the same in every run.
+  if (g_end - g_first == 1) Split(n);
+  for (int r = g_first; r < g_end; ++r) NCCL_CHECK(ncclCommDestroy(g_comms[r]));
+  if (g_first == 0) std::puts("done");
 }

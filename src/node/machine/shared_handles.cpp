@@ -21,7 +21,7 @@ namespace allranks::node {
 namespace {
 
 // Each is a descriptor of the node's; one process must not take them all.
-constexpr std::ptrdiff_t kMaxDescriptors = 512;
+constexpr std::ptrdiff_t kMaxDescriptors = 2048;
 constexpr std::uint64_t kMagic = 0x3141'4642'4b4e'5241;  // "ARNKBFA1"
 
 bool Key(int fd, std::pair<dev_t, ino_t>* key) {
