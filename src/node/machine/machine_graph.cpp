@@ -90,7 +90,7 @@ Status MachineImpl::EnqueueNode(ProcessId process, StreamId lane, const GraphNod
               NewOperation(Operation::Kind::kJoin, process, streams_.at(lane).device), at);
       return Status::kSuccess;
     case GraphNode::Kind::kKernel:
-      return Launch(process, lane, node.launch, at, &op);
+      return Launch(process, lane, node.launch, true, at, &op);
     case GraphNode::Kind::kCopy:
       return Copy(process, lane, std::make_shared<CopyRequest>(node.copy), at, &op);
     case GraphNode::Kind::kMemset:

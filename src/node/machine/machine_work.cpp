@@ -386,6 +386,11 @@ void MachineImpl::Complete(OpId id, Time at) {
 
 Status MachineImpl::Launch(ProcessId process, StreamId stream, const LaunchRequest& launch, Time at,
                            OpId* id) {
+  return Launch(process, stream, launch, false, at, id);
+}
+
+Status MachineImpl::Launch(ProcessId process, StreamId stream, const LaunchRequest& launch,
+                           bool checked, Time at, OpId* id) {
   Stream* s = FindStream(process, stream);
   if (s == nullptr) return Status::kInvalidHandle;
   if (queued_[process] >= kMaxQueued) return Status::kOutOfMemory;
@@ -398,7 +403,10 @@ Status MachineImpl::Launch(ProcessId process, StreamId stream, const LaunchReque
   Status status = DecodeKernel(kernel);
   if (status != Status::kSuccess) return status;
   const Code& code = *kernel.code;
-  status = sim_.residency.CheckLaunch(code, launch, kernel.dynamic_shared_limit);
+  status = sim_.residency.CheckLaunch(
+      code, launch,
+      checked ? static_cast<std::uint32_t>(profile().sm.shared_per_cta_bytes)
+              : kernel.dynamic_shared_limit);
   if (status != Status::kSuccess) return status;
   if (launch.params.size() < code.param_bytes) return Status::kInvalidValue;
   const Dim3 cluster = sim_.residency.ClusterSize(code, launch.cluster);

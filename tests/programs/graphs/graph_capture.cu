@@ -14,6 +14,11 @@ __global__ void Sum(const int* a, const int* b, int* out) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < kCount) out[i] = a[i] + b[i];
 }
+extern __shared__ int g_shared[];
+__global__ void UseShared(int* counter) {
+  g_shared[threadIdx.x] = 1;
+  *counter += g_shared[threadIdx.x];
+}
 __global__ void Increment(int* counter) { ++*counter; }
 
 int g_calls = 0;
@@ -156,7 +161,23 @@ int main() {
   CUDA_CHECK(cudaGraphExecDestroy(exec));
   CUDA_CHECK(cudaGraphDestroy(graph));
 
+  // A graph keeps what the attributes of its kernels allowed when it was made.
+  constexpr int kLarge = 64 << 10, kSmall = 56 << 10;
+  CUDA_CHECK(cudaFuncSetAttribute(UseShared, cudaFuncAttributeMaxDynamicSharedMemorySize, kLarge));
+  CUDA_CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeRelaxed));
+  UseShared<<<1, 1, kLarge, a>>>(counter);
+  CUDA_CHECK(cudaStreamEndCapture(a, &graph));
+  CUDA_CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CUDA_CHECK(cudaFuncSetAttribute(UseShared, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmall));
+  CUDA_CHECK(cudaGraphLaunch(exec, a));
+  CUDA_CHECK(cudaStreamSynchronize(a));
+  REQUIRE(Fetch(counter) == 14, "counter %d", Fetch(counter));
+  CUDA_CHECK(cudaGraphExecDestroy(exec));
+  CUDA_CHECK(cudaGraphDestroy(graph));
+
   // --- what must fail ---
+  UseShared<<<1, 1, kLarge, a>>>(counter);
+  CUDA_EXPECT(cudaErrorInvalidValue, cudaGetLastError());
   // What nobody waited for before its stream was destroyed has not joined.
   CUDA_CHECK(cudaStreamCreateWithFlags(&helper, cudaStreamNonBlocking));
   CUDA_CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeRelaxed));
@@ -222,7 +243,7 @@ int main() {
   CUDA_CHECK(cudaGraphInstantiate(&exec, graph, 0));
   CUDA_CHECK(cudaGraphLaunch(exec, a));
   CUDA_CHECK(cudaDeviceSynchronize());
-  REQUIRE(Fetch(counter) == 13, "nothing that failed may have run: %d", Fetch(counter));
+  REQUIRE(Fetch(counter) == 14, "nothing that failed may have run: %d", Fetch(counter));
   std::printf("PASS graph_capture\n");
   return 0;
 }
