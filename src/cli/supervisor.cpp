@@ -49,7 +49,7 @@ namespace allranks::cli {
 
 namespace {
 
-// Of a program's allocations, most of which are never touched and then take nothing.
+// Limit on a program's allocations. Untouched pages use no memory.
 constexpr std::uint64_t kMemoryLimit = std::uint64_t{128} << 30;
 
 using Clock = std::chrono::steady_clock;

@@ -162,8 +162,7 @@ void ReadDrawn(const toml::table* table, Faults* faults, Problem* problem) {
   section.Flag("skew", &drawn.skew);
   Range world;
   ReadRange(section, "world", 1, problem->max_ranks, &world);
-  if (world.step != 1)
-    faults->Add(table, "[cases.drawn] world = ...: worlds are drawn without a step");
+  if (world.step != 1) faults->Add(table, "[cases.drawn] world takes no step");
   drawn.world_low = static_cast<int>(world.low);
   drawn.world_high = static_cast<int>(world.high);
   for (const std::string& name : problem->params) {

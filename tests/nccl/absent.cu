@@ -47,6 +47,7 @@ void OneProcess() {
   NCCL_CHECK(ncclGroupEnd());
   for (const Rank& rank : ranks) CUDA_CHECK(cudaStreamSynchronize(rank.stream));
   std::puts("once");
+  std::fflush(stdout);
   AllReduce(ranks[0]);
   CUDA_CHECK(cudaStreamSynchronize(ranks[0].stream));
 }
@@ -64,6 +65,7 @@ void Processes() {
   AllReduce(rank);
   CUDA_CHECK(cudaStreamSynchronize(rank.stream));
   if (number == 0) std::puts("once");
+  std::fflush(stdout);
   if (number == world - 1) std::_Exit(0);
   AllReduce(rank);
   CUDA_CHECK(cudaStreamSynchronize(rank.stream));

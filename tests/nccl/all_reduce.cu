@@ -97,6 +97,7 @@ int main(int argc, char** argv) {
   Measure(ranks, bytes / sizeof(float), kFirst);  // connects
   const float first = Measure(ranks, bytes / sizeof(float), kFirst);
   const float second = Measure(ranks, bytes / sizeof(float), kSecond);
+  REQUIRE(second > first, "three calls take %g us, one %g us", second, first);
   std::printf("%d devices, %zu bytes: %.1f us per all-reduce\n", world, bytes,
               (second - first) / (kSecond - kFirst));
   return 0;

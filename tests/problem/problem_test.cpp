@@ -195,7 +195,7 @@ TEST(ProblemTest, MistakesAreNamedWithTheirLines) {
       {"\"2..6\"", "\"6..2\"", "expected a range"},
       {"1024 step 128", "1024 by 128", "expected a range"},
       {"count = 3", "count = 0", "[cases.drawn] count is 0"},
-      {R"(world = "2..6")", R"(world = "2..6 step 2")", "worlds are drawn without a step"},
+      {R"(world = "2..6")", R"(world = "2..6 step 2")", "world takes no step"},
       {"visible = {", "large = { world = 8, n = 9 }\nvisible = {", "[cases.large] k is missing"},
       {"hops = 1", "hop = 1", "did you mean 'hops'?"},
       {"ingress = \"n*sizeof(T)\"", "ingress = \"n - 2\"",

@@ -1,5 +1,5 @@
-// Ranks that a launcher has started and told who they are (RANK, WORLD_SIZE, MASTER_ADDR,
-// MASTER_PORT) exchange values over TCP, as frameworks do without MPI.
+// Exchanges values over TCP between ranks that a launcher started (RANK, WORLD_SIZE, MASTER_ADDR,
+// MASTER_PORT), as frameworks do without MPI.
 #pragma once
 
 #include <arpa/inet.h>

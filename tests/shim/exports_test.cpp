@@ -66,8 +66,21 @@ TEST(Exports, ProcAddressFindsTheCurrentVersion) {
   EXPECT_EQ(found, dlsym(library, "cuMemAlloc_v2"));
   EXPECT_EQ(find("cuLaunchKernel", &found, 13000, 2, &status), 0);
   EXPECT_EQ(found, dlsym(library, "cuLaunchKernel_ptsz"));
-  EXPECT_EQ(find("cuNothing", &found, 13000, 0, &status), 500);
+  EXPECT_EQ(find("cuNothing", &found, 13000, 0, &status), 0);
   EXPECT_EQ(found, nullptr);
+  EXPECT_EQ(status, 1);
+  EXPECT_EQ(find("cuMulticastCreate", &found, 12000, 0, &status), 0);
+  EXPECT_EQ(found, nullptr);
+  EXPECT_EQ(status, 2);
+  EXPECT_EQ(find("cuMemAlloc", &found, 13010, 0, &status), 1);  // newer than the driver
+  EXPECT_EQ(find("cuMemAlloc", &found, 3000, 0, &status), 0);
+  EXPECT_EQ(found, dlsym(library, "cuMemAlloc"));
+  EXPECT_EQ(find("cuStreamGetCaptureInfo", &found, 11080, 0, &status), 0);
+  EXPECT_EQ(found, dlsym(library, "cuStreamGetCaptureInfo_v2"));
+  EXPECT_EQ(find("cuGraphInstantiate", &found, 11000, 0, &status), 0);
+  EXPECT_EQ(found, dlsym(library, "cuGraphInstantiate_v2"));
+  EXPECT_EQ(find("cuGraphInstantiate", &found, 12000, 0, &status), 0);
+  EXPECT_EQ(found, dlsym(library, "cuGraphInstantiateWithFlags"));
 }
 
 }  // namespace

@@ -348,8 +348,8 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
   void FinishLaunch(struct Launch& launch, Time at);
 
   Status CheckNode(ProcessId process, const GraphNode& node, std::uint32_t place);
-  // `checked`: as a node of a graph when it was made. What the kernel's attributes allow by now
-  // does not matter then.
+  // `checked`: validated when the graph was instantiated; later changes of the kernel's attributes
+  // do not apply.
   Status Launch(ProcessId process, StreamId stream, const LaunchRequest& launch, bool checked,
                 Time at, OpId* id);
   Status EnqueueNode(ProcessId process, StreamId lane, const GraphNode& node, Time at);

@@ -7,6 +7,7 @@
 #include <openssl/hmac.h>
 #include <poll.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,8 +21,14 @@
 namespace allranks::node {
 namespace {
 
-// Each is a descriptor of the node's; one process must not take them all.
+// Each is a descriptor of the node's. One process must not take them all, nor all processes
+// together.
 constexpr std::ptrdiff_t kMaxDescriptors = 2048;
+
+std::size_t MaxDescriptorsOfAll() {
+  rlimit files{};
+  return getrlimit(RLIMIT_NOFILE, &files) == 0 ? static_cast<std::size_t>(files.rlim_cur / 2) : 512;
+}
 constexpr std::uint64_t kMagic = 0x3141'4642'4b4e'5241;  // "ARNKBFA1"
 
 bool Key(int fd, std::pair<dev_t, ino_t>* key) {
@@ -70,7 +77,9 @@ int SharedHandles::Export(ProcessId process, const std::shared_ptr<Shared>& what
     return entry.second.process == process;
   });
   int ends[2];
-  if (open >= kMaxDescriptors || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
+  if (open >= kMaxDescriptors || descriptors_.size() >= MaxDescriptorsOfAll() ||
+      pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    return -1;
   std::pair<dev_t, ino_t> key;
   CHECK(Key(ends[0], &key));
   descriptors_[key] = {ends[0], process, what};

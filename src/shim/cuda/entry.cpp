@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
 #include "shim/cuda/driver.h"
 
@@ -30,11 +31,15 @@ struct Versions {
   const char* name;
   int since[4];  // ascending, 0 behind the last
 };
-#define ALLRANKS_VERSIONS(name, ...) {#name, {__VA_ARGS__}},
+#define ALLRANKS_FORMS(name, ...) {#name, {__VA_ARGS__}},
 constexpr Versions kVersions[] = {
 #include "shim/cuda/versions.def"
 };
-#undef ALLRANKS_VERSIONS
+#undef ALLRANKS_FORMS
+static_assert(std::is_sorted(std::begin(kVersions), std::end(kVersions),
+                             [](const Versions& a, const Versions& b) {
+                               return std::string_view(a.name) < std::string_view(b.name);
+                             }));
 
 const Versions* FindVersions(const char* name) {
   const auto* found = std::lower_bound(
@@ -54,11 +59,13 @@ void* Lookup(const char* name) {
 
 }  // namespace
 
-// The latest form of a function that is not newer than the program, which passes its parameters.
+// Returns the newest form introduced at or before `version`: the caller passes that form's
+// parameters.
 CUresult cuGetProcAddress(const char* name, void** function, int version, cuuint64_t flags,
                           CUdriverProcAddressQueryResult* status) {
   if (name == nullptr || function == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *function = nullptr;
+  if (version > kDriverVersion) return CUDA_ERROR_INVALID_VALUE;
   char symbol[256];
   snprintf(symbol, sizeof symbol, "%s", name);
   if (const Versions* versions = FindVersions(name); versions != nullptr) {
@@ -66,9 +73,12 @@ CUresult cuGetProcAddress(const char* name, void** function, int version, cuuint
     for (const int since : versions->since) form += since != 0 && since <= version ? 1 : 0;
     if (form == 0) {
       if (status != nullptr) *status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
-      return CUDA_ERROR_NOT_FOUND;
+      return CUDA_SUCCESS;
     }
     if (form > 1) snprintf(symbol, sizeof symbol, "%s_v%d", name, form);
+    // The only name that cuda.h gives to a function of another name.
+    if (strcmp(name, "cuGraphInstantiate") == 0 && version >= 11040)
+      snprintf(symbol, sizeof symbol, "cuGraphInstantiateWithFlags");
   }
   if ((flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0) {
     char per_thread[272];
@@ -82,12 +92,13 @@ CUresult cuGetProcAddress(const char* name, void** function, int version, cuuint
     *status =
         *function != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   }
-  return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+  return CUDA_SUCCESS;
 }
 #undef cuGetProcAddress
 ALLRANKS_EXPORT CUresult cuGetProcAddress(const char* name, void** function, int version,
                                           cuuint64_t flags) {
-  return cuGetProcAddress_v2(name, function, version, flags, nullptr);
+  const CUresult result = cuGetProcAddress_v2(name, function, version, flags, nullptr);
+  return result == CUDA_SUCCESS && *function == nullptr ? CUDA_ERROR_NOT_FOUND : result;
 }
 
 // A runtime that is linked statically asks for private tables of the real driver.

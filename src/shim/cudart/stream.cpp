@@ -107,8 +107,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
   const CUresult result =
       cuGetProcAddress(name, function, static_cast<int>(version), flags, &driver_status);
   if (status != nullptr) *status = static_cast<cudaDriverEntryPointQueryResult>(driver_status);
-  // A name that does not exist is told by the status.
-  return result == CUDA_ERROR_NOT_FOUND ? cudaSuccess : Note(result);
+  return Note(result);
 }
 ALLRANKS_EXPORT cudaError_t cudaGetDriverEntryPointByVersion_ptsz(
     const char* name, void** function, unsigned version, unsigned long long flags,

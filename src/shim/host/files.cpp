@@ -5,6 +5,7 @@
 // polling loops cost time. Pinned memory that the kernel is to read or write is opened before.
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -52,8 +53,20 @@ bool WaitAtNode(Thread* self, const pollfd* fds, nfds_t count, std::int64_t time
   return status == 0 && reply.ready;
 }
 
+// Not of lists that the kernel refuses.
 void OpenParts(const iovec* parts, std::size_t count) {
+  if (!PinnedPagesClosed() || parts == nullptr || count > IOV_MAX) return;
   for (std::size_t i = 0; i < count; ++i) OpenPinnedPagesAt(parts[i].iov_base, parts[i].iov_len);
+}
+
+// Calls the kernel. To it a closed page is an error: then all are opened, and the call is repeated.
+// Buffers are opened before, since what a failed call has read may be lost.
+template <class F>
+auto CallKernel(F call) {
+  const auto result = call();
+  if (result >= 0 || errno != EFAULT || !PinnedPagesClosed()) return result;
+  OpenPinnedPages();
+  return call();
 }
 
 // Returns when `fd` is ready for `events`, or at once if the native call will not block or nothing
@@ -76,14 +89,13 @@ void WaitUntilReady(int fd, short events, bool never_blocks) {
 // poll in virtual time. `look` asks natively without waiting.
 template <class F>
 int PollVirtually(Thread* self, const pollfd* fds, nfds_t count, std::int64_t timeout_ns, F look) {
-  OpenPinnedPagesAt(fds, count * sizeof *fds);
   const std::int64_t deadline = VirtualNowNs(self, CLOCK_MONOTONIC) + timeout_ns;
   for (;;) {
-    const int ready = look();
+    const int ready = CallKernel(look);
     if (ready != 0) return ready;
     if (timeout_ns == 0) {
       Call(self, wire::Yield{});
-      return look();
+      return CallKernel(look);
     }
     std::int64_t left = kNoTimeout;
     if (timeout_ns > 0) {
@@ -92,7 +104,7 @@ int PollVirtually(Thread* self, const pollfd* fds, nfds_t count, std::int64_t ti
     }
     if (!WaitAtNode(self, fds, count, left < 0 ? kNoTimeout : left * 1000)) {
       if (timeout_ns < 0) Call(self, wire::Yield{});
-      if (!Linked()) return look();
+      if (!Linked()) return CallKernel(look);
     }
   }
 }
@@ -101,6 +113,7 @@ int PollVirtually(Thread* self, const pollfd* fds, nfds_t count, std::int64_t ti
 void WaitForStream(FILE* stream) {
   if (stream == nullptr || Self() == nullptr) return;
   if (stream->_IO_read_ptr < stream->_IO_read_end) return;
+  OpenPinnedPages();
   const int fd = fileno(stream);
   if (fd >= 0) WaitUntilReady(fd, POLLIN, false);
 }
@@ -113,95 +126,97 @@ namespace shim = allranks::shim;
 ALLRANKS_INTERPOSE ssize_t read(int fd, void* buffer, size_t size) {
   shim::WaitUntilReady(fd, POLLIN, false);
   shim::OpenPinnedPagesAt(buffer, size);
-  return ALLRANKS_REAL(read)(fd, buffer, size);
+  return shim::CallKernel([&] { return ALLRANKS_REAL(read)(fd, buffer, size); });
 }
 
 ALLRANKS_INTERPOSE ssize_t readv(int fd, const iovec* parts, int count) {
   shim::WaitUntilReady(fd, POLLIN, false);
   shim::OpenParts(parts, static_cast<std::size_t>(count));
-  return ALLRANKS_REAL(readv)(fd, parts, count);
+  return shim::CallKernel([&] { return ALLRANKS_REAL(readv)(fd, parts, count); });
 }
 
 ALLRANKS_INTERPOSE ssize_t write(int fd, const void* buffer, size_t size) {
   shim::WaitUntilReady(fd, POLLOUT, false);
   shim::OpenPinnedPagesAt(buffer, size);
-  return ALLRANKS_REAL(write)(fd, buffer, size);
+  return shim::CallKernel([&] { return ALLRANKS_REAL(write)(fd, buffer, size); });
 }
 
 ALLRANKS_INTERPOSE ssize_t writev(int fd, const iovec* parts, int count) {
   shim::WaitUntilReady(fd, POLLOUT, false);
   shim::OpenParts(parts, static_cast<std::size_t>(count));
-  return ALLRANKS_REAL(writev)(fd, parts, count);
+  return shim::CallKernel([&] { return ALLRANKS_REAL(writev)(fd, parts, count); });
 }
 
 // These never wait, but the kernel must be able to reach pinned buffers.
 ALLRANKS_INTERPOSE ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
   shim::OpenPinnedPagesAt(buffer, size);
-  return ALLRANKS_REAL(pread)(fd, buffer, size, offset);
+  return shim::CallKernel([&] { return ALLRANKS_REAL(pread)(fd, buffer, size, offset); });
 }
 
 ALLRANKS_INTERPOSE ssize_t pread64(int fd, void* buffer, size_t size, off64_t offset) {
   shim::OpenPinnedPagesAt(buffer, size);
-  return ALLRANKS_REAL(pread64)(fd, buffer, size, offset);
+  return shim::CallKernel([&] { return ALLRANKS_REAL(pread64)(fd, buffer, size, offset); });
 }
 
 ALLRANKS_INTERPOSE ssize_t pwrite(int fd, const void* buffer, size_t size, off_t offset) {
   shim::OpenPinnedPagesAt(buffer, size);
-  return ALLRANKS_REAL(pwrite)(fd, buffer, size, offset);
+  return shim::CallKernel([&] { return ALLRANKS_REAL(pwrite)(fd, buffer, size, offset); });
 }
 
 ALLRANKS_INTERPOSE ssize_t pwrite64(int fd, const void* buffer, size_t size, off64_t offset) {
   shim::OpenPinnedPagesAt(buffer, size);
-  return ALLRANKS_REAL(pwrite64)(fd, buffer, size, offset);
+  return shim::CallKernel([&] { return ALLRANKS_REAL(pwrite64)(fd, buffer, size, offset); });
 }
 
 ALLRANKS_INTERPOSE ssize_t recv(int fd, void* buffer, size_t size, int flags) {
   shim::WaitUntilReady(fd, POLLIN, (flags & MSG_DONTWAIT) != 0);
   shim::OpenPinnedPagesAt(buffer, size);
-  return ALLRANKS_REAL(recv)(fd, buffer, size, flags);
+  return shim::CallKernel([&] { return ALLRANKS_REAL(recv)(fd, buffer, size, flags); });
 }
 
 ALLRANKS_INTERPOSE ssize_t recvfrom(int fd, void* __restrict buffer, size_t size, int flags,
                                     sockaddr* __restrict address, socklen_t* __restrict length) {
   shim::WaitUntilReady(fd, POLLIN, (flags & MSG_DONTWAIT) != 0);
   shim::OpenPinnedPagesAt(buffer, size);
-  return ALLRANKS_REAL(recvfrom)(fd, buffer, size, flags, address, length);
+  return shim::CallKernel(
+      [&] { return ALLRANKS_REAL(recvfrom)(fd, buffer, size, flags, address, length); });
 }
 
 ALLRANKS_INTERPOSE ssize_t recvmsg(int fd, msghdr* message, int flags) {
   shim::WaitUntilReady(fd, POLLIN, (flags & MSG_DONTWAIT) != 0);
-  shim::OpenParts(message->msg_iov, message->msg_iovlen);
-  return ALLRANKS_REAL(recvmsg)(fd, message, flags);
+  if (message != nullptr) shim::OpenParts(message->msg_iov, message->msg_iovlen);
+  return shim::CallKernel([&] { return ALLRANKS_REAL(recvmsg)(fd, message, flags); });
 }
 
 ALLRANKS_INTERPOSE ssize_t send(int fd, const void* buffer, size_t size, int flags) {
   shim::WaitUntilReady(fd, POLLOUT, (flags & MSG_DONTWAIT) != 0);
   shim::OpenPinnedPagesAt(buffer, size);
-  return ALLRANKS_REAL(send)(fd, buffer, size, flags);
+  return shim::CallKernel([&] { return ALLRANKS_REAL(send)(fd, buffer, size, flags); });
 }
 
 ALLRANKS_INTERPOSE ssize_t sendto(int fd, const void* buffer, size_t size, int flags,
                                   const sockaddr* address, socklen_t length) {
   shim::WaitUntilReady(fd, POLLOUT, (flags & MSG_DONTWAIT) != 0);
   shim::OpenPinnedPagesAt(buffer, size);
-  return ALLRANKS_REAL(sendto)(fd, buffer, size, flags, address, length);
+  return shim::CallKernel(
+      [&] { return ALLRANKS_REAL(sendto)(fd, buffer, size, flags, address, length); });
 }
 
 ALLRANKS_INTERPOSE ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   shim::WaitUntilReady(fd, POLLOUT, (flags & MSG_DONTWAIT) != 0);
-  shim::OpenParts(message->msg_iov, message->msg_iovlen);
-  return ALLRANKS_REAL(sendmsg)(fd, message, flags);
+  if (message != nullptr) shim::OpenParts(message->msg_iov, message->msg_iovlen);
+  return shim::CallKernel([&] { return ALLRANKS_REAL(sendmsg)(fd, message, flags); });
 }
 
 ALLRANKS_INTERPOSE int accept(int fd, sockaddr* __restrict address, socklen_t* __restrict length) {
   shim::WaitUntilReady(fd, POLLIN, false);
-  return ALLRANKS_REAL(accept)(fd, address, length);
+  return shim::CallKernel([&] { return ALLRANKS_REAL(accept)(fd, address, length); });
 }
 
 ALLRANKS_INTERPOSE int accept4(int fd, sockaddr* __restrict address, socklen_t* __restrict length,
                                int flags) {
   shim::WaitUntilReady(fd, POLLIN, false);
-  return ALLRANKS_REAL(accept4)(fd, address, length, flags);
+  return shim::CallKernel([&] { return ALLRANKS_REAL(accept4)(fd, address, length, flags); });
 }
 
 ALLRANKS_INTERPOSE int poll(pollfd* fds, nfds_t count, int timeout) {
@@ -299,13 +314,13 @@ ALLRANKS_INTERPOSE char* fgets(char* __restrict line, int size, FILE* __restrict
 ALLRANKS_INTERPOSE size_t fread(void* __restrict data, size_t size, size_t count,
                                 FILE* __restrict stream) {
   shim::WaitForStream(stream);
-  shim::OpenPinnedPagesAt(data, size * count);
+  shim::OpenPinnedPages();
   return ALLRANKS_REAL(fread)(data, size, count, stream);
 }
 
 ALLRANKS_INTERPOSE size_t fwrite(const void* __restrict data, size_t size, size_t count,
                                  FILE* __restrict stream) {
-  shim::OpenPinnedPagesAt(data, size * count);
+  shim::OpenPinnedPages();
   return ALLRANKS_REAL(fwrite)(data, size, count, stream);
 }
 

@@ -414,6 +414,8 @@ void OpenPinnedPages() {
   }
 }
 
+bool PinnedPagesClosed() { return g_closed.load(std::memory_order_relaxed); }
+
 void OpenPinnedPagesAt(std::uint64_t begin, std::uint64_t size) {
   if (!g_closed.load(std::memory_order_relaxed)) return;
   bool pinned = false;
@@ -422,7 +424,8 @@ void OpenPinnedPagesAt(std::uint64_t begin, std::uint64_t size) {
     const int count = g_mapping_count.load(std::memory_order_relaxed);
     for (int i = 0; i < count && !pinned; ++i) {
       const Mapping& mapping = g_mappings[i];
-      pinned = begin < mapping.address + mapping.size && mapping.address < begin + size;
+      pinned = begin < mapping.address + mapping.size &&
+               (mapping.address < begin || mapping.address - begin < size);
     }
   }
   if (pinned) OpenPinnedPages();

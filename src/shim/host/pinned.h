@@ -10,6 +10,7 @@ namespace allranks::shim {
 // thread's segment. Safe in signal handlers.
 void ClosePinnedPages();
 void OpenPinnedPages();
+bool PinnedPagesClosed();
 // For memory that the kernel is about to use in a call: to it a closed page is an error.
 void OpenPinnedPagesAt(std::uint64_t begin, std::uint64_t size);
 template <class T>

@@ -178,7 +178,7 @@ int main() {
   // --- what must fail ---
   UseShared<<<1, 1, kLarge, a>>>(counter);
   CUDA_EXPECT(cudaErrorInvalidValue, cudaGetLastError());
-  // What nobody waited for before its stream was destroyed has not joined.
+  // Work of a destroyed stream that was never joined.
   CUDA_CHECK(cudaStreamCreateWithFlags(&helper, cudaStreamNonBlocking));
   CUDA_CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeRelaxed));
   CUDA_CHECK(cudaEventRecord(fork, a));
