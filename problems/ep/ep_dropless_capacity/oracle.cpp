@@ -45,7 +45,8 @@ extern "C" void Verify(const Call& call, Check& check) {
       check.ExactAt<std::int32_t>(rank, "recv_from", row, list);
       for (const std::int32_t item : list) {
         const auto x = call.In<BF16>(static_cast<int>(item / tokens), "x");
-        check.ExactAt<BF16>(rank, "recv_x", row++ * hidden, x.subspan(item % tokens * hidden, hidden));
+        check.ExactAt<BF16>(rank, "recv_x", row++ * hidden,
+                            x.subspan(item % tokens * hidden, hidden));
       }
       check.Untouched(rank, "recv_from", row, (e + 1) * most);
       check.Untouched(rank, "recv_x", row * hidden, (e + 1) * most * hidden);

@@ -37,8 +37,8 @@ extern "C" void Verify(const Call& call, Check& check) {
   }
 }
 
-// A row comes once to each member that has experts of it, and leaves once if one of them is another;
-// it is written once per expert.
+// A row comes once to each member that has experts of it, and leaves once if one of them is
+// another; it is written once per expert.
 extern "C" void Floors(const Call& call, int rank, Floor& floor) {
   const std::int64_t group = call.Param("group"), per = call.Param("per");
   const std::int64_t tokens = call.Param("tokens"), topk = call.Param("topk");

@@ -12,7 +12,8 @@ namespace {
 
 std::vector<float> Floats(const Call& call, int rank, std::string_view tensor) {
   std::vector<float> to;
-  for (const F16 half : call.In<F16>(rank, tensor)) to.push_back(static_cast<float>(ToDouble(half)));
+  for (const F16 half : call.In<F16>(rank, tensor))
+    to.push_back(static_cast<float>(ToDouble(half)));
   return to;
 }
 

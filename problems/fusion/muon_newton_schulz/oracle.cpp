@@ -1,15 +1,14 @@
 // The definition, in double. Y may be off by 2^(steps - 19), as the statement says:
 //
-// A step maps each singular value s to f(s) = a s + b s^3 + c s^5. An error of X grows in a step by at
-// most the largest divided difference of f, that is by max(|f'|, |f / s|) < 4 for s <= 1.21, which f
-// never exceeds; and by more than 2 only below 0.34 and above 1.14. So the allowed error doubles per
-// step.
-// A step in float adds errors of some 2^-24 of its sums, which are of products of rows of norm <= 1.21,
-// and whose roundings hardly ever align. Measured over 20 draws each of 64, 128 and 512 columns and 1,
-// 2, 3 and 5 steps, both with X itself and with polynomials of the first Gram matrix: float errs by
-// 2^-23 at most with one step and by 2^-20 with five, at least 20 times less than allowed. Factors
-// rounded to 11 bits err by 2^-16 at least with one step and by 2^-10.5 with five, at least 3.5 times
-// more than allowed.
+// A step maps each singular value s to f(s) = a s + b s^3 + c s^5. An error of X grows in a step by
+// at most the largest divided difference of f, that is by max(|f'|, |f / s|) < 4 for s <= 1.21,
+// which f never exceeds; and by more than 2 only below 0.34 and above 1.14. So the allowed error
+// doubles per step. A step in float adds errors of some 2^-24 of its sums, which are of products of
+// rows of norm <= 1.21, and whose roundings hardly ever align. Measured over 20 draws each of 64,
+// 128 and 512 columns and 1, 2, 3 and 5 steps, both with X itself and with polynomials of the first
+// Gram matrix: float errs by 2^-23 at most with one step and by 2^-20 with five, at least 20 times
+// less than allowed. Factors rounded to 11 bits err by 2^-16 at least with one step and by 2^-10.5
+// with five, at least 3.5 times more than allowed.
 #include <allranks/oracle.h>
 
 #include <cmath>
