@@ -117,8 +117,8 @@ int Processes(const std::string& argument) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
     std::ifstream file(entry.path() / "cmdline", std::ios::binary);
-    const std::string line((std::istreambuf_iterator<char>(file)),
-                           std::istreambuf_iterator<char>());
+    std::string line;  // empty if the process has ended: an iterator would throw
+    std::getline(file, line);
     found += line.starts_with("sleep") && line.find(argument) != std::string::npos;
   }
   return found;
