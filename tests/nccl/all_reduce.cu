@@ -9,12 +9,7 @@
 #include <vector>
 
 #include "check.h"
-
-#define NCCL_CHECK(call)                                                         \
-  do {                                                                           \
-    const ncclResult_t result = (call);                                          \
-    REQUIRE(result == ncclSuccess, "%s: %s", #call, ncclGetErrorString(result)); \
-  } while (0)
+#include "nccl_check.h"
 
 namespace {
 

@@ -10,13 +10,8 @@
 #include <vector>
 
 #include "check.h"
+#include "nccl_check.h"
 #include "store.h"
-
-#define NCCL_CHECK(call)                                                         \
-  do {                                                                           \
-    const ncclResult_t result = (call);                                          \
-    REQUIRE(result == ncclSuccess, "%s: %s", #call, ncclGetErrorString(result)); \
-  } while (0)
 
 namespace {
 

@@ -107,9 +107,8 @@ CUresult cuGetExportTable(const void** table, const CUuuid*) {
   if (!said.exchange(true)) {
     fprintf(stderr,
             "allranks: this program has a static CUDA runtime that is not redirected, which needs "
-            "private "
-            "interfaces of the real driver. Do not strip it, or relink it with `nvcc -cudart "
-            "shared`.\n");
+            "private interfaces of the real driver. Do not strip it, or relink it with "
+            "`nvcc -cudart shared`.\n");
   }
   if (table != nullptr) *table = nullptr;
   return CUDA_ERROR_NOT_SUPPORTED;
