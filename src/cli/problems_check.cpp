@@ -13,6 +13,7 @@
 #include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "cli/check_items.h"
@@ -83,12 +84,21 @@ std::string LineOf(const CheckItem& item) {
   return text;
 }
 
-// Judges all items of all problems; `done` is called under a lock.
+// What reference.lock is made of.
+bool IsLocked(const CheckItem& item) {
+  return item.kind == Kind::kReference || item.kind == Kind::kBaseline;
+}
+
+// Judges those items of all problems that have not run and that `wanted` picks; `done` is called
+// under a lock.
 void JudgeAll(const judge::Tools& tools, const std::string& profile, int workers,
-              std::vector<CheckedProblem>* all, const std::function<void(CheckedProblem&)>& done) {
+              std::vector<CheckedProblem>* all, bool (*wanted)(const CheckItem&),
+              const std::function<void(CheckedProblem&)>& done) {
   std::vector<std::pair<CheckedProblem*, CheckItem*>> work;
   for (CheckedProblem& checked : *all) {
-    for (CheckItem& item : checked.items) work.emplace_back(&checked, &item);
+    for (CheckItem& item : checked.items) {
+      if (!item.ran && wanted(item)) work.emplace_back(&checked, &item);
+    }
   }
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
@@ -176,41 +186,51 @@ problem::Lock LockOf(const Problem& problem, const Judgement& reference,
   return lock;
 }
 
-void CheckLock(bool update, CheckedProblem* checked) {
+// The lock as the judged items would write it; nothing, and why, if one of them has not passed.
+std::optional<problem::Lock> FreshLock(CheckedProblem* checked) {
   const CheckItem* reference = checked->Ran(Kind::kReference);
   const CheckItem* baseline = checked->Ran(Kind::kBaseline);
-  const bool both =
-      reference != nullptr && baseline != nullptr && reference->good && baseline->good;
-  if (!both) {
-    checked->lock = "not compared: reference and baseline have not passed";
-    return;
-  }
-  const auto fault = [&](const std::string& text) {
-    checked->lock = text;
-    checked->faults.push_back("reference.lock: " + text);
-  };
+  if (reference != nullptr && baseline != nullptr && reference->good && baseline->good)
+    return LockOf(checked->problem, reference->judgement, baseline->judgement);
+  checked->lock = "not compared: reference and baseline have not passed";
+  return std::nullopt;
+}
+
+void LockFault(CheckedProblem* checked, const std::string& text) {
+  checked->lock = text;
+  checked->faults.push_back("reference.lock: " + text);
+}
+
+void WriteLock(CheckedProblem* checked) {
+  auto fresh = FreshLock(checked);
+  if (!fresh) return;
+  const std::string& profile = checked->Ran(Kind::kReference)->judgement.profile;
   const Problem& problem = checked->problem;
-  problem::Lock fresh = LockOf(problem, reference->judgement, baseline->judgement);
-  const std::string& profile = reference->judgement.profile;
-  auto lock = problem::LoadLock(problem);
-  if (update) {
-    if (lock && problem::StaleBecause(*lock, problem.folder).empty()) {
-      // Times of other profiles stay.
-      for (const auto& [name, cases] : lock->profiles) {
-        if (name != profile) fresh.profiles[name] = cases;
-      }
+  const auto old = problem::LoadLock(problem);
+  if (old && problem::StaleBecause(*old, problem.folder).empty()) {
+    // Times of other profiles stay.
+    for (const auto& [name, cases] : old->profiles) {
+      if (name != profile) fresh->profiles[name] = cases;
     }
-    std::ofstream stream(problem::LockPath(problem), std::ios::binary);
-    stream << problem::Render(fresh);
-    checked->lock = "written";
-    if (!stream.flush()) fault("cannot be written");
-    return;
   }
+  std::ofstream stream(problem::LockPath(problem), std::ios::binary);
+  stream << problem::Render(*fresh);
+  checked->lock = "written";
+  if (!stream.flush()) LockFault(checked, "cannot be written");
+}
+
+void CompareLock(CheckedProblem* checked) {
+  auto fresh = FreshLock(checked);
+  if (!fresh) return;
+  const std::string& profile = checked->Ran(Kind::kReference)->judgement.profile;
+  const auto fault = [&](const std::string& text) { LockFault(checked, text); };
+  const Problem& problem = checked->problem;
+  const auto lock = problem::LoadLock(problem);
   if (!lock) return fault(lock.error().message);
   if (lock->empty()) return fault("is missing: run `allranks problems check --update`");
   if (const std::string why = problem::StaleBecause(*lock, problem.folder); !why.empty())
     return fault("is stale: " + why + ": run `allranks problems check --update`");
-  const auto& times = fresh.profiles[profile];
+  const auto& times = fresh->profiles[profile];
   if (!lock->profiles.contains(profile)) return fault("has no entry for profile " + profile);
   for (const auto& [name, entry] : times) {
     const problem::LockEntry* locked = lock->Find(profile, name);
@@ -449,6 +469,10 @@ int ProblemsCheck(const ProblemsOptions& options) {
   auto tools = FindTools(true);
   if (!tools) return fail(tools.error().message);
   tools->cpu_ms = 300'000;  // a problem's own material may take its time
+  const std::size_t skipped = std::erase_if(*all, [&](const CheckedProblem& checked) {
+    return tools->nccl.empty() && problem::UsesNccl(checked.problem);
+  });
+  if (skipped != 0) fmt::print(stderr, "{} problems are skipped: no libnccl.so.2\n", skipped);
   int workers = options.workers;
   if (workers == 0) workers = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   // Lines come in order: of the first problem that has not ended, and of those behind it later.
@@ -460,7 +484,7 @@ int ProblemsCheck(const ProblemsOptions& options) {
   const auto done = [&](CheckedProblem& checked) {
     if (checked.ended == checked.items.size()) {
       CompareItems(&checked);
-      CheckLock(options.update, &checked);
+      if (!options.update) CompareLock(&checked);
       // At once: a run that is cut off keeps what it has. But new locks of other variants of the
       // folder are part of the key.
       if (options.record && !options.update) note(checked);
@@ -474,7 +498,13 @@ int ProblemsCheck(const ProblemsOptions& options) {
       if (one.printed < one.items.size()) return;
     }
   };
-  JudgeAll(*tools, *profile, workers, &*all, done);
+  if (options.update) {
+    // The other items are judged with the new lock, as they will be from now on: it bounds their
+    // instructions.
+    JudgeAll(*tools, *profile, workers, &*all, IsLocked, done);
+    for (CheckedProblem& checked : *all) WriteLock(&checked);
+  }
+  JudgeAll(*tools, *profile, workers, &*all, [](const CheckItem&) { return true; }, done);
   if (options.record && options.update) std::for_each(all->begin(), all->end(), note);
   bool good = true;
   nlohmann::json json = {{"version", 1}, {"problems", nlohmann::json::array()}};
