@@ -12,6 +12,7 @@
 #include "cli/prompt.h"
 #include "cli/report.h"
 #include "cli/run.h"
+#include "cli/smi.h"
 
 namespace allranks::cli {
 
@@ -26,6 +27,7 @@ int Usage(const std::string& message) {
 
 std::vector<std::unique_ptr<Command>> MakeCommands(CLI::App* app) {
   std::vector<std::unique_ptr<Command>> commands;
+  commands.push_back(MakeSmiCommand(app));
   commands.push_back(MakeJudgeCommand(app));
   commands.push_back(MakeProblemsCommand(app));
   commands.push_back(MakePromptCommand(app));

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 #include "base/check.h"
 #include "cli/places.h"
@@ -49,6 +50,20 @@ std::string CudaFolder() {
   return "";
 }
 
+std::string NcclLibrary(const std::string& cuda) {
+  std::vector<std::string> folders = {cuda + "/lib64", cuda + "/lib",
+                                      cuda + "/targets/x86_64-linux/lib",
+                                      "/usr/lib/x86_64-linux-gnu"};
+  if (const std::string home = Environment("NCCL_HOME"); !home.empty())
+    folders.insert(folders.begin(), home + "/lib");
+  std::error_code error;
+  for (const std::string& folder : folders) {
+    const fs::path real = fs::canonical(fs::path(folder) / "libnccl.so.2", error);
+    if (!error) return real.string();
+  }
+  return "";
+}
+
 }  // namespace
 
 Result<judge::Tools> FindTools(bool cache) {
@@ -66,6 +81,7 @@ Result<judge::Tools> FindTools(bool cache) {
     return Fail(
         "nvcc not found: install the CUDA toolkit and add its bin folder to PATH, or set "
         "CUDA_HOME");
+  tools.nccl = NcclLibrary(tools.cuda);
   if (cache) tools.cache = CacheFolder();
   return tools;
 }

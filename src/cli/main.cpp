@@ -316,6 +316,7 @@ struct Commands {
     node->add_option("--fault", node_options.faults);
     node->add_option("--judge-listen", node_options.judge_listen_fds);
     node->add_option("--judge-inputs", node_options.judge_inputs_fd);
+    node->add_option("--judge-library", node_options.judge_libraries);
     node->add_option("--memory-limit", node_options.machine.memory_limit);
     node->add_option("--secret", node_options.secret);
     node->add_option("--judge-outputs", node_options.judge_outputs_fd);

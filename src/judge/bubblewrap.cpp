@@ -70,6 +70,7 @@ Result<BubblewrapPlan> PlanBubblewrap(const SandboxSpec& spec, bool as_root, int
   plan.Add({"--unshare-all", "--die-with-parent", "--new-session", "--as-pid-1", "--hostname",
             "sandbox", "--clearenv", "--seccomp", std::to_string(filter_fd), "--info-fd",
             std::to_string(info_fd)});
+  if (spec.network_of != nullptr) plan.Add({"--share-net"});
   // Programs that are not started need only libraries: nothing else of the system is there.
   if (compiler) {
     for (const char* path :
@@ -86,6 +87,9 @@ Result<BubblewrapPlan> PlanBubblewrap(const SandboxSpec& spec, bool as_root, int
     plan.System(path);
   }
   plan.Add({"--dev-bind", "/dev/null", "/dev/null"});
+  // By which members of a team recognise each other.
+  if (spec.filter == SandboxSpec::Filter::kTeam)
+    plan.Add({"--dev-bind", "/dev/urandom", "/dev/urandom"});
   if (spec.proc) plan.Add({"--proc", "/proc"});
   if (spec.limits.file_bytes > 0) {
     plan.Add({"--size", std::to_string(spec.limits.file_bytes), "--tmpfs", "/tmp"});

@@ -195,13 +195,22 @@ Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
   }
   const Result<std::string> given = HashOfGiven(tools.include);
   if (!given) return Internal(given.error().message);
+  const bool nccl = problem::UsesNccl(problem);
+  std::string library;  // flags for the linker
+  if (nccl) {
+    if (tools.nccl.empty())
+      return Internal(
+          "no libnccl.so.2: install NCCL where the CUDA toolkit or the system has its libraries, "
+          "or set NCCL_HOME");
+    library = " " + tools.nccl;
+  }
   const std::string command = fmt::format(
       "nvcc {} --keep -I/tmp -I/allranks/include -c candidate.cu -o candidate.o && "
       "nm --format=posix candidate.o > symbols && "
       "g++ -o rank candidate.o -Wl,--whole-archive /allranks/shim/liballranks_driver.a "
       "-Wl,--no-whole-archive -rdynamic{} -L/allranks/shim -l:libcudart.so.13 "
-      "-l:libcuda.so.1 -l:liballranks_host.so -lpthread -ldl",
-      flags, LinkFlags(problem));
+      "-l:libcuda.so.1 -l:liballranks_host.so{} -lpthread -ldl",
+      flags, LinkFlags(problem), library);
   const std::string hash =
       HashOf({"build 4", command, *given, source, header, *driver_hash, *runtime_hash, flags,
               tools.cuda, std::to_string(nvcc.st_mtim.tv_sec), std::to_string(nvcc.st_size)});
@@ -226,6 +235,7 @@ Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
   spec.collect = {"/tmp/rank", "/tmp/candidate.fatbin", "/tmp/symbols"};
   if (host) spec.collect.push_back("/tmp/candidate.cudafe1.cpp");
   spec.binds = {{tools.include, "/allranks/include", false}, {tools.shim, "/allranks/shim", false}};
+  if (nccl) spec.binds.push_back({tools.nccl, tools.nccl, false});
   if (!tools.cuda.starts_with("/usr/")) spec.binds.push_back({tools.cuda, tools.cuda, false});
   spec.environment = {"PATH=" + tools.cuda + "/bin:/usr/bin:/bin", "TMPDIR=/tmp", "LC_ALL=C"};
   // The linker is called by g++ itself: nvcc would link device code once more.

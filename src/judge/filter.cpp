@@ -1,6 +1,7 @@
 #include "judge/filter.h"
 
 #include <fcntl.h>
+#include <linux/netlink.h>
 #include <linux/sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -77,7 +78,7 @@ class Rules {
 
 }  // namespace
 
-Result<Filter> CommonFilter() {
+Result<Filter> CommonFilter(bool network) {
   Rules rules(SCMP_ACT_ALLOW);
   const std::uint32_t no = SCMP_ACT_ERRNO(EPERM), unknown = SCMP_ACT_ERRNO(ENOSYS);
   // Other processes.
@@ -168,7 +169,7 @@ Result<Filter> CommonFilter() {
                  "setxattr",
                  "lsetxattr"});
   // Other machines, and hosts past the namespace (AF_VSOCK).
-  rules.Add(no, "socket", {Argument(0, SCMP_CMP_NE, AF_UNIX)});
+  if (!network) rules.Add(no, "socket", {Argument(0, SCMP_CMP_NE, AF_UNIX)});
   rules.Add(no, "socketpair", {Argument(0, SCMP_CMP_NE, AF_UNIX)});
   // Only the lower half counts for the kernel.
   rules.Add(no, "ioctl", {Argument(1, SCMP_CMP_MASKED_EQ, 0xffffffffu, kTerminalInput)});
@@ -176,7 +177,7 @@ Result<Filter> CommonFilter() {
   return rules.Compile();
 }
 
-Result<Filter> LockedFilter(bool may_listen) {
+Result<Filter> LockedFilter(const Locked& what) {
   Rules rules(SCMP_ACT_ERRNO(EPERM));
   const std::uint32_t yes = SCMP_ACT_ALLOW;
   rules.Add(yes, {"read",      "write",
@@ -269,9 +270,14 @@ Result<Filter> LockedFilter(bool may_listen) {
   rules.Add(yes, "socketpair", {Argument(0, SCMP_CMP_EQ, AF_UNIX)});
   rules.Add(yes, {"connect", "sendmsg", "recvmsg", "sendto", "recvfrom", "sendmmsg", "recvmmsg",
                   "shutdown", "getsockopt", "setsockopt", "getsockname", "getpeername"});
-  if (may_listen) {
-    rules.Add(yes, {"bind", "listen", "accept", "accept4", "unlink", "unlinkat"});
-    // fork(): the node runs each window in a copy of itself.
+  if (what.network) {
+    rules.Add(yes, "socket", {Argument(0, SCMP_CMP_EQ, AF_INET)});
+    // Addresses of interfaces are asked for so.
+    rules.Add(yes, "socket",
+              {Argument(0, SCMP_CMP_EQ, AF_NETLINK), Argument(2, SCMP_CMP_EQ, NETLINK_ROUTE)});
+  }
+  if (what.listens) rules.Add(yes, {"bind", "listen", "accept", "accept4", "unlink", "unlinkat"});
+  if (what.forks) {
     rules.Add(yes, "clone",
               {Argument(0, SCMP_CMP_EQ, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD)});
   }

@@ -27,6 +27,7 @@ struct Tools {
   std::string shim;      // folder of libcudart.so.13, libcuda.so.1, liballranks_host.so, driver
   std::string include;   // folder with allranks/*.h
   std::string cuda;      // the CUDA toolkit: CUDA/bin/nvcc
+  std::string nccl;      // libnccl.so.2, for problems that need it; empty: there is none
   std::string cache;     // built candidates and oracles by content hash; empty: nothing is kept
   // For so long nobody may do anything while ranks are waited for.
   int idle_ms = 60'000;

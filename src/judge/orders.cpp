@@ -36,8 +36,13 @@ Result<std::string> RenderOrders(const SandboxSpec& spec, bool in_group, int sta
   if (spec.filter != SandboxSpec::Filter::kCompiler) {
     config->locked = true;
     // Compiled once: a millisecond each.
-    static const Result<Filter> kFilters[2] = {LockedFilter(false), LockedFilter(true)};
-    const Result<Filter>& filter = kFilters[spec.filter == SandboxSpec::Filter::kNode ? 1 : 0];
+    static const Result<Filter> kRank = LockedFilter({});
+    // The node runs each window in a copy of itself.
+    static const Result<Filter> kNode = LockedFilter({.listens = true, .forks = true});
+    static const Result<Filter> kTeam = LockedFilter({.listens = true, .network = true});
+    const Result<Filter>& filter = spec.filter == SandboxSpec::Filter::kNode   ? kNode
+                                   : spec.filter == SandboxSpec::Filter::kTeam ? kTeam
+                                                                               : kRank;
     if (!filter) return Fail(filter.error());
     if (filter->size() > LaunchConfig::kMostFilter) return Fail("the filter is too long");
     config->filter_length = static_cast<std::uint32_t>(filter->size());

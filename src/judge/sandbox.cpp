@@ -83,7 +83,8 @@ class Running final : public Sandbox {
  public:
   explicit Running(const SandboxSpec& spec) : limits_(spec.limits), name_(spec.name) {}
   ~Running() override {
-    if (!ended_) {
+    // It may not have begun: there is nobody to end, and -1 would be everybody.
+    if (!ended_ && pid_ > 0) {
       Kill();
       Wait();
     }
@@ -92,6 +93,8 @@ class Running final : public Sandbox {
   Status Begin(const SandboxSpec& spec);
 
   std::vector<int> descriptors() const override;
+  bool AwaitStart() override;
+  int pidfd() const override { return inside_.get(); }
   bool Poll() override;
   milliseconds Patience() const override;
   void Kill() override { End(Why::kKilled); }
@@ -105,6 +108,7 @@ class Running final : public Sandbox {
     std::string* kept = nullptr;
   };
 
+  void AwaitNews();
   void Drain(Stream* stream);
   void TakeReports();
   void TakeInfo();
@@ -169,9 +173,10 @@ Status Running::Begin(const SandboxSpec& spec) {
   auto launcher = MemoryFile(
       "launcher", {allranks_launcher_begin,
                    static_cast<std::size_t>(allranks_launcher_end - allranks_launcher_begin)});
-  static const Result<Filter> kCommon = CommonFilter();
-  if (!kCommon) return Fail(kCommon.error());
-  auto filter = MemoryFile("filter", BytesOf(*kCommon));
+  static const Result<Filter> kAlone = CommonFilter(false), kTeam = CommonFilter(true);
+  const Result<Filter>& common = spec.filter == SandboxSpec::Filter::kTeam ? kTeam : kAlone;
+  if (!common) return Fail(common.error());
+  auto filter = MemoryFile("filter", BytesOf(*common));
   for (const auto* file : {&orders, &launcher, &filter}) {
     if (!*file) return Fail(file->error());
   }
@@ -202,6 +207,11 @@ Status Running::Begin(const SandboxSpec& spec) {
   order.err = ends[1].get();
   order.inherited = inherited;
   order.drop_user = means.drops_user;
+  if (spec.network_of != nullptr) {
+    order.network = spec.network_of->pidfd();
+    // Without it this process's own network would be shared.
+    if (order.network < 0) return Fail("the sandbox whose network {} shares has ended", name_);
+  }
   order.stage = plan->stage;
   order.staged = plan->staged;
   if (group_ != nullptr) {
@@ -214,6 +224,7 @@ Status Running::Begin(const SandboxSpec& spec) {
   if (outside_.get() < 0) {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
+    pid_ = -1;
     return Fail("cannot watch a process: {}", strerror(errno));
   }
   return Ok();
@@ -407,12 +418,19 @@ milliseconds Running::Patience() const {
   return std::max(milliseconds(1), std::min({idle, cpu + milliseconds(1), look}));
 }
 
+void Running::AwaitNews() {
+  std::vector<pollfd> fds;
+  for (const int fd : descriptors()) fds.push_back({fd, POLLIN, 0});
+  poll(fds.data(), fds.size(), static_cast<int>(Patience().count()));
+}
+
+bool Running::AwaitStart() {
+  while (!Poll() && (!started_ || inside_.get() < 0)) AwaitNews();
+  return !ended_;
+}
+
 const SandboxEnd& Running::Wait() {
-  while (!Poll()) {
-    std::vector<pollfd> fds;
-    for (const int fd : descriptors()) fds.push_back({fd, POLLIN, 0});
-    poll(fds.data(), fds.size(), static_cast<int>(Patience().count()));
-  }
+  while (!Poll()) AwaitNews();
   return result_;
 }
 

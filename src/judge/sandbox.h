@@ -41,11 +41,14 @@ struct SandboxLimits {
   std::uint64_t output_bytes = 256 << 10;  // of stdout and stderr each; more ends it
 };
 
+class Sandbox;
+
 struct SandboxSpec {
   enum class Filter {
     kCompiler,  // may start programs and make files
     kRank,      // threads and the node's socket; no new programs
-    kNode,      // as kRank
+    kNode,      // as kRank; forks
+    kTeam,      // as kRank; TCP on the loopback of its network
   };
   std::string name;                      // for reports: "compiler", "rank 3"
   std::vector<std::string> command;      // path inside
@@ -56,6 +59,8 @@ struct SandboxSpec {
   SandboxLimits limits;
   // Descriptors that it gets, each under the same number inside; all others are closed.
   std::vector<int> descriptors;
+  // The network namespace of this one, which has started, instead of an own one.
+  const Sandbox* network_of = nullptr;
   bool no_address_randomization = false;
   bool proc = false;  // has a /proc, which shows its own processes only
   std::vector<SandboxFile> files;
@@ -101,6 +106,10 @@ class Sandbox {
   static Result<std::unique_ptr<Sandbox>> Start(const SandboxSpec& spec);
   virtual ~Sandbox() = default;  // kills what is left
 
+  // Waits until its program runs; then its network is there for others. False: it ended before.
+  virtual bool AwaitStart() = 0;
+  // Its process 1, once it has started; -1: it has ended.
+  virtual int pidfd() const = 0;
   // Readable when there is something for Poll() to do, for the caller's own poll loop.
   virtual std::vector<int> descriptors() const = 0;
   // Takes output, enforces bounds. True when it has ended and nothing of it is left.

@@ -29,13 +29,17 @@ constexpr int kTracePatienceMs = 120'000;
 constexpr std::uint64_t kNodeMemory = 2560ull << 20, kRanksMemory = 1280ull << 20;
 constexpr std::uint64_t kMostRankMemory = 512ull << 20;
 // Where ranks only set up and capture, an honest one takes hundredths of a second. Where they live
-// through all windows they share a third of what a judgement has.
+// through all windows, or set up a library, they share a third of what a judgement has.
 constexpr std::chrono::milliseconds kRankCpu{1500}, kLiveRanksCpu{20'000};
+// A library's own code and constants count where they are first touched.
+constexpr std::uint64_t kLibraryMemory = 768ull << 20;
+constexpr char kLibraryFolder[] = "/allranks/library",
+               kLibrary[] = "/allranks/library/libnccl.so.2";
 
 constexpr std::chrono::milliseconds kLeastNodeCpu{1000};
 
 std::chrono::milliseconds RankCpu(const wire::JudgePlan& plan) {
-  if (plan.window == wire::JudgeWindow::kGraph) return kRankCpu;
+  if (plan.window == wire::JudgeWindow::kGraph && !plan.rules.library) return kRankCpu;
   return kLiveRanksCpu / std::max(plan.world, 1u);
 }
 
@@ -43,6 +47,7 @@ std::chrono::milliseconds RankCpu(const wire::JudgePlan& plan) {
 SandboxLimits RankLimits(const wire::JudgePlan& plan) {
   SandboxLimits limits;
   limits.memory_bytes = std::min(kMostRankMemory, kRanksMemory / std::max(plan.world, 1u));
+  if (plan.rules.library) limits.memory_bytes = kLibraryMemory;
   limits.file_bytes = 0;
   limits.processes = 32;
   limits.cpu = RankCpu(plan);
@@ -145,6 +150,11 @@ Status Session::StartNode(const SessionOptions& options, const wire::JudgePlan& 
     spec.command.insert(spec.command.end(), {"--judge-listen", std::to_string(listening.get())});
     spec.descriptors.push_back(listening.get());
   }
+  if (!options.library.empty()) {
+    // It reads the library's kernels where they are.
+    spec.binds.push_back({options.library, kLibrary, false});
+    spec.command.insert(spec.command.end(), {"--judge-library", kLibrary});
+  }
   for (const std::string& fault : options.faults)
     spec.command.insert(spec.command.end(), {"--fault", fault});
   if (options.check) spec.command.push_back("--check");
@@ -164,6 +174,11 @@ Status Session::StartNode(const SessionOptions& options, const wire::JudgePlan& 
 }
 
 Status Session::StartRanks(const SessionOptions& options, const wire::JudgePlan& plan) {
+  if (!options.library.empty()) {
+    const std::string folder = options.folder + "/shm";
+    if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST)
+      return Fail("cannot create the folder {}: {}", folder, std::strerror(errno));
+  }
   for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
     SandboxSpec spec;
     spec.name = fmt::format("rank {}", rank);
@@ -176,11 +191,33 @@ Status Session::StartRanks(const SessionOptions& options, const wire::JudgePlan&
                         "LD_PRELOAD=/allranks/shim/liballranks_host.so"};
     spec.command = {"/allranks/rank"};
     spec.command.insert(spec.command.end(), options.calls.begin(), options.calls.end());
+    if (!options.library.empty()) AddLibrary(options, plan.rules.multicast, &spec);
     Result<std::unique_ptr<Sandbox>> started = Sandbox::Start(spec);
     if (!started) return Fail(started.error());
     ranks_.push_back(std::move(*started));
+    if (!options.library.empty() && rank == 0 && !ranks_[0]->AwaitStart())
+      return Fail("{}", RankEnded(0).text);
   }
   return Ok();
+}
+
+// Ranks of a library find each other through it: by TCP in one network namespace, which has
+// nothing but loopback, and by what it reads of /proc. It brings the static CUDA runtime along,
+// which is redirected as `allranks exec` does it.
+void Session::AddLibrary(const SessionOptions& options, bool multicast, SandboxSpec* spec) const {
+  spec->filter = SandboxSpec::Filter::kTeam;
+  spec->proc = true;
+  spec->binds.push_back({options.library, kLibrary, false});
+  // NCCL takes ranks for members of one host if they have this folder in common.
+  spec->binds.push_back({options.folder + "/shm", "/dev/shm", false});
+  spec->environment = {
+      "ALLRANKS_SOCKET=/node/socket",
+      fmt::format("LD_LIBRARY_PATH=/allranks/shim:{}", kLibraryFolder),
+      "LD_PRELOAD=/allranks/shim/liballranks_host.so:/allranks/shim/libcudart.so.13",
+      "LD_AUDIT=/allranks/shim/liballranks_audit.so",
+      "NCCL_RAS_ENABLE=0"};  // a service for others, which would wait for ever
+  if (!multicast) spec->environment.emplace_back("NCCL_NVLS_ENABLE=0");
+  if (!ranks_.empty()) spec->network_of = ranks_.front().get();
 }
 
 Session::~Session() { End(); }

@@ -35,6 +35,7 @@ struct SessionOptions {
   const Tools* tools = nullptr;
   std::string profile;              // path
   std::string program;              // of the ranks
+  std::string library;              // that it is linked with, as a file; empty: none
   std::string folder;               // scratch
   std::vector<std::string> calls;   // entry points
   std::string secret;               // hexadecimal: what handles are drawn from
@@ -76,6 +77,7 @@ class Session {
   Session() = default;
   Status StartNode(const SessionOptions& options, const wire::JudgePlan& plan);
   Status StartRanks(const SessionOptions& options, const wire::JudgePlan& plan);
+  void AddLibrary(const SessionOptions& options, bool multicast, SandboxSpec* spec) const;
   // The next frame of the node; polls sandboxes meanwhile. Nothing: see *outcome.
   std::optional<wire::Frame> Next(Outcome* outcome);
   Outcome RankEnded(std::size_t rank);

@@ -139,6 +139,7 @@ Result<std::unique_ptr<Session>> SessionRun::Start(int helper) {
                 .copies = Allows(problem_, "memcpy"),
                 .values = Allows(problem_, "values"),
                 .multicast = Allows(problem_, "multicast"),
+                .library = problem::UsesNccl(problem_),
                 .max_ctas = static_cast<std::uint32_t>(problem_.max_ctas)};
   SessionOptions options;
   options.tools = &context_.tools;
@@ -148,6 +149,7 @@ Result<std::unique_ptr<Session>> SessionRun::Start(int helper) {
         (std::filesystem::path(request_.profile).parent_path() / (group_.profile + ".toml"))
             .string();
   options.program = context_.program;
+  if (plan.rules.library) options.library = context_.tools.nccl;
   options.folder = fmt::format("{}/{}", context_.folder, number_);
   if (helper != 0) options.folder += fmt::format("-{}", helper);
   if (helper != 0) options.abandoned = &queue_.closed();

@@ -65,6 +65,10 @@ struct Child {
     for (const int fd : order.inherited) {
       if (!Check(fcntl(fd, F_SETFD, 0) == 0, "handing a descriptor on")) return false;
     }
+    // An ordinary user may join only as a member of the namespace that owns the network.
+    const int joined = order.drop_user ? CLONE_NEWNET : CLONE_NEWNET | CLONE_NEWUSER;
+    if (order.network >= 0 && !Check(setns(order.network, joined) == 0, "joining a network"))
+      return false;
     if (order.drop_user && !DropUser()) return false;
     // After the change of user, which clears it.
     prctl(PR_SET_PDEATHSIG, SIGKILL);

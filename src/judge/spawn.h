@@ -17,6 +17,7 @@ struct SpawnOrder {
   std::vector<int> doors;  // files of control groups to join
   int out = -1, err = -1;
   std::vector<int> inherited;  // all others are closed; standard input is /dev/null
+  int network = -1;            // pidfd of a process whose network it joins; -1: none
   bool drop_user = false;      // become nobody
   std::string stage;
   std::vector<Staged> staged;

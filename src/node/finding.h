@@ -35,6 +35,7 @@ struct FindingAccess {
   std::uint64_t offset = 0;
   std::uint32_t bytes = 0;
   bool write = false;
+  bool trusted = false;  // of a kernel that is not on trial (module_image.h)
   Time time = 0;
 };
 

@@ -28,6 +28,7 @@
 #include "node/ids.h"
 #include "node/judging_api.h"
 #include "node/memory_api.h"
+#include "node/module_image.h"
 #include "node/records.h"
 #include "node/requests.h"
 #include "node/sharing_api.h"
@@ -107,8 +108,8 @@ class Machine : public MemoryApi, public SharingApi, public WorkApi, public Judg
   // Modules. `image` is a fat binary, a cubin is refused with kNoBinaryForGpu, PTX text is
   // accepted. Loading is lazy: a kernel is decoded at its first launch, but is known (KernelInfo)
   // at once.
-  virtual Result<ModuleId> LoadModule(ProcessId process, int device,
-                                      std::span<const std::byte> image, Status* status) = 0;
+  virtual Result<ModuleId> LoadModule(ProcessId process, int device, const ModuleImage& image,
+                                      Status* status) = 0;
   virtual Status UnloadModule(ProcessId process, ModuleId module) = 0;
   virtual Status GetKernel(ModuleId module, const std::string& name, KernelInfo* info) = 0;
   virtual Status ListKernels(ModuleId module, std::vector<std::string>* names) = 0;

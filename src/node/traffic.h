@@ -26,6 +26,7 @@ struct DirectionRecord {
 };
 
 struct LinkRecord {
+  int link = 0;      // index into Topology::links
   std::string name;  // "gpu0-nvswitch"
   std::string kind;
   double gbs = 0;  // what one direction can carry, headers included

@@ -48,6 +48,7 @@ std::string RenderHeader(const Problem& problem) {
   text += "#pragma once\n\n#include <cuda_runtime.h>\n";
   text += "#include <cstddef>\n#include <cstdint>\n";
   if (problem.setup) text += "\n#include <allranks/boot.h>\n";
+  if (UsesNccl(problem)) text += "#include <allranks/nccl.h>\n";
   text += "\n";
   // Args has only pointers, and their headers would double the time to compile a small solution.
   if (Uses(problem, Type::kBf16)) text += "struct __nv_bfloat16;  // <cuda_bf16.h> has it\n";

@@ -108,6 +108,10 @@ void ReadRun(const toml::table* table, Faults* faults, Problem* p) {
     faults->Add(table, "[run] host_threads and window = \"host\" require each other: {}",
                 p->host_threads > 0 ? "the window differs" : "host_threads is missing");
   }
+  if (UsesNccl(*p) && (!p->setup || p->window != Window::kGraph)) {
+    faults->Add(table, "[run] library = \"{}\" needs setup = true and window = \"graph\"",
+                p->library);
+  }
 }
 
 // Reads an expression; integers are taken as they are.
@@ -510,6 +514,8 @@ std::int64_t Product(const Tensor& tensor, const Values& values) {
 }  // namespace
 
 const char* NameOf(Window window) { return kWindows[static_cast<std::size_t>(window)].c_str(); }
+bool UsesNccl(const Problem& problem) { return problem.library.starts_with("nccl"); }
+
 bool Allows(const Problem& problem, std::string_view what) {
   return std::find(problem.allow.begin(), problem.allow.end(), what) != problem.allow.end();
 }

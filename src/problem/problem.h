@@ -134,6 +134,8 @@ struct Problem {
 
 // Whether [run] allow has `what` ("kernel").
 bool Allows(const Problem& problem, std::string_view what);
+// Whether solutions are linked with libnccl.so.2.
+bool UsesNccl(const Problem& problem);
 
 // Reads and checks `folder`/problem.toml. A message names file, line, key and what is expected.
 Result<Problem> Load(const std::filesystem::path& folder, const std::string& variant = "");

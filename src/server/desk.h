@@ -65,6 +65,8 @@ class Desk {
   Polls& polls() { return polls_; }
   const Polls& polls() const { return polls_; }
   JudgedRules* judged() const { return judged_; }  // null: this is no judged run
+  // A judged run whose host code, if there is any, says itself what it does.
+  bool Instrumented() const { return judged_ != nullptr && !judged_->library(); }
   void SetJudged(JudgedRules* judged) { judged_ = judged; }
 
   // --- who asks

@@ -4,9 +4,11 @@
 #include "server/device_calls.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
+
+#include "server/device_info.h"
 
 namespace allranks::server {
 
@@ -15,86 +17,57 @@ using node::Status;
 
 namespace {
 
-// NVLinks, PCIe switch and CPU of a device, from the links of its vertex.
-void DescribeLinks(const node::Profile& profile, int host, int index, wire::DeviceInfo* info) {
-  using Topology = node::Topology;
-  const Topology& topology = profile.topology;
-  const int devices = static_cast<int>(profile.machine.devices_per_host);
-  const int self = host * devices + index;
-  // One NVLink of either generation, in 10^9 bytes per second and direction.
-  const double rate = profile.device.compute_major >= 10 ? 50 : 25;
-  for (const Topology::Link& link : topology.links) {
-    if (link.a != self && link.b != self) continue;
-    const int other = link.a == self ? link.b : link.a;
-    const Topology::Vertex& end = topology.vertices[static_cast<std::size_t>(other)];
-    const node::LinkKind& kind = topology.kinds[static_cast<std::size_t>(link.kind)];
-    if (end.kind == Topology::Kind::kPcieSwitch) info->pcie_switch = other;
-    if (end.kind == Topology::Kind::kCpu) info->cpu = other;
-    if (!kind.name.starts_with("nvlink")) continue;
-    const auto links = static_cast<std::uint32_t>(std::max(1.0, std::round(kind.gbs / rate)));
-    if (end.kind == Topology::Kind::kNvswitch) {
-      info->nvlinks.push_back({-1, links});
-      info->hosts_share_fabric |= end.host < 0;
-    } else if (end.kind == Topology::Kind::kDevice && end.host == host) {
-      info->nvlinks.push_back({other - host * devices, links});
-    }
-  }
-  if (info->pcie_switch < 0) return;
-  for (const Topology::Link& link : topology.links) {
-    if (link.a != info->pcie_switch && link.b != info->pcie_switch) continue;
-    const int other = link.a == info->pcie_switch ? link.b : link.a;
-    if (topology.vertices[static_cast<std::size_t>(other)].kind == Topology::Kind::kCpu)
-      info->cpu = other;
-  }
-}
-
-wire::DeviceInfo Describe(const node::Profile& profile, int host, int index) {
-  wire::DeviceInfo info;
-  const auto u32 = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
-  info.name = profile.device.name;
-  const char prefix[] = "allranks-virt";
-  std::memcpy(info.uuid.data(), prefix, sizeof prefix - 1);
-  info.uuid[14] = static_cast<std::uint8_t>(host);
-  info.uuid[15] = static_cast<std::uint8_t>(index);
-  info.pci_bus = index + 1;
-  info.compute_major = profile.device.compute_major;
-  info.compute_minor = profile.device.compute_minor;
-  info.memory_bytes = static_cast<std::uint64_t>(profile.device.memory_bytes);
-  info.l2_bytes = static_cast<std::uint64_t>(profile.device.l2_bytes);
-  info.const_bytes = static_cast<std::uint64_t>(profile.device.total_const_mem);
-  info.clock_khz = u32(profile.device.clock_mhz * 1000);
-  info.memory_clock_khz = u32(profile.device.memory_clock_mhz * 1000);
-  info.memory_bus_bits = u32(profile.device.memory_bus_bits);
-  info.sms = u32(profile.device.sms);
-  info.copy_engines = u32(profile.copy_engine.count);
-  info.max_threads_per_cta = u32(profile.device.max_threads_per_cta);
-  info.max_cta_xy = u32(profile.device.max_cta_xy);
-  info.max_cta_z = u32(profile.device.max_cta_z);
-  info.max_grid_x = u32(profile.device.max_grid_x);
-  info.max_grid_yz = u32(profile.device.max_grid_yz);
-  info.max_cluster_size = u32(profile.device.max_cluster_size);
-  info.sm_threads = u32(profile.sm.max_threads);
-  info.sm_ctas = u32(profile.sm.max_ctas);
-  info.sm_registers = u32(profile.sm.registers);
-  info.max_registers_per_thread = u32(profile.sm.max_registers_per_thread);
-  info.sm_shared_bytes = u32(profile.sm.shared_bytes);
-  info.cta_shared_bytes = u32(profile.sm.shared_default_bytes);
-  info.cta_shared_optin_bytes = u32(profile.sm.shared_per_cta_bytes);
-  info.cta_shared_reserved = u32(profile.sm.shared_reserved_per_cta);
-  info.multicast = info.fabric = node::HasMulticast(profile);
-  DescribeLinks(profile, host, index, &info);
-  return info;
+// What a link has carried. `first_end`: seen from the first of its two ends.
+wire::LinkBytes BytesOf(const std::vector<node::LinkRecord>& records, int link, bool first_end) {
+  const auto record = std::find_if(records.begin(), records.end(),
+                                   [&](const auto& each) { return each.link == link; });
+  if (record == records.end()) return {};  // nothing
+  const auto payload = [](const node::DirectionRecord& direction) {
+    return std::accumulate(direction.bytes.begin(), direction.bytes.end(), std::uint64_t{0});
+  };
+  const node::DirectionRecord& out = record->directions[first_end ? 0 : 1];
+  const node::DirectionRecord& in = record->directions[first_end ? 1 : 0];
+  return {payload(out), payload(in), out.wire_bytes, in.wire_bytes};
 }
 
 }  // namespace
+
+DeviceCalls::DeviceCalls(Desk& desk)
+    : desk_(desk),
+      hosts_(desk.hosts()),
+      machine_(desk.machine()),
+      files_(desk.options().judged ? std::optional(desk.options().judged->libraries)
+                                   : std::nullopt) {}
+
+// The machine-wide number of the first device of the thread's host.
+int DeviceCalls::FirstDevice(Thread thread) const {
+  return desk_.ProcessOf(thread).host *
+         static_cast<int>(machine_.profile().machine.devices_per_host);
+}
 
 void DeviceCalls::Handle(Thread thread, const wire::Init&, Time) {
   hosts_.Note(thread, Hosts::Activity::kActs);
   wire::InitReply reply;
   const int count = machine_.DeviceCount(desk_.MachineOf(thread));
-  const int host = desk_.ProcessOf(thread).host;
-  for (int i = 0; i < count; ++i) reply.devices.push_back(Describe(machine_.profile(), host, i));
+  const int first = FirstDevice(thread);
+  for (int i = 0; i < count; ++i)
+    reply.devices.push_back(DescribeDevice(machine_.profile(), first + i));
   desk_.Reply<wire::Init>(thread, reply);
+}
+
+void DeviceCalls::Handle(Thread thread, const wire::LinkTraffic& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  const node::Profile& profile = machine_.profile();
+  if (message.host_device < 0 || message.host_device >= profile.machine.devices_per_host)
+    return desk_.Fail<wire::LinkTraffic>(thread, Status::kInvalidDevice);
+  const int device = FirstDevice(thread) + message.host_device;
+  const std::vector<node::LinkRecord>& records = machine_.stats().links;
+  wire::LinkTrafficReply reply;
+  for (const NvLinksOfDevice& links : NvLinksOf(profile, device)) {
+    const bool first_end = profile.topology.links[static_cast<std::size_t>(links.link)].a == device;
+    reply.links.push_back(BytesOf(records, links.link, first_end));
+  }
+  desk_.Reply<wire::LinkTraffic>(thread, reply);
 }
 
 // --- modules ------------------------------------------------------------------------------------
@@ -105,7 +78,7 @@ void DeviceCalls::Handle(Thread thread, wire::PutImage& message, Time) {
   Process& process = desk_.ProcessOf(thread);
   Image* image = nullptr;
   if (auto found = process.images.find(message.image);
-      found != process.images.end() && found->second.bytes.size() == found->second.total)
+      found != process.images.end() && found->second.whole)
     return desk_.Reply<wire::PutImage>(thread);  // another thread has sent it
   if (message.offset == 0) {
     if (process.images.contains(message.image) || process.images.size() >= desk_.limits().objects ||
@@ -126,7 +99,27 @@ void DeviceCalls::Handle(Thread thread, wire::PutImage& message, Time) {
   } else {
     image->bytes.insert(image->bytes.end(), message.bytes.begin(), message.bytes.end());
   }
+  if (image->bytes.size() == image->total) image->whole.emplace(std::span(image->bytes));
   desk_.Reply<wire::PutImage>(thread);
+}
+
+void DeviceCalls::Handle(Thread thread, const wire::FileImage& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  desk_.MachineOf(thread);
+  Process& process = desk_.ProcessOf(thread);
+  if (process.images.size() >= desk_.limits().objects)
+    return desk_.Fail<wire::FileImage>(thread, Status::kInvalidValue);
+  wire::FileImageReply reply;
+  const auto found = process.images.find(message.image);
+  reply.known = found != process.images.end() && found->second.whole;  // by another thread
+  if (found == process.images.end()) {
+    auto image = files_.Find(message);
+    reply.known = image.has_value();
+    // The library of a judged run is not on trial.
+    if (image && desk_.judged() != nullptr) image->Trust();
+    if (image) process.images[message.image].whole = std::move(*image);
+  }
+  desk_.Reply<wire::FileImage>(thread, reply);
 }
 
 void DeviceCalls::Handle(Thread thread, const wire::DropImage& message, Time) {
@@ -147,21 +140,21 @@ void DeviceCalls::Handle(Thread thread, const wire::LoadModule& message, Time) {
     return desk_.Fail<wire::LoadModule>(thread, Status::kInvalidDevice);
   Process& process = desk_.ProcessOf(thread);
   auto image = process.images.find(message.image);
-  if (image == process.images.end() || image->second.bytes.size() != image->second.total)
+  if (image == process.images.end() || !image->second.whole)
     return desk_.Fail<wire::LoadModule>(thread, Status::kInvalidValue);
   if (auto found = process.loaded.find({message.device, message.image});
       found != process.loaded.end())
     return desk_.Reply<wire::LoadModule>(thread, {.module = found->second, .message = {}});
   if (process.modules.size() >= desk_.limits().objects)
     return desk_.Fail<wire::LoadModule>(thread, Status::kOutOfMemory);
-  if (desk_.judged() != nullptr && !desk_.judged()->IsOwnModule(image->second.bytes)) {
+  if (desk_.judged() != nullptr && !desk_.judged()->IsOwnModule(*image->second.whole)) {
     desk_.judged()->Forbidden(thread.rank,
                               "a module that was not compiled from the source is not allowed");
     return desk_.Fail<wire::LoadModule>(thread, Status::kNotPermitted);
   }
   Status status = Status::kSuccess;
   const Result<node::ModuleId> module =
-      machine_.LoadModule(desk_.MachineOf(thread), message.device, image->second.bytes, &status);
+      machine_.LoadModule(desk_.MachineOf(thread), message.device, *image->second.whole, &status);
   wire::LoadModuleReply reply;
   if (module) {
     reply.module = *module;
@@ -299,12 +292,13 @@ void DeviceCalls::Handle(Thread thread, const wire::AllocPinned& message, Time) 
     return desk_.Fail<wire::AllocPinned>(thread, Status::kOutOfMemory);
   node::PinnedMemory memory;
   if (desk_.judged() != nullptr) {
-    if (!desk_.judged()->TakePinned(thread.rank, message.size, &memory)) {
+    if (desk_.judged()->TakePinned(thread.rank, message.size, &memory))
+      return desk_.Reply<wire::AllocPinned>(
+          thread, {.address = memory.address, .size = memory.size}, Status::kSuccess, memory.fd);
+    if (!desk_.judged()->library()) {
       desk_.judged()->Forbidden(thread.rank, "additional pinned host memory is not allowed");
       return desk_.Fail<wire::AllocPinned>(thread, Status::kNotPermitted);
     }
-    return desk_.Reply<wire::AllocPinned>(thread, {.address = memory.address, .size = memory.size},
-                                          Status::kSuccess, memory.fd);
   }
   const Status status =
       machine_.AllocatePinned(desk_.MachineOf(thread), message.size, message.managed, &memory);

@@ -6,6 +6,7 @@
 #include "node/machine.h"
 #include "node/time.h"
 #include "server/desk.h"
+#include "server/image_files.h"
 #include "wire/messages.h"
 
 namespace allranks::server {
@@ -15,10 +16,11 @@ class DeviceCalls {
   using Thread = node::HostThread;
   using Time = node::Time;
 
-  explicit DeviceCalls(Desk& desk) : desk_(desk), hosts_(desk.hosts()), machine_(desk.machine()) {}
+  explicit DeviceCalls(Desk& desk);
 
   void Handle(Thread thread, const wire::Init& message, Time at);
   void Handle(Thread thread, wire::PutImage& message, Time at);
+  void Handle(Thread thread, const wire::FileImage& message, Time at);
   void Handle(Thread thread, const wire::DropImage& message, Time at);
   void Handle(Thread thread, const wire::LoadModule& message, Time at);
   void Handle(Thread thread, const wire::UnloadModule& message, Time at);
@@ -40,13 +42,17 @@ class DeviceCalls {
   void Handle(Thread thread, const wire::EnablePeer& message, Time at);
   void Handle(Thread thread, const wire::DisablePeer& message, Time at);
   void Handle(Thread thread, const wire::MemInfo& message, Time at);
+  void Handle(Thread thread, const wire::LinkTraffic& message, Time at);
   void Handle(Thread thread, const wire::StickyError& message, Time at);
   void Handle(Thread thread, const wire::ResetDevice& message, Time at);
 
  private:
+  int FirstDevice(Thread thread) const;
+
   Desk& desk_;
   node::Hosts& hosts_;
   node::Machine& machine_;
+  ImageFiles files_;
 };
 
 }  // namespace allranks::server

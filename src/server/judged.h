@@ -64,6 +64,7 @@ class Judged final : public JudgedRules {
   // From the first graph window on no rank is listened to.
   bool sealed() const { return sealed_; }
   bool host_window() const override { return plan_.window == wire::JudgeWindow::kHost; }
+  bool library() const override { return plan_.rules.library; }
   // The thread that a new image's hello through the rank's socket stands for; nullopt: there has
   // been one already.
   std::optional<Thread> Join(int rank);
@@ -87,7 +88,7 @@ class Judged final : public JudgedRules {
     return why.empty() ? RefusedArguments(thread.rank, message) : why;
   }
   void Forbidden(std::int32_t rank, const std::string& why) override;
-  bool IsOwnModule(std::span<const std::byte> image) const override;
+  bool IsOwnModule(const node::ModuleImage& image) const override;
   bool TakePinned(std::int32_t rank, std::uint64_t size, node::PinnedMemory* memory) override;
 
   void Handle(Thread thread, const wire::JudgeNext& message, Time at);

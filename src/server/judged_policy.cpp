@@ -7,7 +7,7 @@
 #include <array>
 
 #include "base/check.h"
-#include "base/sha256.h"
+#include "server/image_files.h"
 #include "server/judged.h"
 
 namespace allranks::server {
@@ -43,6 +43,7 @@ bool Prepares(Op op) {
   switch (op) {
     case Op::kInit:
     case Op::kPutImage:
+    case Op::kFileImage:
     case Op::kDropImage:
     case Op::kLoadModule:
     case Op::kGetKernel:
@@ -129,6 +130,22 @@ bool OfSetup(Op op, const wire::JudgeRules& rules) {
       return false;
   }
 }
+
+// What NCCL does beside it: memory that its threads on the host share with kernels, and sockets by
+// which ranks find each other. It connects ranks when they first need it, which may be in a
+// capture.
+bool OfLibrary(Op op) {
+  switch (op) {
+    case Op::kAllocPinned:
+    case Op::kFreePinned:
+    case Op::kRegisterHost:
+    case Op::kLinkTraffic:
+      return true;
+    default:
+      return false;
+  }
+}
+bool WaitsOfLibrary(Op op) { return op == Op::kWaitFd || op == Op::kHostPoll; }
 
 bool OfWindow(Op op, const wire::JudgeRules& rules) {
   switch (op) {
@@ -234,6 +251,8 @@ std::string Judged::RefusedCall(Thread thread, Op op) {
   const bool host = plan_.window == wire::JudgeWindow::kHost;
   if (host && (op == Op::kAllocPinned || op == Op::kJudgeHostStep || op == Op::kHostPoll))
     return {};
+  const bool library = plan_.rules.library;
+  if (library && WaitsOfLibrary(op)) return {};
   const char* when = "";
   switch (rank.phase) {
     case Phase::kBefore:
@@ -241,11 +260,12 @@ std::string Judged::RefusedCall(Thread thread, Op op) {
       when = "before the first call";
       break;
     case Phase::kSetup:
-      if (Prepares(op) || OfSetup(op, plan_.rules)) return {};
+      if (Prepares(op) || OfSetup(op, plan_.rules) || (library && OfLibrary(op))) return {};
       when = "in setup";
       break;
     case Phase::kCapture:
       if (Prepares(op)) return {};
+      if (library && (OfSetup(op, plan_.rules) || OfLibrary(op))) return {};
       when = "in the capture";
       break;
     case Phase::kWindow:
@@ -254,6 +274,7 @@ std::string Judged::RefusedCall(Thread thread, Op op) {
       when = "in the window";
       break;
     case Phase::kServed:
+      if (library && Prepares(op)) return {};
       when = "between calls";
       break;
   }
@@ -269,10 +290,11 @@ std::string Judged::RefusedStream(std::int32_t rank, Op op, std::uint64_t stream
   return "work in a stream other than the given one is not allowed in the window";
 }
 
-bool Judged::IsOwnModule(std::span<const std::byte> image) const {
+bool Judged::IsOwnModule(const node::ModuleImage& image) const {
   if (plan_.module_hash.empty()) return true;
-  const Sha256Digest digest = Sha256(image);
-  return std::ranges::equal(std::as_bytes(std::span(digest)), plan_.module_hash);
+  // Images in files are of the judge's library: no other file can be opened (ImageFiles).
+  return ImageFiles::IsKey(image.key()) ||
+         std::ranges::equal(std::as_bytes(std::span(image.key())), plan_.module_hash);
 }
 
 // --- arguments ---------------------------------------------------------------------------------
@@ -325,7 +347,8 @@ std::string Judged::RefusedArguments(std::int32_t rank, const wire::PutGraph& me
         break;
       case Kind::kRecord:
       case Kind::kWait:
-        why = "an event node in the graph is not allowed";
+        // NCCL orders what uses one communicator so.
+        if (!plan_.rules.library) why = "an event node in the graph is not allowed";
         break;
     }
     if (!why.empty()) return why;

@@ -196,6 +196,7 @@ std::optional<JudgedOptions> NodeProcess::JudgedBy(const NodeOptions& options) {
   judged.outputs = MapFile(options.judge_outputs_fd, PROT_READ | PROT_WRITE);
   judged.inputs_fd = options.judge_inputs_fd;
   judged.outputs_fd = options.judge_outputs_fd;
+  judged.libraries = options.judge_libraries;
   judged.send = [this](wire::Op op, std::uint64_t sequence, const wire::Blob& payload) {
     if (!wire::SendFrame(control_.get(), op, sequence, payload)) over_ = true;
   };

@@ -25,7 +25,8 @@ struct NodeOptions {
   // A judged run: the listening socket of each rank, and the memory files for inputs and snapshots.
   std::vector<int> judge_listen_fds;
   int judge_inputs_fd = -1, judge_outputs_fd = -1;
-  std::string secret;  // as MachineOptions has it
+  std::vector<std::string> judge_libraries;  // files whose images ranks may load
+  std::string secret;                        // as MachineOptions has it
 };
 
 // Returns the exit code. Failures to start are printed to stderr.

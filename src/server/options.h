@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "wire/frame.h"
 #include "wire/op.h"
@@ -35,6 +36,7 @@ struct JudgedOptions {
   std::span<std::byte> outputs;       // read by it
   // The files of which these are the bytes: what `split` makes maps them. -1: there is no `split`.
   int inputs_fd = -1, outputs_fd = -1;
+  std::vector<std::string> libraries;  // files whose images ranks may load
   // A frame for the judge.
   std::function<void(wire::Op, std::uint64_t sequence, const wire::Blob& payload)> send;
   // Splits the process for one graph window: true in the copy, false in the original, once the copy

@@ -123,7 +123,7 @@ void PollCalls::Handle(Thread thread, const wire::HostPoll& message, Time at) {
 // A long poll looks more seldom, so that threads that yield or query on and on do not wake it each
 // time. A thread that joins has often just told the other to end.
 void PollCalls::LookAgain(Thread thread, bool at_once, Time at) {
-  if (desk_.judged() != nullptr) return;  // times of windows come from instrumented steps alone
+  if (desk_.Instrumented()) return;  // times of windows come from instrumented steps alone
   for (auto it = waits_.memory.lower_bound({thread.rank, 0});
        it != waits_.memory.end() && it->rank == thread.rank; ++it) {
     const Thread other = *it;
@@ -137,7 +137,7 @@ void PollCalls::LookAgain(Thread thread, bool at_once, Time at) {
 }
 
 bool PollCalls::Doubt() {
-  if (desk_.judged() != nullptr) return false;  // instrumented loops are what they say, none parks
+  if (desk_.Instrumented()) return false;  // instrumented loops are what they say, none parks
   for (Thread thread : waits_.memory) {
     ThreadRecord::Parked& parked = desk_.RecordOf(thread).parked;
     if (parked.doubts == kMaxDoubts || (parked.doubts != 0 && parked.doubted_acts == hosts_.acts()))

@@ -17,6 +17,7 @@
 
 #include "node/hosts.h"
 #include "node/ids.h"
+#include "node/module_image.h"
 #include "node/time.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
@@ -81,7 +82,8 @@ struct Child {
 // A fat binary on its way to the node, or all of it.
 struct Image {
   std::uint64_t total = 0;
-  wire::Blob bytes;
+  wire::Blob bytes;  // none of an image that lies in a file
+  std::optional<node::ModuleImage> whole;
 };
 
 struct Process {

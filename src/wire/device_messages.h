@@ -17,9 +17,17 @@ namespace allranks::wire {
 
 // NVLinks of a device to one other end.
 struct NvLinks {
-  std::int32_t peer = 0;    // a device of the same host; -1: a switch
+  std::int32_t peer = 0;    // a device of the same host; negative: a switch, its own number
   std::uint32_t links = 0;  // in parallel
   template <class A> void Visit(A& a) { a(peer, links); }
+};
+
+// Where a device or a NIC is attached in its host: equal numbers are the same one, -1 is none.
+struct PciePlace {
+  std::int32_t pcie_switch = -1;  // the nearest
+  std::int32_t pcie_root = -1;    // the one at the CPU; mostly the same
+  std::int32_t cpu = -1;
+  template <class A> void Visit(A& a) { a(pcie_switch, pcie_root, cpu); }
 };
 
 struct DeviceInfo {
@@ -38,7 +46,7 @@ struct DeviceInfo {
   bool multicast = false, fabric = false;  // multicast objects, and fabric handles, work
   bool hosts_share_fabric = false;         // NVLink goes beyond the host
   std::vector<NvLinks> nvlinks;
-  std::int32_t pcie_switch = -1, cpu = 0;  // that it hangs on: equal numbers are the same one
+  PciePlace place;
   template <class A> void Visit(A& a) {
     a(name, uuid, pci_domain, pci_bus, pci_device, compute_major, compute_minor);
     a(memory_bytes, l2_bytes, const_bytes, clock_khz, memory_clock_khz, memory_bus_bits);
@@ -46,7 +54,7 @@ struct DeviceInfo {
     a(max_grid_x, max_grid_yz, max_cluster_size);
     a(sm_threads, sm_ctas, sm_registers, max_registers_per_thread);
     a(sm_shared_bytes, cta_shared_bytes, cta_shared_optin_bytes, cta_shared_reserved);
-    a(multicast, fabric, hosts_share_fabric, nvlinks, pcie_switch, cpu);
+    a(multicast, fabric, hosts_share_fabric, nvlinks, place);
   }
 };
 struct InitReply {
@@ -66,6 +74,22 @@ struct PutImage {
   std::uint64_t total = 0, offset = 0;
   Blob bytes;
   template <class A> void Visit(A& a) { a(image, total, offset, bytes); }
+};
+// The same of an image that lies in a file: nothing is sent if the node can read it there.
+struct FileImageReply {
+  bool known = false;  // false: send it
+  template <class A> void Visit(A& a) { a(known); }
+};
+struct FileImage {
+  using Reply = FileImageReply;
+  struct Part {
+    std::uint64_t offset = 0, size = 0;
+    template <class A> void Visit(A& a) { a(offset, size); }
+  };
+  std::uint64_t image = 0;
+  std::string path;
+  std::vector<Part> parts;  // several are linked into one module
+  template <class A> void Visit(A& a) { a(image, path, parts); }
 };
 struct DropImage {
   using Reply = Empty;
@@ -269,6 +293,23 @@ struct MemInfo {
   using Reply = MemInfoReply;
   std::int32_t device = 0;
   template <class A> void Visit(A& a) { a(device); }
+};
+
+// What the NVLinks of a device have carried since the node started, in the order of
+// DeviceInfo::nvlinks. `host_device` is the device's number on its host, as NVML counts.
+struct LinkBytes {
+  std::uint64_t sent = 0, received = 0;            // payload
+  std::uint64_t sent_raw = 0, received_raw = 0;    // with packet headers
+  template <class A> void Visit(A& a) { a(sent, received, sent_raw, received_raw); }
+};
+struct LinkTrafficReply {
+  std::vector<LinkBytes> links;
+  template <class A> void Visit(A& a) { a(links); }
+};
+struct LinkTraffic {
+  using Reply = LinkTrafficReply;
+  std::int32_t host_device = 0;
+  template <class A> void Visit(A& a) { a(host_device); }
 };
 
 // The reply's status is the sticky error of the process on that device.

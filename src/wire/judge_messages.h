@@ -59,8 +59,9 @@ struct JudgeRules {
   bool copies = false;          // copies between devices and memsets
   bool values = false;          // stream memory operations
   bool multicast = false;       // multicast objects of its own
+  bool library = false;         // a library's host code: pinned memory, sockets, memory in the capture
   std::uint32_t max_ctas = 0;   // of all its kernels, at the same time; 0: no limit
-  template <class A> void Visit(A& a) { a(setup, kernels, copies, values, multicast, max_ctas); }
+  template <class A> void Visit(A& a) { a(setup, kernels, copies, values, multicast, library, max_ctas); }
 };
 // The first message of a judged run; its reply says whether memory suffices.
 struct JudgePlan {

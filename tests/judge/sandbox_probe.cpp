@@ -324,6 +324,41 @@ int Abstract() {
                         static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 15)));
 }
 
+sockaddr_in Meeting(const char* host) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(4711);
+  inet_pton(AF_INET, host, &address.sin_addr);
+  return address;
+}
+
+// Waits for a member of its team.
+int Serve() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  const sockaddr_in address = Meeting("127.0.0.1");
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      listen(fd, 1) != 0)
+    return 2;
+  return accept(fd, nullptr, nullptr) >= 0 ? 0 : 1;
+}
+
+// Calls it, for two seconds; 1: it was there.
+int CallMember(const char* host) {
+  const sockaddr_in address = Meeting(host);
+  for (int i = 0; i < 200; ++i) {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return 1;
+    if (errno != ECONNREFUSED) {
+      printf("%s\n", strerror(errno));
+      return 0;
+    }
+    close(fd);
+    usleep(10'000);
+  }
+  printf("%s\n", strerror(errno));
+  return 0;
+}
+
 int Results() {
   if (FILE* file = fopen("/tmp/plain", "w")) {
     fputs("result", file);
@@ -340,6 +375,9 @@ int Results() {
 int main(int argc, char** argv) {
   setvbuf(stdout, nullptr, _IONBF, 0);
   const std::map<std::string, std::function<int()>> all = {
+      {"serve", Serve},
+      {"call", [] { return CallMember("127.0.0.1"); }},
+      {"call_out", [] { return CallMember("198.51.100.1"); }},
       {"hello", [] { return printf("hello\n") > 0 ? 0 : 1; }},
       {"code", [] { return 7; }},
       {"abort", [] { return abort(), 0; }},

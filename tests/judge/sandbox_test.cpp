@@ -222,6 +222,30 @@ TEST(SandboxTest, TheKernelsOtherDoorsAreShut) {
   EXPECT_TRUE(Ended(RunIt(Probe({"locks"})), 0));
 }
 
+// Members of a team meet on a loopback of their own; nobody else is there, and nothing is behind
+// it.
+TEST(SandboxTest, ATeamHasANetworkOfItsOwn) {
+  auto first = Sandbox::Start(Probe({"serve"}, Filter::kTeam));
+  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_TRUE((*first)->AwaitStart());
+  const SandboxEnd stranger = RunIt(Probe({"call"}, Filter::kTeam));
+  EXPECT_TRUE(Ended(stranger, 0));
+  EXPECT_EQ(stranger.out, "Connection refused\n");
+  SandboxSpec out = Probe({"call_out"}, Filter::kTeam);
+  out.network_of = first->get();
+  const SandboxEnd outside = RunIt(out);
+  EXPECT_TRUE(Ended(outside, 0));
+  EXPECT_EQ(outside.out, "Network is unreachable\n");
+  SandboxSpec member = Probe({"call"}, Filter::kTeam);
+  member.network_of = first->get();
+  EXPECT_TRUE(Ended(RunIt(member), 1));
+  EXPECT_TRUE(Ended((*first)->Wait(), 0));
+
+  const SandboxEnd escapes = RunIt(Probe({"escapes"}, Filter::kTeam));
+  EXPECT_TRUE(Ended(escapes, 1));
+  EXPECT_EQ(escapes.out, "AF_INET: 3, Success\nAF_NETLINK: 4, Success\n");
+}
+
 TEST(SandboxTest, ShowsOnlyWhatIsListed) {
   ASSERT_EQ(setenv("ALLRANKS_SECRET_KEY", "key", 1), 0);
   SandboxSpec spec = Probe({"environment"});

@@ -47,6 +47,16 @@ TEST_F(CoreTest, AWholeConversation) {
   EXPECT_EQ(rank->Call(info).free, (1u << 30) - 4096);
 }
 
+TEST_F(CoreTest, LinksOfDevicesThatTheHostHasNot) {
+  auto rank = Root(100);
+  for (const std::int32_t device : {-1, 2, 1 << 30}) {
+    rank->Call(wire::LinkTraffic{device});
+    EXPECT_EQ(rank->header.status, static_cast<int>(node::Status::kInvalidDevice)) << device;
+  }
+  EXPECT_TRUE(rank->Call(wire::LinkTraffic{1}).links.empty());  // the machine has no links
+  EXPECT_EQ(rank->header.status, 0);
+}
+
 TEST_F(CoreTest, ErrorsOfTheMachineReachTheThread) {
   auto rank = Root(100);
   rank->Call(wire::Alloc{});

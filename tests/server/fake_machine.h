@@ -24,6 +24,7 @@ class FakeMachine : public MachineStub {
  public:
   FakeMachine() {
     profile_.name = "fake";
+    profile_.machine = {1, 2};
     profile_.device.memory_bytes = 1 << 30;
     profile_.launch.host_call = node::Us(2);
     profile_.launch.api_call = node::Us(1);
@@ -62,9 +63,9 @@ class FakeMachine : public MachineStub {
     return (1u << 30) - used;
   }
 
-  Result<node::ModuleId> LoadModule(node::ProcessId, int, std::span<const std::byte> image,
+  Result<node::ModuleId> LoadModule(node::ProcessId, int, const node::ModuleImage& image,
                                     Status* status) override {
-    if (image.size() < 4) {
+    if (image.parts().empty() || image.parts()[0].bytes.size() < 4) {
       *status = Status::kInvalidImage;
       return Fail("too short");
     }

@@ -244,6 +244,34 @@ TEST_F(JudgedTest, WhatIsAllowedInSetupAndInTheCapture) {
   ExpectForbidden(graph, "a kernel on device 1");
 }
 
+TEST_F(JudgedTest, ALibraryMayPinMemoryAndConnectInTheCapture) {
+  wire::JudgePlan plan = PlanOf(true);
+  plan.rules.library = true;
+  Join(plan);
+  ASSERT_EQ(Call(0, wire::JudgeNext{}).what, Do::kSetup);
+  EXPECT_NE(Call(0, wire::AllocPinned{4'096, false}).address, 0u);
+  EXPECT_EQ(Call(0, wire::JudgeNext{}).what, Do::kCapture);
+  wire::Alloc alloc;
+  alloc.size = 64;
+  EXPECT_NE(Call(0, alloc).address, 0u);
+  EXPECT_NE(Call(0, wire::AllocPinned{4'096, false}).address, 0u);
+  wire::PutGraph graph;
+  graph.nodes.resize(1);
+  graph.nodes[0].kind = wire::GraphNode::Kind::kRecord;
+  Call(0, graph);
+  EXPECT_TRUE(news.empty()) << news[0].text;
+  // It is not trusted with more.
+  ExpectForbidden(wire::NewProcess{}, "fork");
+  ExpectForbidden(wire::ResetDevice{}, "cudaDeviceReset");
+  ExpectForbidden(wire::UpdateGraph{}, "update");
+  wire::FileImage file;
+  file.path = "/etc/passwd";
+  file.parts = {{0, 1}};
+  EXPECT_FALSE(Call(0, file).known);
+  graph.nodes[0].kind = wire::GraphNode::Kind::kHost;
+  ExpectForbidden(graph, "host function");
+}
+
 TEST_F(JudgedTest, GatheredBytesComeInTheOrderOfRanks) {
   for (const bool equal : {true, false}) {
     if (equal) {

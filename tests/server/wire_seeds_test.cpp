@@ -55,6 +55,7 @@ void KernelAndCopies(Recorder& r) {
   EXPECT_EQ(r.header.status, 0);
   r.Call(0, wire::Describe{memory});
   r.Call(0, wire::MemInfo{});
+  r.Call(0, wire::LinkTraffic{1});
   r.Call(0, wire::Occupancy{launch.kernel, 64, 0});
   r.Call(0, wire::SetMaxDynamicShared{launch.kernel, 1024});
   r.Call(0, wire::SetLimit{0, 2, 1 << 20});

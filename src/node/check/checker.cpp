@@ -122,6 +122,7 @@ void Checker::BeginLaunch(Launch& launch, OpClocks& op, std::uint64_t stream, Op
   info->device = launch.device->number;
   info->kernel = launch.code->name;
   info->code = launch.code;
+  info->trusted = launch.trusted;
   info->block = launch.request.block;
   info->stream = stream;
   info->op = id;

@@ -124,6 +124,7 @@ struct LaunchInfo {
   int rank = -1, device = -1;
   std::string kernel;
   std::shared_ptr<const Code> code;
+  bool trusted = false;  // ModuleImage::trusted
   Dim3 block;
   ProcessId process = 0;
   std::uint64_t stream = 0;  // of its process
@@ -151,13 +152,14 @@ struct CtaClocks {
   std::map<std::uint32_t, Phase> came;
   std::map<std::pair<std::uint32_t, std::uint16_t>, std::shared_ptr<const Phase>> left;
   std::map<std::uint32_t, MbarrierClocks> mbarriers;
-  // By warp: the last bulk copy out of the CTA's shared memory that a bulk group completes.
+  // By warp and lane: the last bulk copy out of the CTA's shared memory that a bulk group
+  // completes.
   struct Source {
     Tick tick = 0;
     int lane = 0;
     std::uint32_t pc = 0;
   };
-  std::map<std::uint32_t, Source> sources;
+  std::map<std::pair<std::uint32_t, int>, Source> sources;
   // By the mbarrier (as a warp) that completes them: the last copy out of the CTA's shared memory.
   std::map<std::uint16_t, Source> pushes;
   std::map<std::pair<Agent, std::uint32_t>, std::uint16_t> copies;  // by mbarrier they complete on

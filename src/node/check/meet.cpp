@@ -107,11 +107,14 @@ void Checker::Exit(const Path& path, std::uint32_t lanes) {
   LaunchClocks& launch = *path.warp->cta->launch->clocks;
   // Shared memory ends with its block: who has begun a copy out of it waits until it has been read.
   const CtaClocks& cta = *path.warp->cta->clocks;
-  if (const auto it = cta.sources.find(path.warp->id);
-      it != cta.sources.end() && (lanes >> it->second.lane & 1) != 0) {
+  if (!cta.sources.empty()) {
     const auto warp = static_cast<std::uint16_t>(kBulkReads + path.warp->id);
-    if (LanesOf(GroupOf(Of(path), it->second.lane).own, warp, 1, it->second.tick) == 0)
-      ReportSource(path, it->second, false);
+    ForLanes(lanes, [&](int l) {
+      const auto it = cta.sources.find({path.warp->id, l});
+      if (it != cta.sources.end() &&
+          LanesOf(GroupOf(Of(path), l).own, warp, 1u << l, it->second.tick) == 0)
+        ReportSource(path, it->second, false);
+    });
   }
   const bool last =
       path.warp->cta->live_threads == static_cast<std::uint32_t>(std::popcount(lanes));
@@ -352,7 +355,7 @@ void Checker::CopyTouches(const Path& path, int lane, const Completion& by, Obje
     passed.others = join_(Interned<Clock>::Of(std::move(chains)), proxied);
   }
   if (by.by == Completion::By::kBulkGroup && !write && object.kind == Object::Kind::kShared)
-    cta.sources[path.warp->id] = {cta.tick, lane, path.pc};
+    cta.sources[{path.warp->id, lane}] = {cta.tick, lane, path.pc};
   if (by.by == Completion::By::kMbarrier && !write && object.kind == Object::Kind::kShared)
     cta.pushes[CopyWarp(cta, path, by, write)] = {cta.tick, lane, path.pc};
   Shadow& shadow = ShadowOf(object);
@@ -363,7 +366,7 @@ void Checker::CopyTouches(const Path& path, int lane, const Completion& by, Obje
       entry.tick = cta.tick;
       entry.pc = path.pc;
       entry.warp = CopyWarp(cta, path, by, write);
-      entry.lane = static_cast<std::uint8_t>(bulk ? 0 : lane);
+      entry.lane = static_cast<std::uint8_t>(by.by == Completion::By::kMbarrier ? 0 : lane);
       entry.first = static_cast<std::uint8_t>(at % kLineBytes);
       const std::uint64_t part =
           std::min<std::uint64_t>(kLineBytes - entry.first, from + length - at);
@@ -455,8 +458,8 @@ void Checker::GroupWaits(const Path& path, std::uint32_t lanes, bool bulk, std::
         own = With(own, kCopyWarps + number, 1u << l, tick);
         return;
       }
-      own = With(own, kBulkReads + number, 1u, tick);
-      if (!read) own = With(own, kBulkWrites + number, 1u, tick);
+      own = With(own, kBulkReads + number, 1u << l, tick);
+      if (!read) own = With(own, kBulkWrites + number, 1u << l, tick);
     });
   }
 }

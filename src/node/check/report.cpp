@@ -36,6 +36,12 @@ std::string StreamName(const LaunchInfo& info) {
   return info.legacy ? "the default stream" : fmt::format("stream {}", info.stream);
 }
 
+// Nobody else has a part in it.
+bool OfTrusted(const Finding& finding) {
+  return !finding.accesses.empty() &&
+         std::ranges::all_of(finding.accesses, &FindingAccess::trusted);
+}
+
 }  // namespace
 
 std::string Who(const FindingAccess& access) {
@@ -49,6 +55,7 @@ std::vector<Finding> Checker::TakeFindings() {
   counted_ = others_ = 0;
   FoldConsequences(&findings_);
   FoldOrders(&findings_);
+  std::erase_if(findings_, OfTrusted);
   return std::exchange(findings_, {});
 }
 
@@ -77,7 +84,8 @@ bool Checker::Again(const SeenKey& key, Finding::Kind kind) {
 }
 
 void Checker::Push(Finding finding) {
-  ++(Counts(finding.kind) ? counted_ : others_);
+  // Those leave the room to others.
+  if (!OfTrusted(finding)) ++(Counts(finding.kind) ? counted_ : others_);
   finding.schedule = seed_;
   findings_.push_back(std::move(finding));
 }
@@ -101,6 +109,7 @@ FindingAccess ShowThread(State& state, const Path& path, int lane, std::uint32_t
   access.rank = state.ProcessOf(launch.process).rank;
   access.device = launch.device->number;
   access.kernel = launch.code->name;
+  access.trusted = launch.trusted;
   access.block = cta.index;
   access.thread = path.warp->id * kLanes + static_cast<std::uint32_t>(lane);
   access.time = path.clock;
@@ -151,6 +160,7 @@ FindingAccess Checker::Show(const Entry& entry, std::uint32_t lane, const Object
     return access;
   }
   access.kernel = agent.info->kernel;
+  access.trusted = agent.info->trusted;
   access.block = agent.block;
   if (entry.warp < kFirstCopyWarp) {
     access.what = (entry.kind & Entry::kAtomic) != 0 ? "atomic" : entry.write() ? "store" : "load";

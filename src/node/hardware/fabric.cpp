@@ -272,6 +272,7 @@ std::vector<LinkRecord> Fabric::Records() const {
       continue;
     const LinkKind& kind = KindOf(ports[0]);
     LinkRecord record;
+    record.link = static_cast<int>(l);
     record.kind = kind.name;
     record.gbs = kind.gbs * kind.efficiency;
     for (std::size_t way = 0; way < 2; ++way) {

@@ -42,6 +42,7 @@ inline constexpr std::size_t kMaxQueued = 1 << 16;
 struct ParsedImage {
   ptx::Module module;
   std::map<std::string, ptx::KernelResources> resources;
+  bool trusted = false;       // ModuleImage::trusted
   bool bodies_later = false;  // the module's bodies are read when they are needed
   std::map<std::string, std::shared_ptr<const Code>> code;      // decoded kernels
   std::map<std::string, std::unique_ptr<GrowingCode>> growing;  // the same, of such a module
@@ -107,7 +108,7 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
   Status StickyError(ProcessId process, int device) const override;
   void ResetDevice(ProcessId process, int device) override;
 
-  Result<ModuleId> LoadModule(ProcessId process, int device, std::span<const std::byte> image,
+  Result<ModuleId> LoadModule(ProcessId process, int device, const ModuleImage& image,
                               Status* status) override;
   Status UnloadModule(ProcessId process, ModuleId module) override;
   Status GetKernel(ModuleId module, const std::string& name, KernelInfo* info) override;
@@ -355,7 +356,7 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
   Status EnqueueNode(ProcessId process, StreamId lane, const GraphNode& node, Time at);
 
   // Modules.
-  Result<std::shared_ptr<ParsedImage>> ParseImage(std::span<const std::byte> image, Status* status);
+  Result<std::shared_ptr<ParsedImage>> ParseImage(const ModuleImage& image, Status* status);
   Status PlaceGlobals(LoadedModule& module);
   void UnmapGlobals(Process& process, const LoadedModule& module);
   bool IsManagedGlobal(ProcessId process, Address address) const;
@@ -421,7 +422,7 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
   std::map<std::uint64_t, std::pair<int, std::weak_ptr<EventState>>> shared_events_;  // by number
   std::map<ModuleId, LoadedModule> modules_;
   std::map<KernelId, Kernel> kernels_;
-  std::unordered_map<std::string, std::weak_ptr<ParsedImage>> images_;  // by content
+  std::unordered_map<std::string, std::weak_ptr<ParsedImage>> images_;  // by key
   std::map<std::uint64_t, Waiting> waiting_;
   std::map<std::uint64_t, HostWatching> host_watches_;
   std::function<void(const HostCall&, Time)> host_caller_;

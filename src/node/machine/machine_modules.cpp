@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/link_set.h"
 #include "node/code/lanes.h"
 #include "node/decode/decode.h"
 #include "node/machine/machine_impl.h"
@@ -71,12 +70,11 @@ Result<PtxText> TextOf(const LinkSetImage& image, std::uint32_t arch, ParsedImag
 
 }  // namespace
 
-Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(std::span<const std::byte> image,
+Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(const ModuleImage& image,
                                                              Status* status) {
   *status = Status::kInvalidImage;
-  std::string key(reinterpret_cast<const char*>(image.data()), image.size());
   std::erase_if(images_, [](const auto& entry) { return entry.second.expired(); });
-  if (const auto it = images_.find(key); it != images_.end()) {
+  if (const auto it = images_.find(image.key()); it != images_.end()) {
     *status = Status::kSuccess;
     return it->second.lock();
   }
@@ -89,9 +87,9 @@ Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(std::span<const std
         "arch=compute_{1},code=[sm_{1},compute_{1}]",
         what, arch);
   };
-  if (IsElf(image)) return without_ptx("the image");
-  std::vector<LinkSetImage> parts = {{"", image}};
-  if (IsLinkSet(image) && !ReadLinkSet(image, &parts)) return Fail("a damaged set of images");
+  const std::vector<LinkSetImage>& parts = image.parts();
+  if (parts.empty()) return Fail("a damaged set of images");
+  if (parts.size() == 1 && IsElf(parts[0].bytes)) return without_ptx("the image");
   auto parsed = std::make_shared<ParsedImage>();
   std::vector<PtxText> texts;
   std::uint64_t text_bytes = 0;
@@ -104,6 +102,7 @@ Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(std::span<const std
       return Fail("more than {} bytes of PTX", ptx::kMaxImageBytes);
     texts.push_back(std::move(*text));
   }
+  parsed->trusted = image.trusted();
   parsed->bodies_later = text_bytes > kReadAtOnce;
   const ptx::Bodies bodies = parsed->bodies_later ? ptx::Bodies::kLater : ptx::Bodies::kNow;
   std::vector<ptx::LinkInput> inputs;
@@ -128,12 +127,12 @@ Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(std::span<const std
   parsed->module = std::move(*module);
   if (const std::uint32_t target = TargetNumber(parsed->module.target); target > arch)
     sim_.stats.ptx_above = std::max(sim_.stats.ptx_above, target);
-  images_.emplace(std::move(key), parsed);
+  images_.emplace(image.key(), parsed);
   *status = Status::kSuccess;
   return parsed;
 }
 
-Result<ModuleId> MachineImpl::LoadModule(ProcessId id, int device, std::span<const std::byte> image,
+Result<ModuleId> MachineImpl::LoadModule(ProcessId id, int device, const ModuleImage& image,
                                          Status* status) {
   *status = Status::kInvalidContext;
   const Process* process = Find(id);

@@ -268,6 +268,7 @@ void MachineImpl::StartKernel(Operation& op) {
   launch.process = op.process;
   launch.device = &device;
   launch.code = op.code;
+  launch.trusted = op.trusted;
   launch.request = op.launch;
   launch.params = op.launch.params;
   launch.total_ctas = op.launch.grid.Count();
@@ -423,6 +424,7 @@ Status MachineImpl::Launch(ProcessId process, StreamId stream, const LaunchReque
   }
   Operation& op = NewOperation(Operation::Kind::kKernel, process, s->device);
   op.code = kernel.code;
+  op.trusted = modules_.at(kernel.module).image->trusted;
   op.launch = launch;
   op.launch.cluster = cluster;
   op.priority = launch.priority.value_or(s->priority);

@@ -80,6 +80,7 @@ struct Operation {
   check::OpClocks clocks;
   // kKernel
   std::shared_ptr<const Code> code;
+  bool trusted = false;  // ModuleImage::trusted
   LaunchRequest launch;
   Bank constants;
   int priority = 0;               // lower numbers first

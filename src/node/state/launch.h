@@ -92,6 +92,7 @@ struct Launch {
   ProcessId process = 0;
   Device* device = nullptr;
   std::shared_ptr<const Code> code;
+  bool trusted = false;  // ModuleImage::trusted
   LaunchRequest request;
   Bank constants;  // with parameters and addresses in place
   std::vector<std::byte> params;

@@ -13,17 +13,6 @@ constexpr int kMaxStack = 32;
 thread_local Context* t_stack[kMaxStack];
 thread_local int t_depth = 0;
 
-std::string UuidText(const wire::DeviceInfo& device) {
-  std::string text = "GPU-";
-  for (std::size_t i = 0; i < device.uuid.size(); ++i) {
-    char digits[3];
-    snprintf(digits, sizeof digits, "%02x", device.uuid[i]);
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += digits;
-  }
-  return text;
-}
-
 // The devices that CUDA_VISIBLE_DEVICES names by number or by the beginning of "GPU-" and its UUID.
 // The list ends at the first that does not exist or was named before.
 std::vector<std::int32_t> VisibleDevices(const std::string& wanted,
@@ -39,7 +28,7 @@ std::vector<std::int32_t> VisibleDevices(const std::string& wanted,
     int found = -1;
     if (name.starts_with("GPU-") && name.size() > 4) {
       for (std::size_t i = 0; i < devices.size(); ++i) {
-        if (!UuidText(devices[i]).starts_with(name)) continue;
+        if (!wire::UuidText(devices[i]).starts_with(name)) continue;
         if (found >= 0) return visible;  // names several
         found = static_cast<int>(i);
       }
@@ -155,9 +144,9 @@ unsigned long long allranks::shim::ar_free_bytes(int device) {
   return driver.all_devices[static_cast<std::size_t>(device)].memory_bytes;
 }
 
-void allranks::shim::ar_uuid_text(int device, char text[41]) {
-  const std::string uuid = UuidText(TheDriver().all_devices[static_cast<std::size_t>(device)]);
-  snprintf(text, 41, "%s", uuid.c_str());
+void allranks::shim::ar_link_traffic(int device, std::vector<wire::LinkBytes>* links) {
+  wire::LinkTrafficReply reply;
+  if (Call(wire::LinkTraffic{device}, &reply) == 0) *links = std::move(reply.links);
 }
 
 CUresult cuDriverGetVersion(int* version) {

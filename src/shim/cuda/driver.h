@@ -21,6 +21,7 @@
 
 #include "base/address_map.h"
 #include "shim/abi.h"
+#include "wire/device_facts.h"
 #include "wire/messages.h"
 
 namespace allranks::shim {
@@ -30,7 +31,7 @@ using allranks::IsPinnedAddress;
 using allranks::IsReservedAddress;
 
 inline constexpr int kMaxDevices = 128;
-inline constexpr int kDriverVersion = 13000;
+inline constexpr int kDriverVersion = wire::kCudaVersion;
 
 // Visible to the node when contended, so it may be held across calls to it.
 class Mutex {
@@ -296,7 +297,8 @@ ALLRANKS_EXPORT CUkernel ar_library_kernel(CUlibrary library, const char* name);
 // For NVML, which counts all devices of the host.
 ALLRANKS_EXPORT const std::vector<wire::DeviceInfo>* ar_all_devices();
 ALLRANKS_EXPORT unsigned long long ar_free_bytes(int device);
-ALLRANKS_EXPORT void ar_uuid_text(int device, char text[41]);
+// In the order of DeviceInfo::nvlinks; left as it is if the node is gone.
+ALLRANKS_EXPORT void ar_link_traffic(int device, std::vector<wire::LinkBytes>* links);
 // One line on stderr at a function's first use.
 ALLRANKS_EXPORT int ar_not_supported(const char* name, int error, std::atomic<bool>* said);
 

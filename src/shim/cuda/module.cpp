@@ -3,12 +3,14 @@
 // everything that the runtime registers before main) exists without the node until then.
 #include <elf.h>
 #include <errno.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "base/link_set.h"
@@ -98,6 +100,57 @@ int PutImage(std::uint64_t image, const void* data, std::size_t size) {
     offset += part;
   } while (offset < size);
   return 0;
+}
+
+// Where bytes lie in the library from which they are mapped and which nothing has changed. The
+// program itself has no name here.
+struct FilePlace {
+  std::uintptr_t begin = 0;
+  std::size_t size = 0;
+  std::string path;
+  std::uint64_t offset = 0;
+};
+
+int FindInObject(dl_phdr_info* object, std::size_t, void* data) {
+  auto* place = static_cast<FilePlace*>(data);
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const Elf64_Phdr& segment = object->dlpi_phdr[i];
+    const std::uintptr_t begin = object->dlpi_addr + segment.p_vaddr;
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0 || place->begin < begin ||
+        place->begin - begin > segment.p_filesz ||
+        place->size > segment.p_filesz - (place->begin - begin))
+      continue;
+    place->path = object->dlpi_name[0] == '/' ? object->dlpi_name : "";
+    place->offset = segment.p_offset + (place->begin - begin);
+    return 1;
+  }
+  return 0;
+}
+
+// Tells the node where it can read the image itself: `data`, then `files`, which are linked with it
+// (nullptr: none). Sent images are copied through a socket by every process. False: it has to be
+// sent.
+bool ReadInFile(std::uint64_t image, const void* data, std::size_t size, const void* const* files) {
+  wire::FileImage message;
+  message.image = image;
+  const auto add = [&](const void* part, std::size_t bytes) {
+    FilePlace place;
+    place.begin = reinterpret_cast<std::uintptr_t>(part);
+    place.size = bytes;
+    dl_iterate_phdr(FindInObject, &place);
+    if (place.path.empty() || (!message.parts.empty() && place.path != message.path)) return false;
+    message.path = place.path;
+    message.parts.push_back({place.offset, bytes});
+    return true;
+  };
+  if (!add(data, size)) return false;
+  for (; files != nullptr && *files != nullptr; ++files) {
+    const void* file = *files;
+    const std::size_t bytes = ImageSize(&file);
+    if (!add(file, bytes)) return false;
+  }
+  wire::FileImageReply reply;
+  return Call(message, &reply) == 0 && reply.known;
 }
 
 // Once: a program meets the same image on every device and at every launch. load_lock is held.
@@ -203,14 +256,16 @@ CUresult ModuleOf(Library* library, int device, Module** module) {
   if (library->modules[device] == nullptr) {
     if (!library->sent) {
       if (library->image == 0) library->image = TheDriver().next_image++;
-      if (library->linked != nullptr) {
-        library->copy = LinkSetOf(library->data, library->size, library->linked);
-        library->data = library->copy.data();
-        library->size = library->copy.size();
-        library->linked = nullptr;
+      if (!ReadInFile(library->image, library->data, library->size, library->linked)) {
+        if (library->linked != nullptr) {
+          library->copy = LinkSetOf(library->data, library->size, library->linked);
+          library->data = library->copy.data();
+          library->size = library->copy.size();
+          library->linked = nullptr;
+        }
+        const int status = PutImage(library->image, library->data, library->size);
+        if (status != 0) return Result(status);
       }
-      const int status = PutImage(library->image, library->data, library->size);
-      if (status != 0) return Result(status);
       library->sent = true;
     }
     std::string why;

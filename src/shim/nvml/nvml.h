@@ -45,6 +45,11 @@ struct nvmlMemory_v2_t {
 struct nvmlUtilization_t {
   unsigned gpu, memory;
 };
+struct nvmlProcessInfo_v1_t {
+  unsigned pid;
+  unsigned long long usedGpuMemory;
+};
+// Of versions 2 and 3.
 struct nvmlProcessInfo_t {
   unsigned pid;
   unsigned long long usedGpuMemory;
@@ -67,7 +72,15 @@ struct nvmlFieldValue_t {
 };
 inline constexpr unsigned NVML_FI_DEV_NVLINK_LINK_COUNT = 91, NVML_FI_DEV_NVLINK_GET_SPEED = 164,
                           NVML_FI_DEV_NVLINK_GET_STATE = 165, NVML_FI_DEV_NVLINK_GET_VERSION = 166;
-inline constexpr int NVML_VALUE_TYPE_UNSIGNED_INT = 1;
+inline constexpr unsigned NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX = 138,
+                          NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX = 139,
+                          NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_TX = 140,
+                          NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX = 141;
+inline constexpr unsigned NVML_ALL_LINKS = ~0u;  // as nvmlFieldValue_t::scopeId of these four
+inline constexpr int NVML_VALUE_TYPE_UNSIGNED_INT = 1, NVML_VALUE_TYPE_UNSIGNED_LONG_LONG = 3;
+
+inline constexpr int NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2,
+                     NVML_CLOCK_VIDEO = 3;
 
 inline constexpr unsigned NVML_NVLINK_MAX_LINKS = 18;
 inline constexpr int NVML_NVLINK_DEVICE_TYPE_GPU = 0, NVML_NVLINK_DEVICE_TYPE_SWITCH = 2;
@@ -99,6 +112,7 @@ struct nvmlGpuFabricInfoV_t {
   unsigned cliqueId;
   unsigned char state;
   unsigned healthMask;
+  unsigned char healthSummary;  // from version 3 on
 };
 
 struct nvmlConfComputeSystemState_t {

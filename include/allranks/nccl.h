@@ -1,0 +1,31 @@
+// NCCL among the ranks of a judged run. `setup` runs once for every case: the communicator of all
+// ranks is made in the first one, and is the same in all others.
+#pragma once
+
+#include <allranks/boot.h>
+#include <nccl.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace allranks {
+
+// Ends the rank with NCCL's own words if a call has failed.
+inline void NcclCheck(ncclResult_t result, const char* call) {
+  if (result == ncclSuccess) return;
+  std::fprintf(stderr, "%s: %s: %s\n", call, ncclGetErrorString(result), ncclGetLastError(nullptr));
+  std::exit(1);
+}
+
+inline ncclComm_t NcclWorld(Boot& boot) {
+  static ncclComm_t world = nullptr;
+  if (world != nullptr) return world;
+  ncclUniqueId own = {}, all[64];
+  if (boot.rank() == 0) NcclCheck(ncclGetUniqueId(&own), "ncclGetUniqueId");
+  static_assert(sizeof own <= 4096);
+  boot.AllGather(&own, all, sizeof own);
+  NcclCheck(ncclCommInitRank(&world, boot.world(), all[0], boot.rank()), "ncclCommInitRank");
+  return world;
+}
+
+}  // namespace allranks
