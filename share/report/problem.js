@@ -42,9 +42,9 @@ function caseTable(p, sample, round) {
   // Times of cases that are not timed say nothing: there ranks enter late.
   for (const r of rows) if (r.c.kind !== 'timed') r.call = r.alone = 0;
   const ratio = (a, b) => (a > 0 && b > 0 ? a / b : NaN);
-  return plain(['Case', 'Verdict', 'Call µs', 'Alone µs', 'GB/s', 'Roofline %', 'vs reference', 'vs baseline', 'Moved in a burst'],
+  return plain(['Case', 'Verdict', 'Call µs', 'Alone µs', 'GB/s', 'Roofline %', 'vs reference', 'vs baseline', '× NCCL', 'Moved in a burst'],
     rows.map((r) => [[r.c.name, what(r.c)], h('span', { class: 'verdict ' + (r.v === 'pass' ? 'pass' : '') }, words(r.v)), micros(r.call), micros(r.alone),
-      isNumber(ratio(r.c.bytes, r.call)) ? ratio(r.c.bytes, r.call).toFixed(1) : dash, percent(ratio(r.c.roofline, r.call)), times(ratio(r.c.reference, r.call)), times(ratio(r.c.baseline, r.call)),
+      isNumber(ratio(r.c.bytes, r.call)) ? ratio(r.c.bytes, r.call).toFixed(1) : dash, percent(ratio(r.c.roofline, r.call)), times(ratio(r.c.reference, r.call)), times(ratio(r.c.baseline, r.call)), times(ratio(r.c.nccl, r.call)),
       Object.entries(r.moved).map(([mover, n]) => `${words(mover)} ${bytesOf(n)}`).join(', ') || dash]), 'Cases', 2);
 }
 
@@ -59,7 +59,7 @@ function roundBox(p, sample, i, before, compact) {
   const round = sample.rounds[i], template = textOf(p.template).text, source = textOf(round.source), finding = textOf(round.text);
   const base = before === undefined ? template : whole(textOf(sample.rounds[before].source).text, template);
   const detail = [
-    h('p', {}, verdict(round), ' ', round.strict ? [isNumber(round.reference) ? `${times(round.reference)} the reference’s speed` : '', isNumber(round.baseline) ? `, ${times(round.baseline)} the baseline’s` : '', round.band ? h('span', { class: 'sub' }, ` (${times(round.band[0])} to ${times(round.band[1])} of the reference on perturbed profiles)`) : ''] : null,
+    h('p', {}, verdict(round), ' ', round.strict ? [isNumber(round.reference) ? `${times(round.reference)} the reference’s speed` : '', isNumber(round.baseline) ? `, ${times(round.baseline)} the baseline’s` : '', isNumber(round.nccl) ? `, ${times(round.nccl)} NCCL’s` : '', round.band ? h('span', { class: 'sub' }, ` (${times(round.band[0])} to ${times(round.band[1])} of the reference on perturbed profiles)`) : ''] : null,
       !round.strict && round.lenient ? h('span', { class: 'sub' }, ' outputs match: a lenient pass') : null),
     finding.text ? h('pre', { class: 'text' }, finding.text) : finding.left_out ? missing(sample, i, 'verdict.json') : null,
     words_(sample, i, round.log, 'compiler.log', 'Compiler log'),

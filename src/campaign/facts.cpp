@@ -67,6 +67,7 @@ CaseFigures FiguresFrom(const Json& json) {
   one.roofline_ns = NumberOr0(json, "roofline_ns");
   one.reference_ns = NumberOr0(json, "reference_ns");
   one.baseline_ns = NumberOr0(json, "baseline_ns");
+  one.nccl_ns = NumberOr0(json, "nccl_ns");
   json.at("moved_bytes").get_to(one.moved);
   return one;
 }
@@ -115,6 +116,7 @@ Status TakeVerdict(const std::string& judge_json, Round* round) {
     for (const Json& one : json.at("cases")) taken.cases.push_back(FiguresFrom(one));
     taken.speedup_vs_reference = PositiveFrom(json, "speedup_vs_reference");
     taken.speedup_vs_baseline = PositiveFrom(json, "speedup_vs_baseline");
+    taken.speedup_vs_nccl = PositiveFrom(json, "speedup_vs_nccl");
     if (!taken.speedup_vs_reference && taken.strict)
       taken.speedup_vs_reference = Speedup(taken.cases, &CaseFigures::reference_ns);
     if (!taken.speedup_vs_baseline && taken.strict)

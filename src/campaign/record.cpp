@@ -86,6 +86,7 @@ Json JsonOf(const CaseFigures& one) {
           {"roofline_ns", one.roofline_ns},
           {"reference_ns", one.reference_ns},
           {"baseline_ns", one.baseline_ns},
+          {"nccl_ns", one.nccl_ns},
           {"moved_bytes", one.moved}};
 }
 
@@ -102,6 +103,7 @@ CaseFigures CaseFrom(const Json& json) {
   json.at("roofline_ns").get_to(one.roofline_ns);
   json.at("reference_ns").get_to(one.reference_ns);
   json.at("baseline_ns").get_to(one.baseline_ns);
+  json.at("nccl_ns").get_to(one.nccl_ns);
   json.at("moved_bytes").get_to(one.moved);
   return one;
 }
@@ -125,6 +127,7 @@ Json JsonOf(const Round& round) {
           {"score", round.score},
           {"speedup_vs_reference", JsonOf(round.speedup_vs_reference)},
           {"speedup_vs_baseline", JsonOf(round.speedup_vs_baseline)},
+          {"speedup_vs_nccl", JsonOf(round.speedup_vs_nccl)},
           {"text", round.text},
           {"band", round.band},
           {"cases", std::move(cases)}};
@@ -147,6 +150,7 @@ Round RoundOf(const Json& json) {
   json.at("score").get_to(round.score);
   round.speedup_vs_reference = OptionalFrom(json.at("speedup_vs_reference"));
   round.speedup_vs_baseline = OptionalFrom(json.at("speedup_vs_baseline"));
+  round.speedup_vs_nccl = OptionalFrom(json.at("speedup_vs_nccl"));
   json.at("text").get_to(round.text);
   json.at("band").get_to(round.band);
   for (const Json& one : ArrayAt(json, "cases")) round.cases.push_back(CaseFrom(one));

@@ -41,7 +41,7 @@
 
 namespace allranks::campaign {
 
-inline constexpr int kRunSchema = 1;
+inline constexpr int kRunSchema = 2;
 inline constexpr int kMostSamples = 10'000, kMostRounds = 100;  // that a run.json may have
 inline constexpr std::size_t kMostChains = 1'000'000;           // models x problems x samples
 
@@ -106,7 +106,7 @@ struct CaseFigures {
   std::map<std::string, std::int64_t> params;
   std::string verdict;  // empty: it did not run
   double call_ns = 0, isolated_ns = 0, bytes = 0, roofline_ns = 0, reference_ns = 0,
-         baseline_ns = 0;                      // 0: none
+         baseline_ns = 0, nccl_ns = 0;         // 0: none
   std::map<std::string, std::uint64_t> moved;  // bytes by mover
 };
 
@@ -127,7 +127,8 @@ struct Round {
   bool strict = false;      // pass without a finding but portability
   bool lenient = false;     // outputs match
   double score = 0;         // strict: fraction of the roofline; else 0
-  std::optional<double> speedup_vs_reference, speedup_vs_baseline;  // geometric means, timed cases
+  // Geometric means over timed cases.
+  std::optional<double> speedup_vs_reference, speedup_vs_baseline, speedup_vs_nccl;
   std::string text;          // the judge's paragraph, shortened
   std::vector<double> band;  // speedup over the reference on perturbed profiles; empty: not run
   std::vector<CaseFigures> cases;

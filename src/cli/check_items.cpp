@@ -58,6 +58,8 @@ std::vector<CheckItem> ItemsOf(const problem::Problem& problem, std::vector<std:
       ItemOf(Kind::kReference, "reference", "pass", problem::ReadFile(folder / "reference.cu")));
   items.push_back(
       ItemOf(Kind::kBaseline, "baseline", "pass", problem::ReadFile(folder / "baseline.cu")));
+  if (std::error_code error; fs::exists(folder / "nccl.cu", error))
+    items.push_back(ItemOf(Kind::kNccl, "nccl", "pass", problem::ReadFile(folder / "nccl.cu")));
   std::size_t alternates = 0;
   for (const fs::path& path : Sources(folder / "alternates")) {
     ++alternates;

@@ -12,7 +12,16 @@
 namespace allranks::cli {
 
 struct CheckItem {
-  enum class Kind { kReference, kRepeat, kBaseline, kAlternate, kTemplate, kControl, kMutant };
+  enum class Kind {
+    kReference,
+    kRepeat,
+    kBaseline,
+    kNccl,
+    kAlternate,
+    kTemplate,
+    kControl,
+    kMutant
+  };
   Kind kind = Kind::kReference;
   std::string name;      // "mutant publish.relax"
   std::string source;    // for the judge

@@ -29,7 +29,7 @@ list   slug, category, level, window, timed cases, mutants, title
 show   rules, entry points, tensors and floors by case, mutants.
        With --header: the problem.h that a solution includes. With --template: the file to complete
 new    creates a folder CATEGORY/SLUG with a complete small problem as a starting point
-check  judges everything in a problem's folder: reference, baseline and alternates must pass at every
+check  judges everything in a problem's folder: reference, baseline, NCCL and alternates must pass at each
        case, the untouched template must fail, controls and mutants must get their verdicts, a second
        run of the reference must be identical, and reference.lock must match. Prints one line per
        item (ok or FAIL), then the times of the reference with the roofline, then a table.

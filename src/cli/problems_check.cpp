@@ -38,7 +38,7 @@ constexpr double kFaster = 1.03;        // an alternate may be so much faster th
 constexpr const char* kSeed = "check";  // reference.lock holds the times of this seed
 
 struct CheckedProblem {
-  Problem problem;
+  Problem problem, with_nccl;
   std::vector<CheckItem> items;
   std::vector<std::string> faults;  // of the folder, and of items compared with each other
   std::string lock;                 // what became of reference.lock
@@ -86,7 +86,7 @@ std::string LineOf(const CheckItem& item) {
 
 // What reference.lock is made of.
 bool IsLocked(const CheckItem& item) {
-  return item.kind == Kind::kReference || item.kind == Kind::kBaseline;
+  return item.kind == Kind::kReference || item.kind == Kind::kBaseline || item.kind == Kind::kNccl;
 }
 
 // Judges those items of all problems that have not run and that `wanted` picks; `done` is called
@@ -107,7 +107,7 @@ void JudgeAll(const judge::Tools& tools, const std::string& profile, int workers
       auto& [checked, item] = work[i];
       if (item->error.empty()) {
         judge::Request request;
-        request.problem = &checked->problem;
+        request.problem = item->kind == Kind::kNccl ? &checked->with_nccl : &checked->problem;
         request.source = item->source;
         request.profile = profile;
         request.seed = kSeed;
@@ -166,22 +166,25 @@ problem::LockedTimes TimesOf(const CaseResult& one) {
   return {exact(one.isolated_ns), exact(one.call_ns), one.thread_instructions};
 }
 
-// The lock as these runs would write it.
-problem::Lock LockOf(const Problem& problem, const Judgement& reference,
-                     const Judgement& baseline) {
+// The lock as these runs would write it. `nccl`: null if there is none.
+problem::Lock LockOf(const Problem& problem, const Judgement& reference, const Judgement& baseline,
+                     const Judgement* nccl) {
   problem::Lock lock;
   const auto hash = [&](const char* file) {
     return problem::HashOf(problem::ReadFile(problem.folder / file).value_or(""));
   };
   lock.reference = hash("reference.cu");
   lock.baseline = hash("baseline.cu");
+  if (nccl != nullptr) lock.nccl = hash("nccl.cu");
   lock.problem = problem::HashOf(
       problem::Deciding(problem::ReadFile(problem.folder / "problem.toml").value_or("")));
   for (std::size_t i = 0; i < std::min(reference.cases.size(), baseline.cases.size()); ++i) {
     const CaseResult& one = reference.cases[i];
     // Which cases are drawn is nobody's to know.
     if (one.what.kind == problem::Case::Kind::kDrawn) continue;
-    lock.profiles[reference.profile][one.what.name] = {TimesOf(one), TimesOf(baseline.cases[i])};
+    problem::LockEntry& entry = lock.profiles[reference.profile][one.what.name];
+    entry = {TimesOf(one), TimesOf(baseline.cases[i]), std::nullopt};
+    if (nccl != nullptr && i < nccl->cases.size()) entry.nccl = TimesOf(nccl->cases[i]);
   }
   return lock;
 }
@@ -190,9 +193,12 @@ problem::Lock LockOf(const Problem& problem, const Judgement& reference,
 std::optional<problem::Lock> FreshLock(CheckedProblem* checked) {
   const CheckItem* reference = checked->Ran(Kind::kReference);
   const CheckItem* baseline = checked->Ran(Kind::kBaseline);
-  if (reference != nullptr && baseline != nullptr && reference->good && baseline->good)
-    return LockOf(checked->problem, reference->judgement, baseline->judgement);
-  checked->lock = "not compared: reference and baseline have not passed";
+  const CheckItem* nccl = checked->Ran(Kind::kNccl);
+  if (reference != nullptr && baseline != nullptr && reference->good && baseline->good &&
+      (nccl == nullptr || nccl->good))
+    return LockOf(checked->problem, reference->judgement, baseline->judgement,
+                  nccl == nullptr ? nullptr : &nccl->judgement);
+  checked->lock = "not compared: reference, baseline and NCCL have not passed";
   return std::nullopt;
 }
 
@@ -235,7 +241,9 @@ void CompareLock(CheckedProblem* checked) {
   for (const auto& [name, entry] : times) {
     const problem::LockEntry* locked = lock->Find(profile, name);
     if (locked == nullptr) return fault("lacks case " + name);
-    if (!(*locked == entry))
+    problem::LockEntry known = *locked;
+    if (checked->Ran(Kind::kNccl) == nullptr) known.nccl.reset();  // a machine without NCCL
+    if (!(known == entry))
       return fault(fmt::format(
           "{}: the reference takes {:.3f} ns per call, {:.3f} in the lock; the "
           "baseline {:.3f}, {:.3f} in the lock; if this is intended, run `allranks problems "
@@ -249,17 +257,21 @@ void CompareLock(CheckedProblem* checked) {
 void PrintTimes(const CheckedProblem& checked) {
   const CheckItem* reference = checked.Ran(Kind::kReference);
   const CheckItem* baseline = checked.Ran(Kind::kBaseline);
+  const CheckItem* nccl = checked.Ran(Kind::kNccl);
   if (reference == nullptr || !reference->good) return;
-  fmt::print("  {:<28} {:>12} {:>12} {:>12} {:>9} {:>12}\n", "modelled ns of the reference",
-             "alone", "per call", "roofline", "reached", "baseline");
+  fmt::print("  {:<28} {:>12} {:>12} {:>12} {:>9} {:>12} {:>12}\n", "modelled ns of the reference",
+             "alone", "per call", "roofline", "reached", "baseline", "NCCL");
   for (std::size_t i = 0; i < reference->judgement.cases.size(); ++i) {
     const CaseResult& one = reference->judgement.cases[i];
     if (one.what.kind != problem::Case::Kind::kTimed) continue;
-    const bool both = baseline != nullptr && baseline->good && i < baseline->judgement.cases.size();
-    fmt::print("  {:<28} {:>12.1f} {:>12.1f} {:>12.1f} {:>7.1f} % {:>12}\n", one.what.name,
+    const auto call_ns = [&](const CheckItem* item) {
+      const bool known = item != nullptr && item->good && i < item->judgement.cases.size();
+      return known ? fmt::format("{:.1f}", item->judgement.cases[i].call_ns) : "-";
+    };
+    fmt::print("  {:<28} {:>12.1f} {:>12.1f} {:>12.1f} {:>7.1f} % {:>12} {:>12}\n", one.what.name,
                one.isolated_ns, one.call_ns, one.roofline_ns,
-               judge::RooflineFraction(one.roofline_ns, one.call_ns) * 100,
-               both ? fmt::format("{:.1f}", baseline->judgement.cases[i].call_ns) : "-");
+               judge::RooflineFraction(one.roofline_ns, one.call_ns) * 100, call_ns(baseline),
+               call_ns(nccl));
   }
 }
 
@@ -371,6 +383,7 @@ Result<std::vector<CheckedProblem>> Gather(const ProblemsOptions& options) {
     if (!problem) return Fail(problem.error());
     CheckedProblem& checked = all.emplace_back();
     checked.problem = std::move(*problem);
+    checked.with_nccl = problem::WithNccl(checked.problem);
     checked.items = ItemsOf(checked.problem, &checked.faults);
     if (options.every > 1) {
       int count = 0;
@@ -473,6 +486,11 @@ int ProblemsCheck(const ProblemsOptions& options) {
     return tools->nccl.empty() && problem::UsesNccl(checked.problem);
   });
   if (skipped != 0) fmt::print(stderr, "{} problems are skipped: no libnccl.so.2\n", skipped);
+  if (tools->nccl.empty()) {
+    if (options.update) return fail("--update needs libnccl.so.2: locks have its times, too");
+    for (CheckedProblem& checked : *all)
+      std::erase_if(checked.items, [](const CheckItem& item) { return item.kind == Kind::kNccl; });
+  }
   int workers = options.workers;
   if (workers == 0) workers = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   // Lines come in order: of the first problem that has not ended, and of those behind it later.

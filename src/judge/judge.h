@@ -70,8 +70,8 @@ struct CaseResult {
   double isolated_ns = 0;   // latency of one call alone; the worse of the seeds
   double call_ns = 0;       // (last close - first open) / calls of the burst; likewise
   double roofline_ns = 0;   // least time of a call on this profile
-  double reference_ns = 0;  // call_ns of the reference and the baseline by reference.lock; 0: none
-  double baseline_ns = 0;
+  // call_ns of the reference, the baseline and NCCL by reference.lock; 0: none
+  double reference_ns = 0, baseline_ns = 0, nccl_ns = 0;
   double bytes = 0;                  // payload that must reach a rank per call (floor.ingress)
   std::vector<std::uint64_t> moved;  // payload of one burst by mover, in the order of node::Mover
   std::uint64_t thread_instructions = 0;     // of the burst, first seed

@@ -158,6 +158,8 @@ std::string ToJson(const problem::Problem& problem, const Judgement& judgement) 
         {"speedup_vs_reference", OptionalNumber(Ratio(result.reference_ns, result.call_ns))},
         {"baseline_ns", OptionalNumber(result.baseline_ns)},
         {"speedup_vs_baseline", OptionalNumber(Ratio(result.baseline_ns, result.call_ns))},
+        {"nccl_ns", OptionalNumber(result.nccl_ns)},
+        {"speedup_vs_nccl", OptionalNumber(Ratio(result.nccl_ns, result.call_ns))},
         {"moved_bytes", moved},
         {"thread_instructions", result.thread_instructions},
         {"calls", result.calls},
@@ -192,6 +194,7 @@ std::string ToJson(const problem::Problem& problem, const Judgement& judgement) 
       {"score", pass ? judgement.score : 0.0},
       {"speedup_vs_reference", if_pass(SpeedupOverReference(judgement.cases))},
       {"speedup_vs_baseline", if_pass(SpeedupOverBaseline(judgement.cases))},
+      {"speedup_vs_nccl", if_pass(SpeedupOverNccl(judgement.cases))},
       {"band", BandOf(judgement)},
       {"text", judgement.text},
       {"log", judgement.log},
@@ -216,7 +219,7 @@ std::string ToTable(const problem::Problem& problem, const Judgement& judgement)
   std::string out = Headline(problem, judgement);
   Table table;
   table.Row({"case", "bytes in", "alone us", "call us", "GB/s", "roofline", "reference", "baseline",
-             "moved"});
+             "NCCL", "moved"});
   bool any = false;
   for (const CaseResult& result : judgement.cases) {
     if (!result.ran && result.verdict == Verdict::kPass) continue;
@@ -227,14 +230,15 @@ std::string ToTable(const problem::Problem& problem, const Judgement& judgement)
     }
     if (result.what.kind != Case::Kind::kTimed) {  // ranks entered late: its time says nothing
       table.Row({result.what.name, Bytes(static_cast<std::uint64_t>(result.bytes)), "-", "-", "-",
-                 "-", "-", "-", Movers(result)});
+                 "-", "-", "-", "-", Movers(result)});
       continue;
     }
     table.Row({result.what.name, Bytes(static_cast<std::uint64_t>(result.bytes)),
                Us(result.isolated_ns), Us(result.call_ns), fmt::format("{:.1f}", Bandwidth(result)),
                fmt::format("{:.1f} %", Ratio(result.roofline_ns, result.call_ns) * 100),
                Times(Ratio(result.reference_ns, result.call_ns)),
-               Times(Ratio(result.baseline_ns, result.call_ns)), Movers(result)});
+               Times(Ratio(result.baseline_ns, result.call_ns)),
+               Times(Ratio(result.nccl_ns, result.call_ns)), Movers(result)});
   }
   if (any) out += table.Print();
   if (judgement.verdict != Verdict::kPass) out += Printable(judgement.text) + "\n";

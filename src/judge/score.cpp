@@ -68,6 +68,9 @@ std::optional<double> SpeedupOverReference(std::span<const CaseResult> cases) {
 std::optional<double> SpeedupOverBaseline(std::span<const CaseResult> cases) {
   return Speedup(cases, &CaseResult::baseline_ns);
 }
+std::optional<double> SpeedupOverNccl(std::span<const CaseResult> cases) {
+  return Speedup(cases, &CaseResult::nccl_ns);
+}
 
 Comparison Compare(const Judgement& a, const Judgement& b) {
   Comparison comparison;

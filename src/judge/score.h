@@ -24,10 +24,11 @@ SizeClass SizeClassOf(const problem::Problem& problem, const problem::Case& one)
 // classes, so that each weighs alike; 0 if a timed case did not pass or there are none.
 double Score(const problem::Problem& problem, std::span<const CaseResult> cases);
 
-// How much quicker than the reference and the baseline, over the timed cases of which both times
-// are known: their time / this time. nullopt: there is no such case.
+// How much quicker than the reference, the baseline and NCCL, over the timed cases of which both
+// times are known: their time / this time. nullopt: there is no such case.
 std::optional<double> SpeedupOverReference(std::span<const CaseResult> cases);
 std::optional<double> SpeedupOverBaseline(std::span<const CaseResult> cases);
+std::optional<double> SpeedupOverNccl(std::span<const CaseResult> cases);
 
 // Two judgements case by case: the cases that both ran, in the order of `a`.
 struct Comparison {

@@ -144,6 +144,7 @@ void Trial::ChooseCases() {
               context_->lock->Find(context_->profile.name, cases[i].name)) {
         result.reference_ns = entry->reference.call_ns;
         result.baseline_ns = entry->baseline.call_ns;
+        if (entry->nccl) result.nccl_ns = entry->nccl->call_ns;
       }
     }
     judgement_.cases.push_back(std::move(result));

@@ -111,6 +111,7 @@ Result<Lock> LoadLock(const Problem& problem) {
   root.Text("reference", &lock.reference);
   root.Text("baseline", &lock.baseline);
   root.Text("problem", &lock.problem);
+  root.Text("nccl", &lock.nccl, Section::kOptional);
   Section profiles(root.Table("profile", Section::kOptional), "profile", &faults);
   for (const auto& [profile, node] : profiles.InOrder()) {
     Section cases(profiles.Table(profile.c_str(), Section::kRequired), "profile." + profile,
@@ -123,6 +124,8 @@ Result<Lock> LoadLock(const Problem& problem) {
                 &locked.reference);
       ReadTimes(one.Table("baseline", Section::kRequired), full + ".baseline", &faults,
                 &locked.baseline);
+      if (const toml::table* nccl = one.Table("nccl", Section::kOptional))
+        ReadTimes(nccl, full + ".nccl", &faults, &locked.nccl.emplace());
       one.RejectOthers();
     }
   }
@@ -137,10 +140,12 @@ std::string Render(const Lock& lock) {
       "# `allranks problems check --update`.\n"
       "schema = {}\nreference = \"{}\"\nbaseline = \"{}\"\nproblem = \"{}\"\n",
       Lock::kSchema, lock.reference, lock.baseline, lock.problem);
+  if (!lock.nccl.empty()) text += fmt::format("nccl = \"{}\"\n", lock.nccl);
   for (const auto& [profile, cases] : lock.profiles) {
     for (const auto& [name, entry] : cases) {
       text += fmt::format("\n[profile.\"{}\".\"{}\"]\nreference = {}\nbaseline = {}\n", profile,
                           name, RenderTimes(entry.reference), RenderTimes(entry.baseline));
+      if (entry.nccl) text += fmt::format("nccl = {}\n", RenderTimes(*entry.nccl));
     }
   }
   return text;
@@ -155,6 +160,7 @@ std::string StaleBecause(const Lock& lock, const std::filesystem::path& folder) 
   if (toml && HashOf(Deciding(*toml)) != lock.problem) return "problem.toml has changed since";
   if (changed("reference.cu", lock.reference)) return "reference.cu has changed since";
   if (changed("baseline.cu", lock.baseline)) return "baseline.cu has changed since";
+  if (changed("nccl.cu", lock.nccl)) return "nccl.cu has changed since";
   return "";
 }
 

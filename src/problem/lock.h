@@ -1,11 +1,12 @@
-// reference.lock: how fast a problem's reference and baseline are, by profile and case, so that
-// judging need not run it and a sealed problem need not ship it. Written by `allranks problems
-// check --update`. It names what it was made from: changed since, it is stale.
+// reference.lock: how fast a problem's reference, baseline and NCCL are, by profile and case, so
+// that judging need not run them and a sealed problem need not ship it. Written by `allranks
+// problems check --update`. It names what it was made from: changed since, it is stale.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,13 +23,15 @@ struct LockedTimes {
 
 struct LockEntry {
   LockedTimes reference, baseline;
+  std::optional<LockedTimes> nccl;  // of nccl.cu, where there is one
   bool operator==(const LockEntry&) const = default;
 };
 
 struct Lock {
   static constexpr int kSchema = 1;
   // HashOf reference.cu, baseline.cu and what decides in problem.toml; empty if there is no lock.
-  std::string reference, baseline, problem;
+  // And of nccl.cu; empty if there is none.
+  std::string reference, baseline, problem, nccl;
   std::map<std::string, std::map<std::string, LockEntry>> profiles;  // by profile and case
 
   bool empty() const { return profiles.empty(); }

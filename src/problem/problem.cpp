@@ -516,6 +516,17 @@ std::int64_t Product(const Tensor& tensor, const Values& values) {
 const char* NameOf(Window window) { return kWindows[static_cast<std::size_t>(window)].c_str(); }
 bool UsesNccl(const Problem& problem) { return problem.library.starts_with("nccl"); }
 
+Problem WithNccl(const Problem& problem) {
+  Problem with = problem;
+  with.library = "nccl";
+  with.setup = true;
+  with.max_ctas = 0;
+  // Its kernels read words of the host.
+  if (!with.links.empty()) with.links.emplace_back("pcie");
+  with.allow = {"kernel", "memcpy", "multicast"};
+  return with;
+}
+
 bool Allows(const Problem& problem, std::string_view what) {
   return std::find(problem.allow.begin(), problem.allow.end(), what) != problem.allow.end();
 }

@@ -136,6 +136,8 @@ struct Problem {
 bool Allows(const Problem& problem, std::string_view what);
 // Whether solutions are linked with libnccl.so.2.
 bool UsesNccl(const Problem& problem);
+// The same problem for a solution by NCCL (nccl.cu): with all that NCCL needs.
+Problem WithNccl(const Problem& problem);
 
 // Reads and checks `folder`/problem.toml. A message names file, line, key and what is expected.
 Result<Problem> Load(const std::filesystem::path& folder, const std::string& variant = "");

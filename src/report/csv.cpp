@@ -129,7 +129,7 @@ std::string CasesCsv(const std::vector<campaign::Run>& runs) {
   csv.Head(
       "run profile model problem sample round kind verdict strict lenient score "
       "case case_kind case_verdict world call_ns isolated_ns bytes roofline_ns reference_ns "
-      "baseline_ns");
+      "baseline_ns nccl_ns");
   const auto time = [](double ns) { return ns > 0 ? std::optional<double>(ns) : std::nullopt; };
   for (const campaign::Run& run : runs) {
     for (const campaign::Sample& sample : run.samples) {
@@ -142,7 +142,7 @@ std::string CasesCsv(const std::vector<campaign::Run>& runs) {
         };
         if (round.cases.empty()) {  // it did not come to that: the round is shown all the same
           begin();
-          for (int i = 0; i < 10; ++i) csv.Text("");
+          for (int i = 0; i < 11; ++i) csv.Text("");
           csv.End();
         }
         for (const campaign::CaseFigures& one : round.cases) {
@@ -150,7 +150,7 @@ std::string CasesCsv(const std::vector<campaign::Run>& runs) {
           csv.Text(one.name).Text(one.kind).Text(one.verdict).Count(one.world);
           csv.Number(time(one.call_ns)).Number(time(one.isolated_ns)).Number(time(one.bytes));
           csv.Number(time(one.roofline_ns)).Number(time(one.reference_ns));
-          csv.Number(time(one.baseline_ns)).End();
+          csv.Number(time(one.baseline_ns)).Number(time(one.nccl_ns)).End();
         }
       }
     }

@@ -154,6 +154,7 @@ class CaseList {
     fill("roofline", figures.roofline_ns);
     fill("reference", figures.reference_ns);
     fill("baseline", figures.baseline_ns);
+    fill("nccl", figures.nccl_ns);
     return at->second;
   }
   Json Take() { return std::move(json_); }
@@ -242,6 +243,7 @@ Json DataMaker::OfRound(const Entry& entry, const Round& round, CaseList* cases)
   // What is usual is left unsaid.
   if (round.speedup_vs_reference) json["reference"] = Number(*round.speedup_vs_reference, 4);
   if (round.speedup_vs_baseline) json["baseline"] = Number(*round.speedup_vs_baseline, 4);
+  if (round.speedup_vs_nccl) json["nccl"] = Number(*round.speedup_vs_nccl, 4);
   if (round.answer != "source") json["answer"] = round.answer;
   if (round.finish != "stop") json["finish"] = round.finish;
   if (!round.band.empty()) {

@@ -37,8 +37,8 @@ TEST_F(LockTest, WhatIsWrittenIsRead) {
   lock.reference = HashOf("reference");
   lock.baseline = HashOf("baseline");
   lock.problem = HashOf("problem");
-  lock.profiles["h100x8"]["timed.w8.n1"] = {{1234.567, 0.001, 99}, {5, 6, 7}};
-  lock.profiles["h100x8"]["timed.w8.n2"] = {{123456789012.345, 1, 12'345'678'901}, {}};
+  lock.profiles["h100x8"]["timed.w8.n1"] = {{1234.567, 0.001, 99}, {5, 6, 7}, {}};
+  lock.profiles["h100x8"]["timed.w8.n2"] = {{123456789012.345, 1, 12'345'678'901}, {}, {}};
   lock.profiles["b300x8"]["timed.w8.n1"] = {};
   Write("reference.lock", Render(lock));
   const auto again = Load();
@@ -51,6 +51,22 @@ TEST_F(LockTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(again->Find("gh200", "timed.w8.n1"), nullptr);
   EXPECT_EQ(again->MostInstructions("h100x8"), 12'345'678'901u);
   EXPECT_EQ(again->MostInstructions("gh200"), 0u);
+}
+
+TEST_F(LockTest, NcclIsThereOrNot) {
+  Lock lock;
+  lock.reference = lock.baseline = lock.problem = HashOf("");
+  lock.profiles["h100x8"]["timed.w8.n1"].nccl = LockedTimes{1.5, 2.5, 3};
+  lock.profiles["h100x8"]["timed.w8.n2"] = {};
+  lock.nccl = HashOf("nccl");
+  Write("reference.lock", Render(lock));
+  Write("nccl.cu", "nccl");
+  const auto again = Load();
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->profiles, lock.profiles);
+  EXPECT_EQ(StaleBecause(*again, folder_), "");
+  Write("nccl.cu", "another");
+  EXPECT_EQ(StaleBecause(*again, folder_), "nccl.cu has changed since");
 }
 
 TEST_F(LockTest, AVariantHasItsOwn) {
