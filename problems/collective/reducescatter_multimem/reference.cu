@@ -11,7 +11,8 @@
 // Flags hold the last call in which their sender got so far. They only grow. One thread per peer
 // tells it directly; a counter that the switch adds up would cost a trip through its reduction.
 using namespace allranks;
-constexpr int kMaxBlocks = 16, kThreads = 256, kUnroll = 4;
+constexpr int kFewBlocks = 16, kMaxBlocks = 64, kThreads = 256, kUnroll = 4;
+constexpr int kFew = kUnroll * kFewBlocks * kThreads;  // vectors of a shard
 
 struct Control {
   std::uint32_t calls[kMaxBlocks];               // that this block has completed
@@ -70,6 +71,7 @@ __global__ void __launch_bounds__(kThreads) ReduceScatter(Args args) {
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   const int shard = static_cast<int>((args.n / 8 + args.world - 1) / args.world);
   const int needed = (shard + kThreads - 1) / kThreads;
-  const int blocks = needed < kMaxBlocks ? needed : kMaxBlocks;
+  const int most = shard <= kFew ? kFewBlocks : kMaxBlocks;  // every block has to meet its likes
+  const int blocks = needed < most ? needed : most;
   ReduceScatter<<<blocks, kThreads, 0, stream>>>(args);
 }

@@ -64,9 +64,11 @@ __global__ void __launch_bounds__(kThreads) Convolve(Args args, int tiles) {
   const int pixels = rows * cols, items = pixels * quads, all = args.depth * tiles;
   const int t = threadIdx.x % kItems, dz = threadIdx.x / kItems;
   const float4* x = planes[dz % 3];
-  for (int i = threadIdx.x; i < 27 * inputs * quads; i += kThreads) {
-    w[i] = reinterpret_cast<const float4*>(args.w)[i];
-  }
+  const float4* kernel = reinterpret_cast<const float4*>(args.w);
+  const int taps = 27 * inputs * quads;
+  float4 first_tap = {};  // on its way while the first planes are loaded
+  if (threadIdx.x < taps) first_tap = kernel[threadIdx.x];
+  for (int i = kThreads + threadIdx.x; i < taps; i += kThreads) w[i] = kernel[i];
 
   for (int tile = blockIdx.x; tile < all; tile += gridDim.x) {
     const int z = tile / tiles, first = tile % tiles * kItems, count = min(kItems, items - first);
@@ -80,6 +82,7 @@ __global__ void __launch_bounds__(kThreads) Convolve(Args args, int tiles) {
                          (std::int64_t{plane} * pixels + begin) * (inputs / 4);
       for (int i = t; i < (end - begin) * (inputs / 4); i += kItems) planes[dz][i] = from[i];
     }
+    if (tile == blockIdx.x && threadIdx.x < taps) w[threadIdx.x] = first_tap;
     __syncthreads();  //@staged
     float4 sum = {0, 0, 0, 0};
     if (exists && t < count) {

@@ -12,7 +12,7 @@
 using namespace allranks;
 using Vector = Pack<__nv_bfloat16>;
 
-constexpr unsigned kMaxBlocks = 64, kThreads = 64;
+constexpr unsigned kMaxBlocks = 64, kFewThreads = 64, kThreads = 256;
 
 // The beginning of every rank's scratch; stages follow.
 struct Control {
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kThreads) Gather(Args args) {
   const unsigned rank = args.rank, world = args.world;
   const unsigned width = args.heads * args.dim / 8, all = args.tokens * width;
   const unsigned set = call % 2 * 2 * all, start = args.past * width;
-  const unsigned first = blockIdx.x * kThreads + threadIdx.x, stride = gridDim.x * kThreads;
+  const unsigned first = blockIdx.x * blockDim.x + threadIdx.x, stride = gridDim.x * blockDim.x;
   uint4* keys = reinterpret_cast<uint4*>(args.k_cache) + start;
   uint4* values = reinterpret_cast<uint4*>(args.v_cache) + start;
 
@@ -91,7 +91,8 @@ __global__ void __launch_bounds__(kThreads) Gather(Args args) {
 
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   const unsigned vectors = args.tokens * args.heads * args.dim / 8;
-  const unsigned blocks = (vectors + kThreads - 1) / kThreads;
+  const unsigned threads = vectors <= kMaxBlocks * kFewThreads ? kFewThreads : kThreads;
+  const unsigned blocks = (vectors + threads - 1) / threads;
   const unsigned granted = blocks < kMaxBlocks ? blocks : kMaxBlocks;
-  Gather<<<granted, kThreads, 0, stream>>>(args);
+  Gather<<<granted, threads, 0, stream>>>(args);
 }

@@ -7,7 +7,7 @@
 // no peer still reads words of call k - 1 when call k + 1 overwrites them.
 #include <allranks/flags.h>
 
-constexpr int kMaxBlocks = 64, kMaxWarps = 2, kWords = 3 * kMaxRanks;
+constexpr int kMaxBlocks = 64, kMaxWarps = 2, kWords = 3 * kMaxRanks, kHeld = 4;
 constexpr int kBegin = 4096;  // of the words; before: a counter of calls per warp
 
 __device__ float WarpMax(float x) {
@@ -26,6 +26,31 @@ __device__ float Gradient(const Args& args, float x, int at, int label, float mo
   return expf(x - most) * inverse - (at == label ? 1.0f / args.world : 0);
 }
 
+// A lane's vectors of a row; the first ones are loaded once, all of them before one is needed.
+struct Row {
+  const float4* x;
+  int vectors;
+  float4 held[kHeld];
+
+  __device__ Row(const float4* row, int count) : x(row), vectors(count) {
+#pragma unroll
+    for (int j = 0; j < kHeld; ++j) {
+      const int i = threadIdx.x % 32 + 32 * j;
+      if (i < vectors) held[j] = x[i];
+    }
+  }
+  template <class F>
+  __device__ void Each(F f) const {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int j = 0; j < kHeld; ++j) {
+      if (lane + 32 * j < vectors) f(held[j], lane + 32 * j);
+    }
+#pragma unroll 4
+    for (int i = lane + 32 * kHeld; i < vectors; i += 32) f(x[i], i);
+  }
+};
+
 __global__ void __launch_bounds__(32 * kMaxWarps) CrossEntropy(Args args) {
   const int lane = threadIdx.x % 32, vectors = static_cast<int>(args.vocab / 4);
   const int warp = threadIdx.x / 32 * gridDim.x + blockIdx.x, warps = blockDim.x / 32 * gridDim.x;
@@ -36,20 +61,14 @@ __global__ void __launch_bounds__(32 * kMaxWarps) CrossEntropy(Args args) {
   const float4* logits = reinterpret_cast<const float4*>(args.logits);
 
   for (std::int64_t row = warp; row < args.rows; row += warps) {
-    const float4* x = logits + row * vectors;
+    const Row x(logits + row * vectors, vectors);
     const float chosen = args.logits[row * args.vocab + args.label[row]];
     float most = -INFINITY, sum = 0;
-#pragma unroll 4
-    for (int i = lane; i < vectors; i += 32) {
-      const float4 v = x[i];
-      most = fmaxf(most, fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)));
-    }
+    x.Each([&](float4 v, int) { most = fmaxf(most, fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w))); });
     most = WarpMax(most);
-#pragma unroll 4
-    for (int i = lane; i < vectors; i += 32) {
-      const float4 v = x[i];
+    x.Each([&](float4 v, int) {
       sum += expf(v.x - most) + expf(v.y - most) + (expf(v.z - most) + expf(v.w - most));
-    }
+    });
     sum = WarpSum(sum);
     if (peer < args.world) {
       const float value = part == 0 ? most : part == 1 ? sum : chosen;
@@ -61,6 +80,8 @@ __global__ void __launch_bounds__(32 * kMaxWarps) CrossEntropy(Args args) {
   }
   const std::uint64_t* words = reinterpret_cast<std::uint64_t*>(args.scratch + kBegin);
   for (std::int64_t row = warp; row < args.rows; row += warps) {
+    const Row x(logits + row * vectors, vectors);  // on its way while we wait
+    const int label = args.label[row];
     std::uint64_t word = 0;
     if (peer < args.world) {
       const std::uint64_t* from = words + (set + row) * kWords + lane;
@@ -68,25 +89,20 @@ __global__ void __launch_bounds__(32 * kMaxWarps) CrossEntropy(Args args) {
       while (word >> 32 != call) word = Look(from);  //@again
     }
     const float value = __uint_as_float(static_cast<std::uint32_t>(word));
-    float most = -INFINITY, total = 0, labels = 0;
-    for (int r = 0; r < args.world; ++r) most = fmaxf(most, __shfl_sync(~0u, value, 3 * r));
-    for (int r = 0; r < args.world; ++r) {
-      const float m = __shfl_sync(~0u, value, 3 * r), s = __shfl_sync(~0u, value, 3 * r + 1);
-      total += s * expf(m - most);
-      labels += __shfl_sync(~0u, value, 3 * r + 2);
-    }
+    // A rank's maximum, sum and logit are with three neighbouring lanes.
+    const float most = WarpMax(part == 0 && peer < args.world ? value : -INFINITY);
+    const float m = __shfl_up_sync(~0u, value, 1);
+    const float total = WarpSum(part == 1 && peer < args.world ? value * expf(m - most) : 0);
+    const float labels = WarpSum(part == 2 && peer < args.world ? value : 0);
     if (lane == 0) args.loss[row] = most + logf(total) - labels / args.world;
     const float inverse = 1 / total;
-    const int label = args.label[row];
-#pragma unroll 4
-    for (int i = lane; i < vectors; i += 32) {
-      const float4 v = logits[row * vectors + i];
+    x.Each([&](float4 v, int i) {
       reinterpret_cast<float4*>(args.grad)[row * vectors + i] = {
           Gradient(args, v.x, 4 * i, label, most, inverse),
           Gradient(args, v.y, 4 * i + 1, label, most, inverse),
           Gradient(args, v.z, 4 * i + 2, label, most, inverse),
           Gradient(args, v.w, 4 * i + 3, label, most, inverse)};
-    }
+    });
   }
   __syncwarp();
   if (lane == 0) *calls = call;  //@advance

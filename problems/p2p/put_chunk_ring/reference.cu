@@ -9,7 +9,7 @@
 // their packets. All accesses to slots and credits are relaxed, each complete in itself.
 using namespace allranks;
 
-constexpr int kSlots = 8, kBlocks = 2, kPairs = kSlots / kBlocks;  // of warps in a block
+constexpr int kSlots = 8, kBlocks = 8, kPairs = kSlots / kBlocks;  // of warps in a block
 constexpr int kWords = 3 * 32;                                     // of a chunk
 
 struct Ring {
@@ -45,12 +45,14 @@ __device__ void SendMessage(const Args& args, int slot, int lane) {
   Ring* theirs = reinterpret_cast<Ring*>(args.scratch_peers[(args.rank + 1) % args.world]);
   const std::uint32_t* in = args.in;
   const int n = args.n;
-  std::uint32_t turn = mine->sent[slot];
+  std::uint32_t turn = mine->sent[slot], credit = LoadRelaxedSys(&mine->credits[slot]);
   for (int first = slot * kWords; first < n; first += kSlots * kWords) {
     const int at = first + 3 * lane;
     const std::uint32_t word[3] = {at < n ? in[at] : 0, at + 1 < n ? in[at + 1] : 0,
                                    at + 2 < n ? in[at + 2] : 0};
-    WaitRelaxedSys(&mine->credits[slot], turn);  //@credit
+    while (static_cast<std::int32_t>(credit - turn) < 0) {  //@credit
+      credit = LoadRelaxedSys(&mine->credits[slot]);
+    }
     ++turn;
     Send(&theirs->slots[slot][lane], {word[0], word[1], word[2], turn});
   }
