@@ -251,7 +251,7 @@ void CompareLock(CheckedProblem* checked) {
           name, entry.reference.call_ns, locked->reference.call_ns, entry.baseline.call_ns,
           locked->baseline.call_ns));
   }
-  checked->lock = "holds";
+  if (checked->lock.empty()) checked->lock = "holds";  // or it has just been written
 }
 
 void PrintTimes(const CheckedProblem& checked) {
@@ -502,7 +502,7 @@ int ProblemsCheck(const ProblemsOptions& options) {
   const auto done = [&](CheckedProblem& checked) {
     if (checked.ended == checked.items.size()) {
       CompareItems(&checked);
-      if (!options.update) CompareLock(&checked);
+      CompareLock(&checked);
       // At once: a run that is cut off keeps what it has. But new locks of other variants of the
       // folder are part of the key.
       if (options.record && !options.update) note(checked);
@@ -517,10 +517,14 @@ int ProblemsCheck(const ProblemsOptions& options) {
     }
   };
   if (options.update) {
-    // The other items are judged with the new lock, as they will be from now on: it bounds their
-    // instructions.
-    JudgeAll(*tools, *profile, workers, &*all, IsLocked, done);
-    for (CheckedProblem& checked : *all) WriteLock(&checked);
+    // Then everything is judged by the new lock, as it will be from now on: it bounds instructions,
+    // and sizes decide which windows a case has.
+    JudgeAll(*tools, *profile, workers, &*all, IsLocked, [](CheckedProblem&) {});
+    for (CheckedProblem& checked : *all) {
+      WriteLock(&checked);
+      checked.ended = 0;
+      for (CheckItem& item : checked.items) item.ran = false;
+    }
   }
   JudgeAll(*tools, *profile, workers, &*all, [](const CheckItem&) { return true; }, done);
   if (options.record && options.update) std::for_each(all->begin(), all->end(), note);
