@@ -66,10 +66,10 @@ struct CaseResult {
   problem::Case what;
   bool ran = false;
   Verdict verdict = Verdict::kPass;
-  std::string text;         // why not pass
-  double isolated_ns = 0;   // latency of one call alone; the worse of the seeds
-  double call_ns = 0;       // (last close - first open) / calls of the burst; likewise
-  double roofline_ns = 0;   // least time of a call on this profile
+  std::string text;        // why not pass
+  double isolated_ns = 0;  // latency of one call alone; the worse of the seeds
+  double call_ns = 0;      // (last close - first open) / calls of the burst; likewise
+  double roofline_ns = 0;  // least time of a call on this profile
   // call_ns of the reference, the baseline and NCCL by reference.lock; 0: none
   double reference_ns = 0, baseline_ns = 0, nccl_ns = 0;
   double bytes = 0;                  // payload that must reach a rank per call (floor.ingress)
