@@ -1,5 +1,6 @@
 // bfloat16 and its pairs: arithmetic rounded once, fma, comparisons, conversions from float in all
 // roundings and to integers, minimum and maximum with NaN.
+// nvcc: -arch=sm_90
 #include <cuda_bf16.h>
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,6 @@
 // cp.async.bulk: global to shared memory with an mbarrier that counts bytes, shared to global with
 // bulk groups, a pipeline of tiles by one thread, and cp.reduce.async.bulk additions.
+// nvcc: -arch=sm_90
 #include "arrays.h"
 
 namespace {

@@ -1,5 +1,6 @@
 // A producer thread streams tiles into a ring of stages with bulk copies and full/empty barriers;
 // results leave with bulk copies as well. The shape of a Hopper kernel without tensor maps.
+// nvcc: -arch=sm_90
 #include <cuda/barrier>
 
 #include <vector>

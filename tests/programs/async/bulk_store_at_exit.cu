@@ -2,6 +2,7 @@
 // the source has been read, and the checker says so; the bytes arrive all the same, and as they were
 // when the block ended.
 // finds: race
+// nvcc: -arch=sm_90
 #include <cstdint>
 #include <vector>
 

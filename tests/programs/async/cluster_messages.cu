@@ -1,5 +1,6 @@
 // Messages between the blocks of a cluster in PTX: st.async and red.async with a remote mbarrier, a
 // bulk copy from shared memory to a neighbour's, remote arrivals, mapa and the cluster registers.
+// nvcc: -arch=sm_90
 #include "arrays.h"
 
 namespace {

@@ -1,5 +1,6 @@
 // cp.async in PTX: copies of 4, 8 and 16 bytes, zero fill, groups that are committed and waited for
 // in order, a double-buffered loop, and wait_all.
+// nvcc: -arch=sm_90
 #include "arrays.h"
 
 namespace {

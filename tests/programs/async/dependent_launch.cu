@@ -1,6 +1,7 @@
 // Programmatic dependent launch: the second kernel may start before the first has ended, waits with
 // griddepcontrol.wait for the first one's memory, and a chain of such launches gives the same as
 // ordinary ones.
+// nvcc: -arch=sm_90
 #include <utility>
 
 #include "arrays.h"

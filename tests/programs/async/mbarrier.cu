@@ -1,5 +1,6 @@
 // mbarrier in PTX: init, arrive with counts and tokens, phases and parity, test_wait and try_wait,
 // arrive_drop, pending counts, and a ring of full and empty barriers between warps.
+// nvcc: -arch=sm_90
 #include "arrays.h"
 
 namespace {

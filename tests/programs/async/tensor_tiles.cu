@@ -1,5 +1,6 @@
 // Tensor maps as kernel parameters: tiles of a matrix are loaded, changed and stored at another
 // place, with borders that are not multiples of the tile; what an encoder must refuse.
+// nvcc: -arch=sm_90
 #include <cuda.h>
 
 #include <vector>

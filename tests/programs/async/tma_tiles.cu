@@ -2,7 +2,7 @@
 // parts filled with zero, the way back to global memory clipped at the edge, the 128-byte swizzle,
 // and a three-dimensional map with strides.
 //
-// nvcc: -lcuda
+// nvcc: -lcuda -arch=sm_90
 #include <cuda.h>
 
 #include "arrays.h"

@@ -1,5 +1,6 @@
 // Atomics on floating-point types: half, bfloat16, their pairs, float, double and vectors of float,
 // in global and shared memory. All sums are exact, so their order does not matter.
+// nvcc: -arch=sm_90
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

@@ -1,5 +1,6 @@
 // Vector atomics of sm_90: float2 and float4 additions on global memory, and red/atom with packed
 // half and bfloat16 vectors in PTX. Each element is atomic by itself.
+// nvcc: -arch=sm_90
 #include <cuda_fp16.h>
 
 #include "arrays.h"

@@ -1,5 +1,6 @@
 // 128-bit atomics of sm_90: exchange and compare-and-swap of 16 bytes, by atom.b128 in PTX. Many
 // blocks add to a pair of 64-bit numbers that must never be seen half updated.
+// nvcc: -arch=sm_90
 #include "arrays.h"
 
 namespace {

@@ -20,6 +20,7 @@
 // run all_gather.4.mixed: | 4 mixed all_gather
 // run two_shot.8.two_hosts: --profile gb200nvl72 --ranks 8 | 8 launched two_shot
 // run all_gather.5.two_hosts: --profile gb200nvl72 --ranks 5 | 5 launched all_gather
+// nvcc: -arch=sm_90
 #include <cuda_fp16.h>
 
 #include "symmetric.h"

@@ -15,8 +15,9 @@ int main() {
   cudaFuncAttributes attributes;
   CUDA_CHECK(cudaFuncGetAttributes(&attributes, Bounded));
   REQUIRE(attributes.maxThreadsPerBlock == 128, "%d threads", attributes.maxThreadsPerBlock);
-  REQUIRE(attributes.ptxVersion == 90 && attributes.binaryVersion == 90, "versions %d, %d",
-          attributes.ptxVersion, attributes.binaryVersion);
+  // The PTX is what nvcc was told to make, and the driver makes code of it for this device.
+  REQUIRE(attributes.ptxVersion == __CUDA_ARCH_LIST__ / 10 && attributes.binaryVersion == 90,
+          "versions %d, %d", attributes.ptxVersion, attributes.binaryVersion);
   REQUIRE(attributes.numRegs > 0 && attributes.numRegs <= 255, "%d registers", attributes.numRegs);
   CUDA_CHECK(cudaFuncGetAttributes(&attributes, TwoPerSm));
   REQUIRE(attributes.maxThreadsPerBlock == 256, "%d threads", attributes.maxThreadsPerBlock);

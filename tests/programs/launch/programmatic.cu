@@ -1,6 +1,7 @@
 // Programmatic dependent launch: the second kernel begins when every block of the first has said
 // so, waits for its end where it needs the results, and what follows waits for both.
 // unchecked: it compares modelled times, which stalls under a schedule change
+// nvcc: -arch=sm_90
 #include "check.h"
 
 namespace {

@@ -1,5 +1,6 @@
 // ldmatrix and stmatrix: one, two and four matrices of 8 x 8 halves, plain and transposed, rows at
 // addresses that the lanes give in any order; and movmatrix.
+// nvcc: -arch=sm_90
 #include "arrays.h"
 
 namespace {

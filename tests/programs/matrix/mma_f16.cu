@@ -1,5 +1,6 @@
 // mma.sync.m16n8k16 with half inputs: accumulators in half and in float, fragments filled by hand
 // as the PTX ISA draws them, a product of 64 x 64 x 64 by one block.
+// nvcc: -arch=sm_90
 #include <cuda_fp16.h>
 
 #include "arrays.h"

@@ -1,6 +1,7 @@
 // A tiled product of half matrices as such kernels are written for mma.sync: tiles through shared
 // memory, fragments by ldmatrix (transposed for B), four warps side by side, results by stmatrix.
 // Small integers: every sum is exact.
+// nvcc: -arch=sm_90
 #include <cuda_fp16.h>
 
 #include <vector>

@@ -1,5 +1,6 @@
 // mma.sync of bf16, tf32, f64, fp8, s8 (saturating) and single bits, by inline PTX: one warp each,
 // operands placed by the formulas of the PTX ISA ("Matrix Fragments for mma.m16n8k...").
+// nvcc: -arch=sm_90
 #include <cstring>
 #include <vector>
 

@@ -1,4 +1,5 @@
 // The experimental part of nvcuda::wmma: 4-bit integers and single bits.
+// nvcc: -arch=sm_90
 #include <mma.h>
 
 #include <vector>

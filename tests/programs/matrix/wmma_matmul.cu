@@ -1,5 +1,6 @@
 // nvcuda::wmma as the programming guide shows it: tiles of half matrices with an epilogue on the
 // fragment's elements, 8-bit integers, tf32 with its conversion, and double.
+// nvcc: -arch=sm_90
 #include <mma.h>
 
 #include <vector>

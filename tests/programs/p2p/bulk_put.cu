@@ -9,6 +9,7 @@
 // run reduce.8.processes: | 8 processes reduce
 // run get.2.threads: | 2 threads get
 // run get.7.processes: | 7 processes get
+// nvcc: -arch=sm_90
 #include "world.h"
 
 namespace {

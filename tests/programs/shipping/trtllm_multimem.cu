@@ -19,6 +19,7 @@
 // run fixed.two: --devices 2 | 2 threads fixed
 // run fixed.four: --devices 4 | 4 threads fixed
 // run fixed.eight: --devices 8 | 8 threads fixed
+// nvcc: -arch=sm_90
 #include "sums.h"
 #include "symmetric.h"
 

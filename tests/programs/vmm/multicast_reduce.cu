@@ -3,6 +3,7 @@
 // reductions, plain stores and copies to its addresses, several bindings, and errors.
 // run: --devices 4
 // finds: out_of_bounds not_mapped
+// nvcc: -arch=sm_90
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

@@ -1,6 +1,7 @@
 // Memory of one process in another: descriptors over a socket and over fork, fabric handles, what
 // lives how long, a multicast object of two processes, and what cannot be imported.
 // run: --devices 2
+// nvcc: -arch=sm_90
 #include <fcntl.h>
 
 #include "handles.h"

@@ -1,6 +1,7 @@
 // Collectives that lanes of one warp reach on different ways: disjoint masks at once from the arms
 // of a switch, groups of a loop whose size shrinks, and a full-mask shuffle right behind a loop
 // with different trip counts.
+// nvcc: -arch=sm_90
 #include "arrays.h"
 
 namespace {

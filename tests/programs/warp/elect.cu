@@ -1,5 +1,6 @@
 // elect.sync names exactly one lane of the mask and tells all of them which; and the leader pattern
 // by __ffs(__activemask()) in code that only some lanes execute.
+// nvcc: -arch=sm_90
 #include "arrays.h"
 
 namespace {

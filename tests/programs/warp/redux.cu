@@ -1,5 +1,6 @@
 // __reduce_{add,min,max,and,or,xor}_sync, signed and unsigned, over full and partial masks, from
 // straight code and from both sides of a branch.
+// nvcc: -arch=sm_90
 #include "arrays.h"
 
 namespace {
