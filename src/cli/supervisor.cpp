@@ -41,6 +41,7 @@
 #include "cli/say.h"
 #include "cli/stats.h"
 #include "node/faults.h"
+#include "node/hardware/pcie.h"
 #include "node/hardware/profile.h"
 #include "wire/frame.h"
 #include "wire/listen.h"
@@ -49,6 +50,7 @@ namespace allranks::cli {
 
 namespace {
 
+constexpr char kTopologyFile[] = "topology.xml";  // in its folder
 // Limit on a program's allocations. Untouched pages use no memory.
 constexpr std::uint64_t kMemoryLimit = std::uint64_t{128} << 30;
 
@@ -154,6 +156,7 @@ std::optional<int> Supervisor::Start() {
     return kExitInternal;
   }
   const std::string socket = folder_->path() + "/node";
+  std::ofstream(folder_->path() + "/" + kTopologyFile) << node::NcclTopology(*parsed);
   Result<Fd> listening = wire::Listen(socket, 1024);
   if (!listening) {
     Say("{}", listening.error().message);
@@ -279,6 +282,8 @@ Result<void> Supervisor::StartProgram(const std::string& shim, const std::string
     setenv("LD_PRELOAD", preload.c_str(), 1);
     if (redirect) setenv("LD_AUDIT", audit.c_str(), 1);
     setenv("ALLRANKS_SOCKET", socket.c_str(), 1);
+    setenv("NCCL_CUMEM_HOST_ENABLE", "0", 0);  // it uses host memory by handles where it has some
+    setenv("NCCL_TOPO_FILE", (folder_->path() + "/" + kTopologyFile).c_str(), 0);
     unsetenv("ALLRANKS_JOIN");
     SetLauncherDefaults(several_hosts_);
     personality(ADDR_NO_RANDOMIZE);

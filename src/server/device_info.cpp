@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <utility>
 
+#include "node/hardware/pcie.h"
 #include "node/virtual_memory.h"
 
 namespace allranks::server {
@@ -47,28 +47,8 @@ std::vector<NvLinksOfDevice> NvLinksOf(const node::Profile& profile, int device)
 }
 
 wire::PciePlace PlaceOf(const Topology& topology, int vertex) {
-  // The shortest way to a CPU through nothing but switches. Each entry is where it leads so far.
-  std::vector<std::pair<int, wire::PciePlace>> open = {{vertex, {}}};
-  std::vector<bool> seen(topology.vertices.size());
-  for (std::size_t next = 0; next < open.size(); ++next) {
-    const auto [at, place] = open[next];
-    for (const Topology::Link& link : topology.links) {
-      const int other = OtherEnd(link, at);
-      if (other < 0 || seen[static_cast<std::size_t>(other)]) continue;
-      seen[static_cast<std::size_t>(other)] = true;
-      const Topology::Kind kind = VertexOf(topology, other).kind;
-      wire::PciePlace reached = place;
-      if (kind == Topology::Kind::kCpu) {
-        reached.cpu = other;
-        return reached;
-      }
-      if (kind != Topology::Kind::kPcieSwitch) continue;
-      if (reached.pcie_switch < 0) reached.pcie_switch = other;
-      reached.pcie_root = other;
-      open.emplace_back(other, reached);
-    }
-  }
-  return {};
+  const node::PcieParents parents = node::PcieParentsOf(topology, vertex);
+  return {parents.nearest, parents.root, parents.cpu};
 }
 
 wire::DeviceInfo DescribeDevice(const node::Profile& profile, int device) {
@@ -80,7 +60,7 @@ wire::DeviceInfo DescribeDevice(const node::Profile& profile, int device) {
   std::memcpy(info.uuid.data(), prefix, sizeof prefix - 1);
   info.uuid[14] = static_cast<std::uint8_t>(device / devices);
   info.uuid[15] = static_cast<std::uint8_t>(device % devices);
-  info.pci_bus = device % devices + 1;
+  info.pci_bus = node::PciBusOf(profile, device);
   info.compute_major = profile.device.compute_major;
   info.compute_minor = profile.device.compute_minor;
   info.memory_bytes = static_cast<std::uint64_t>(profile.device.memory_bytes);
