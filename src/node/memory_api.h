@@ -17,6 +17,13 @@ struct PinnedMemory {
   Address address = 0;     // the same in the process and on the devices
   std::uint64_t size = 0;  // whole pages
   int fd = -1;             // sealed memfd; owned by the machine, valid until freed
+  bool shared = false;     // it was there before: another registration of the same file made it
+};
+
+// What is mapped at an address: a part of a file that other mappings may share.
+struct HostFile {
+  std::uint64_t device = 0, inode = 0, offset = 0;  // no inode: it is memory of one mapping alone
+  friend auto operator<=>(const HostFile&, const HostFile&) = default;
 };
 
 struct PointerInfo {
@@ -81,9 +88,10 @@ class MemoryApi {
   // Managed memory is pinned memory that can move to a device by Prefetch.
   virtual Status AllocatePinned(ProcessId process, std::uint64_t size, bool managed,
                                 PinnedMemory* memory) = 0;
-  // Whole pages at an address of the process's own, for FreePinned to forget.
+  // Whole pages at an address of the process's own, for FreePinned to forget. All registrations of
+  // one part of a file have the same memory.
   virtual Status RegisterHost(ProcessId process, Address address, std::uint64_t size,
-                              PinnedMemory* memory) = 0;
+                              const HostFile& file, PinnedMemory* memory) = 0;
   virtual Status FreePinned(ProcessId process, Address address) = 0;
   // Memory by handles, and what is mapped of it.
   virtual VirtualMemory& virtual_memory() = 0;

@@ -383,6 +383,9 @@ std::string Judged::RefusedArguments(std::int32_t rank, const wire::FreeAsync& m
 std::string Judged::RefusedArguments(std::int32_t rank, const wire::FreePinned& message) {
   return RefusedGiven(rank, message.address, 1, "cudaFreeHost");
 }
+std::string Judged::RefusedArguments(std::int32_t, const wire::RegisterHost& message) {
+  return message.file_inode == 0 ? "" : "cudaHostRegister of memory that processes share";
+}
 std::string Judged::RefusedArguments(std::int32_t rank, const wire::IpcClose& message) {
   return RefusedGiven(rank, message.address, 1, "cudaIpcCloseMemHandle");
 }

@@ -102,12 +102,14 @@ void MemoryCalls::Handle(Thread thread, const wire::RegisterHost& message, Time)
     return desk_.Fail<wire::RegisterHost>(thread, Status::kOutOfMemory);
   node::PinnedMemory memory;
   const Status status =
-      memory_.RegisterHost(desk_.MachineOf(thread), message.address, message.size, &memory);
+      memory_.RegisterHost(desk_.MachineOf(thread), message.address, message.size,
+                           {message.file_device, message.file_inode, message.file_offset}, &memory);
   if (status != Status::kSuccess) return desk_.Fail<wire::RegisterHost>(thread, status);
   process.pinned = true;
   ++process.allocations;
-  desk_.Reply<wire::RegisterHost>(thread, {.address = memory.address, .size = memory.size}, status,
-                                  memory.fd);
+  desk_.Reply<wire::RegisterHost>(
+      thread, {.address = memory.address, .size = memory.size, .shared = memory.shared}, status,
+      memory.fd);
 }
 
 void MemoryCalls::Handle(Thread thread, const wire::Prefetch& message, Time at) {

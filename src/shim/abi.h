@@ -45,15 +45,19 @@ ALLRANKS_EXPORT void ar_unmap_pinned(std::uint64_t address);
 enum ArPages : int {
   kArPagesPrivate = 0,
   kArPagesMissing = 1,  // not all of it is memory that can be read
-  kArPagesOther = 2,    // shared with other processes, or the stack of this call
+  kArPagesOther = 2,    // the stack of this call, or pieces of several mappings with a shared one
+  kArPagesShared = 3,   // a part of one file, shared with all others that have mapped it
 };
-ALLRANKS_EXPORT int ar_host_pages(std::uint64_t address, std::uint64_t size);
-// Puts `fd` under whole pages of the program's memory, with their contents; the fd is used up.
-// `head`, `tail`: bytes at either end, 0 or a page, that hold something else as well.
+struct ArFile {
+  std::uint64_t device, inode, offset;  // where the pages begin
+};
+ALLRANKS_EXPORT int ar_host_pages(std::uint64_t address, std::uint64_t size, ArFile* file);
+// Puts `fd` under whole pages of the program's memory, the fd is used up. `fill`: with their
+// contents. `head`, `tail`: bytes at either end, 0 or a page, that hold something else as well.
 ALLRANKS_EXPORT bool ar_register_pages(std::uint64_t address, std::uint64_t size,
-                                       std::uint64_t head, std::uint64_t tail, int fd);
-// Makes them ordinary memory again.
-ALLRANKS_EXPORT void ar_unregister_pages(std::uint64_t address);
+                                       std::uint64_t head, std::uint64_t tail, bool fill, int fd);
+// Makes them ordinary memory again. `shared`: they stay the same memory as those of others.
+ALLRANKS_EXPORT void ar_unregister_pages(std::uint64_t address, bool shared);
 // Makes pinned memory accessible to system calls, which cannot take the faults that find host
 // spins.
 ALLRANKS_EXPORT void ar_open_pinned();

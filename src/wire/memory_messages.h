@@ -95,10 +95,17 @@ struct FreeAsync {
 
 // Whole pages of the process's own memory, which become the node's: the reply's frame carries the
 // memory file to be put there.
-struct RegisterHost {
-  using Reply = AllocPinnedReply;
+struct RegisterHostReply {
   std::uint64_t address = 0, size = 0;
-  template <class A> void Visit(A& a) { a(address, size); }
+  bool shared = false;  // the pages are registered elsewhere, too: the memory file has their contents
+  template <class A> void Visit(A& a) { a(address, size, shared); }
+};
+struct RegisterHost {
+  using Reply = RegisterHostReply;
+  std::uint64_t address = 0, size = 0;
+  // The part of a file that is mapped there and that other mappings share; no inode: there is none.
+  std::uint64_t file_device = 0, file_inode = 0, file_offset = 0;
+  template <class A> void Visit(A& a) { a(address, size, file_device, file_inode, file_offset); }
 };
 // Moves managed memory. `device` < 0: to the host.
 struct Prefetch {

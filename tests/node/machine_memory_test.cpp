@@ -325,26 +325,55 @@ TEST_F(MachineMemoryTest, ResetsAndEndsTakePools) {
 TEST_F(MachineMemoryTest, RegisteredMemoryLiesWhereTheProcessHasIt) {
   const Address at = 0x5555'5555'6000;
   PinnedMemory memory;
-  ASSERT_EQ(machine_->RegisterHost(process_, at, 8192, &memory), Status::kSuccess);
+  ASSERT_EQ(machine_->RegisterHost(process_, at, 8192, {}, &memory), Status::kSuccess);
   EXPECT_EQ(memory.address, at);
   EXPECT_GE(memory.fd, 0);
   EXPECT_EQ(machine_->Describe(process_, at + 8191).kind, PointerInfo::Kind::kPinned);
   const auto bytes = Pattern(8192, 4);
   Write(at, bytes);
   EXPECT_EQ(Read(at, 8192), bytes);
-  EXPECT_EQ(machine_->RegisterHost(process_, at + 4096, 8192, &memory),
+  EXPECT_EQ(machine_->RegisterHost(process_, at + 4096, 8192, {}, &memory),
             Status::kHostMemoryAlreadyRegistered);
   EXPECT_EQ(machine_->FreePinned(process_, at + 4096), Status::kInvalidValue);
   EXPECT_EQ(machine_->FreePinned(process_, at), Status::kSuccess);
   EXPECT_EQ(machine_->Describe(process_, at).kind, PointerInfo::Kind::kUnknown);
-  EXPECT_EQ(machine_->RegisterHost(process_, at, 8192, &memory), Status::kSuccess);
+  EXPECT_EQ(machine_->RegisterHost(process_, at, 8192, {}, &memory), Status::kSuccess);
+}
+
+TEST_F(MachineMemoryTest, RegistrationsOfAFileShareItsMemory) {
+  const Address one = 0x5555'5555'6000, two = 0x6666'6666'6000;
+  const HostFile file = {3, 77, 4096};
+  PinnedMemory memory;
+  ASSERT_EQ(machine_->RegisterHost(process_, one, 8192, file, &memory), Status::kSuccess);
+  EXPECT_FALSE(memory.shared);
+  ASSERT_EQ(machine_->RegisterHost(process_, two, 8192, file, &memory), Status::kSuccess);
+  EXPECT_TRUE(memory.shared);
+  const auto bytes = Pattern(8192, 4);
+  Write(one, bytes);
+  EXPECT_EQ(Read(two, 8192), bytes);
+  // Of another file, or of another part; a part of the same is refused.
+  const Address other = 0x7777'7777'6000;
+  EXPECT_EQ(machine_->RegisterHost(process_, other, 4096, {3, 77, 8192}, &memory),
+            Status::kNotSupported);
+  EXPECT_EQ(machine_->RegisterHost(process_, other, 16384, file, &memory), Status::kNotSupported);
+  ASSERT_EQ(machine_->RegisterHost(process_, other, 4096, {3, 77, 0}, &memory), Status::kSuccess);
+  EXPECT_FALSE(memory.shared);
+  ASSERT_EQ(machine_->RegisterHost(process_, other + 4096, 8192, {4, 77, 4096}, &memory),
+            Status::kSuccess);
+  EXPECT_FALSE(memory.shared);
+  // It stays as long as anybody has it.
+  EXPECT_EQ(machine_->FreePinned(process_, one), Status::kSuccess);
+  EXPECT_EQ(Read(two, 8192), bytes);
+  EXPECT_EQ(machine_->FreePinned(process_, two), Status::kSuccess);
+  ASSERT_EQ(machine_->RegisterHost(process_, one, 8192, file, &memory), Status::kSuccess);
+  EXPECT_FALSE(memory.shared);
 }
 
 TEST_F(MachineMemoryTest, HostileRegistrationsAreRefused) {
   const std::uint64_t kPage = 4096;
   PinnedMemory memory;
   const auto refused = [&](Address address, std::uint64_t size) {
-    EXPECT_EQ(machine_->RegisterHost(process_, address, size, &memory), Status::kInvalidValue)
+    EXPECT_EQ(machine_->RegisterHost(process_, address, size, {}, &memory), Status::kInvalidValue)
         << std::hex << address << " " << size;
   };
   refused(0, kPage);
@@ -357,7 +386,7 @@ TEST_F(MachineMemoryTest, HostileRegistrationsAreRefused) {
   refused(0x3000'0000'0000 - kPage, 2 * kPage);  // device memory's
   refused(0x6000'0000'0000, kPage);              // shared memory's window
   refused(0x62ff'ffff'f000, 2 * kPage);          // parameters' window
-  EXPECT_EQ(machine_->RegisterHost(process_, kPage, std::uint64_t{1} << 46, &memory),
+  EXPECT_EQ(machine_->RegisterHost(process_, kPage, std::uint64_t{1} << 46, {}, &memory),
             Status::kInvalidValue);
 }
 

@@ -85,7 +85,8 @@ class MachineStub : public node::Machine {
                   node::OpId*) override {
     return Status::kSuccess;
   }
-  Status RegisterHost(node::ProcessId, node::Address, std::uint64_t, node::PinnedMemory*) override {
+  Status RegisterHost(node::ProcessId, node::Address, std::uint64_t, const node::HostFile&,
+                      node::PinnedMemory*) override {
     return Status::kNotSupported;
   }
   node::VirtualMemory& virtual_memory() override { std::abort(); }

@@ -148,7 +148,9 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
                   int device, Time at, OpId* op) override;
   Status AllocatePinned(ProcessId process, std::uint64_t size, bool managed,
                         PinnedMemory* memory) override;
-  Status RegisterHost(ProcessId process, Address address, std::uint64_t size,
+  // Memory of the same part of a file, or nothing.
+  Status FindRegistered(const HostFile& file, std::uint64_t size, std::shared_ptr<Object>* object);
+  Status RegisterHost(ProcessId process, Address address, std::uint64_t size, const HostFile& file,
                       PinnedMemory* memory) override;
   Status FreePinned(ProcessId process, Address address) override;
   VirtualMemory& virtual_memory() override { return virtual_memory_; }
@@ -429,6 +431,7 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
   std::function<void(int rank, Time)> rank_killer_;
   std::set<OpId> value_waits_;  // operations that wait for a value in memory
   std::map<std::uint32_t, std::weak_ptr<Object>> exported_;
+  std::map<HostFile, std::weak_ptr<Object>> registered_files_;
   std::list<struct Launch> ended_;  // kept until no engine frame refers to them
   struct Runtime {                  // of one device, for one process
     std::uint64_t fifo_limit = std::uint64_t{1} << 20, heap_limit = DeviceHeap::kDefaultSize;

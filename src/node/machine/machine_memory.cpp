@@ -132,8 +132,23 @@ Status MachineImpl::AllocatePinned(ProcessId id, std::uint64_t size, bool manage
   return Status::kSuccess;
 }
 
+Status MachineImpl::FindRegistered(const HostFile& file, std::uint64_t size,
+                                   std::shared_ptr<Object>* object) {
+  std::erase_if(registered_files_, [](const auto& entry) { return entry.second.expired(); });
+  for (const auto& [other, known] : registered_files_) {
+    if (other.device != file.device || other.inode != file.inode) continue;
+    const std::shared_ptr<Object> there = known.lock();
+    if (other == file && there->size == size) {
+      *object = there;
+    } else if (other.offset < file.offset + size && file.offset < other.offset + there->size) {
+      return Status::kNotSupported;  // one memory file cannot be part of another
+    }
+  }
+  return Status::kSuccess;
+}
+
 Status MachineImpl::RegisterHost(ProcessId id, Address address, std::uint64_t size,
-                                 PinnedMemory* memory) {
+                                 const HostFile& file, PinnedMemory* memory) {
   if (Find(id) == nullptr) return Status::kInvalidContext;
   Process& process = sim_.ProcessOf(id);
   const auto meets = [&](Address begin, Address end) {
@@ -148,13 +163,24 @@ Status MachineImpl::RegisterHost(ProcessId id, Address address, std::uint64_t si
     if (meets(base, base + mapping.size)) return Status::kHostMemoryAlreadyRegistered;
   }
   if (TooManyPinned(process)) return Status::kOutOfMemory;
-  std::shared_ptr<Object> object = sim_.backing.Create(Object::Kind::kPinned, -1, process.id, size);
-  if (object == nullptr) return Status::kOutOfMemory;
-  object->name = fmt::format("rank {} registered #{}", process.rank, ++names_[{id, -1}]);
-  if (sim_.checker != nullptr) sim_.checker->Allocated(*object);
-  *memory = {address, size, object->fd};
+  std::shared_ptr<Object> object;
+  if (file.inode != 0) {
+    if (file.offset > kHostEnd) return Status::kInvalidValue;
+    const Status found = FindRegistered(file, size, &object);
+    if (found != Status::kSuccess) return found;
+  }
+  const bool shared = object != nullptr;
+  if (!shared) {
+    object = sim_.backing.Create(Object::Kind::kPinned, -1, process.id, size);
+    if (object == nullptr) return Status::kOutOfMemory;
+    object->name = fmt::format("rank {} registered #{}", process.rank, ++names_[{id, -1}]);
+    if (sim_.checker != nullptr) sim_.checker->Allocated(*object);
+    if (file.inode != 0) registered_files_[file] = object;
+  }
+  *memory = {address, size, object->fd, shared};
   Mapping mapping;
   mapping.base = address;
+  mapping.ipc = file.inode != 0;  // who ends its registration does not end those of others
   mapping.size = size;
   mapping.object = std::move(object);
   process.table.Insert(std::move(mapping));

@@ -154,6 +154,7 @@ class HostRanges {
   struct Segment {
     std::uint64_t size = 0;
     int uses = 0;
+    bool shared = false;  // a part of a file that others may register, too
   };
   Mutex mutex_;
   std::map<std::uint64_t, HostRange> ranges_;

@@ -22,37 +22,45 @@ std::uint64_t Number(const void* pointer) { return reinterpret_cast<std::uint64_
 // Puts the node's memory under pages that have none of it yet. `begin`, `end`: what the program
 // registers; pages that are only partly within hold something else as well.
 CUresult AddSegment(std::uint64_t address, std::uint64_t size, std::uint64_t begin,
-                    std::uint64_t end) {
-  switch (ar_host_pages(address, size)) {
+                    std::uint64_t end, bool* shared) {
+  wire::RegisterHost request;
+  ArFile file = {};
+  switch (ar_host_pages(address, size, &file)) {
     case kArPagesPrivate:
+      break;
+    case kArPagesShared:
+      request.file_device = file.device;
+      request.file_inode = file.inode;
+      request.file_offset = file.offset;
+      *shared = true;
       break;
     case kArPagesMissing:
       return CUDA_ERROR_INVALID_VALUE;
-    default:  // shared with other processes: the node's pages would part them
+    default:
       return CUDA_ERROR_NOT_SUPPORTED;
   }
-  wire::RegisterHost request;
   request.address = address;
   request.size = size;
-  wire::AllocPinnedReply reply;
+  wire::RegisterHostReply reply;
   int fd = -1;
   const int status = Call(request, &reply, &fd);
   if (status != 0) return Result(status);
   const std::uint64_t head = begin > address ? kPage : 0;
   const std::uint64_t tail = end < address + size && size > head ? kPage : 0;
-  if (fd >= 0 && ar_register_pages(address, size, head, tail, fd)) return CUDA_SUCCESS;
+  if (fd >= 0 && ar_register_pages(address, size, head, tail, !reply.shared, fd))
+    return CUDA_SUCCESS;
   wire::FreePinned undo;
   undo.address = address;
   Call(undo);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void DropSegment(std::uint64_t address) {
+void DropSegment(std::uint64_t address, bool shared) {
   // What has been stored there must have reached the node before the pages go.
   wire::FreePinned request;
   request.address = address;
   Call(request);
-  ar_unregister_pages(address);
+  ar_unregister_pages(address, shared);
 }
 
 }  // namespace
@@ -134,16 +142,17 @@ CUresult HostRanges::Register(std::uint64_t begin, std::uint64_t end, unsigned f
       }
     }
     const std::uint64_t until = next == segments_.end() ? last : std::min(last, next->first);
-    result = AddSegment(at, until - at, begin, end);
+    bool shared = false;
+    result = AddSegment(at, until - at, begin, end, &shared);
     if (result != CUDA_SUCCESS) break;
-    segments_[at] = {until - at, 0};
+    segments_[at] = {until - at, 0, shared};
     used.push_back(at);
     made.push_back(at);
     at = until;
   }
   if (result != CUDA_SUCCESS) {
     for (const std::uint64_t base : made) {
-      DropSegment(base);
+      DropSegment(base, segments_[base].shared);
       segments_.erase(base);
     }
     return result;
@@ -169,7 +178,7 @@ CUresult HostRanges::Unregister(std::uint64_t begin) {
       ++it;
       continue;
     }
-    DropSegment(it->first);
+    DropSegment(it->first, it->second.shared);
     it = segments_.erase(it);
   }
   return CUDA_SUCCESS;

@@ -6,6 +6,10 @@
 // there with everything that was stored before. Pages at either end that belong only in part to the
 // registered memory also hold something else, mostly the heap; those are not closed while the
 // device works, unless a thread falls silent.
+//
+// A part of a file that several processes have mapped becomes the same memory in each that
+// registers it. What a mapping sees that is not registered is the file itself, which is no longer
+// written.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -27,6 +31,7 @@ using wire::RawSyscall;
 struct Area {
   std::uint64_t begin = 0, end = 0;
   bool readable = false, shared = false;
+  ArFile file = {};
 };
 
 bool ParseArea(const char* line, Area* area) {
@@ -45,6 +50,19 @@ bool ParseArea(const char* line, Area* area) {
   if (*line++ != ' ' || strlen(line) < 4) return false;
   area->readable = line[0] == 'r';
   area->shared = line[3] == 's';
+  line += 4;
+  if (*line++ != ' ') return false;
+  number(&area->file.offset);
+  if (*line++ != ' ') return false;
+  std::uint64_t major, minor;
+  number(&major);
+  if (*line++ != ':') return false;
+  number(&minor);
+  area->file.device = major << 32 | minor;
+  if (*line++ != ' ') return false;
+  area->file.inode = 0;
+  for (; *line >= '0' && *line <= '9'; ++line)
+    area->file.inode = area->file.inode * 10 + static_cast<std::uint64_t>(*line - '0');
   return true;
 }
 
@@ -85,24 +103,30 @@ void Unmap(long at, std::uint64_t size) { RawSyscall(SYS_munmap, at, static_cast
 using namespace allranks::shim;
 using allranks::wire::RawSyscall;
 
-int ar_host_pages(std::uint64_t address, std::uint64_t size) {
+int ar_host_pages(std::uint64_t address, std::uint64_t size, ArFile* file) {
   // The stack of this very call cannot be read-only.
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
   if (here - address < size) return kArPagesOther;
   std::uint64_t reached = address;
-  bool shared = false;
+  bool shared = false, whole = false;
   ForEachArea([&](const Area& area) {
     if (area.end <= reached || area.begin > reached || reached >= address + size) return;
     if (!area.readable) return;
     shared = shared || area.shared;
+    if (reached == address && area.end - address >= size) {
+      whole = true;
+      *file = area.file;
+      file->offset += address - area.begin;
+    }
     reached = area.end;
   });
   if (reached < address + size) return kArPagesMissing;
-  return shared ? kArPagesOther : kArPagesPrivate;
+  if (!shared) return kArPagesPrivate;
+  return whole ? kArPagesShared : kArPagesOther;
 }
 
 bool ar_register_pages(std::uint64_t address, std::uint64_t size, std::uint64_t head,
-                       std::uint64_t tail, int fd) {
+                       std::uint64_t tail, bool fill, int fd) {
   const auto where = static_cast<long>(address);
   const long alias = Map(0, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
   if (alias <= 0) {
@@ -113,7 +137,7 @@ bool ar_register_pages(std::uint64_t address, std::uint64_t size, std::uint64_t 
   bool good;
   {
     HeldWriters held(address, size);
-    memcpy(reinterpret_cast<void*>(alias), reinterpret_cast<const void*>(address), size);
+    if (fill) memcpy(reinterpret_cast<void*>(alias), reinterpret_cast<const void*>(address), size);
     good = Map(where, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd) == where;
   }
   RawSyscall(SYS_close, fd);
@@ -124,17 +148,18 @@ bool ar_register_pages(std::uint64_t address, std::uint64_t size, std::uint64_t 
   return false;
 }
 
-void ar_unregister_pages(std::uint64_t address) {
+void ar_unregister_pages(std::uint64_t address, bool shared) {
   const Mapping mapping = TakeMapping(address);
   if (mapping.size == 0) return;
-  const long copy = Map(0, mapping.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  const long copy =
+      shared ? 0 : Map(0, mapping.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
   if (copy > 0) {
     HeldWriters held(address, mapping.size);
     memcpy(reinterpret_cast<void*>(copy), reinterpret_cast<const void*>(mapping.alias),
            mapping.size);
     RawSyscall(SYS_mremap, copy, static_cast<long>(mapping.size), static_cast<long>(mapping.size),
                MREMAP_MAYMOVE | MREMAP_FIXED, static_cast<long>(address));
-  } else {  // no memory: it stays shared, which only a fork could tell
+  } else {  // where no memory was left for a copy, only a fork could tell
     RawSyscall(SYS_mprotect, static_cast<long>(address), static_cast<long>(mapping.size),
                PROT_READ | PROT_WRITE);
   }
