@@ -463,6 +463,9 @@ struct Code {
   std::uint32_t param_bytes = 0;
   std::vector<std::uint32_t> param_offsets, param_sizes;
   std::uint32_t static_shared = 0;  // dynamic shared memory follows, 16-byte aligned
+  // What of it limits residency. Less where the machine code beside the PTX is of another
+  // architecture and needs less: hardware would run that.
+  std::uint32_t counted_shared = 0;
   std::vector<SharedArray> arrays;  // by `begin`; dynamic ones, which are one, last
   std::uint32_t local_bytes = 0;    // of the entry's frame, per thread
   std::uint32_t registers = 0;      // from the cubin; an estimate if there is none

@@ -380,6 +380,7 @@ class Decoding {
   std::size_t decoded_ = 0;    // of them
   int wide_ = 0, narrow_ = 0;  // the shape of frames
   bool shaped_ = false;        // it is fixed
+  bool grows_;                 // functions are added when they are called
   bool broken_ = false;        // a function could not be added
 };
 
@@ -444,12 +445,15 @@ Result<void> Decoding::Start(const ptx::Function& function, const ptx::KernelRes
   std::copy_n(function.limits.cluster, 3, code.cluster);
   if (resources != nullptr) {
     code.registers = std::min<std::uint32_t>(resources->registers, kMaxRegisters);
-    // The real compiler may place more than the text declares; what it placed decides residency.
-    code.static_shared = std::max(
-        code.static_shared,
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(resources->shared_bytes, UINT32_MAX)));
+    // The real compiler may place more than the text declares; what it placed decides residency. Of
+    // a kernel that is linked from several files it says only what the kernel's own file needs.
+    const auto placed =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(resources->shared_bytes, UINT32_MAX));
+    code.static_shared = std::max(code.static_shared, placed);
+    code.counted_shared = closure_.later() != nullptr ? placed : code.static_shared;
   } else {
     code.registers = std::clamp(static_cast<std::uint32_t>(slots) + 8, 16u, kMaxRegisters);
+    code.counted_shared = code.static_shared;
   }
   return {};
 }

@@ -31,7 +31,7 @@ std::int64_t RegistersPerCta(const Profile& profile, const Code& code, std::uint
 
 std::int64_t SharedPerCta(const Profile& profile, const Code& code, std::uint32_t dynamic_shared) {
   return RoundUp(
-      std::int64_t{code.static_shared} + dynamic_shared + profile.sm.shared_reserved_per_cta,
+      std::int64_t{code.counted_shared} + dynamic_shared + profile.sm.shared_reserved_per_cta,
       profile.sm.shared_granularity);
 }
 
@@ -98,7 +98,7 @@ Status Residency::CheckLaunch(const Code& code, const LaunchRequest& request,
     return Status::kInvalidClusterSize;
   if (g.x % cluster.x != 0 || g.y % cluster.y != 0 || g.z % cluster.z != 0)
     return Status::kInvalidValue;
-  if (std::uint64_t{request.dynamic_shared} + code.static_shared >
+  if (std::uint64_t{request.dynamic_shared} + code.counted_shared >
       std::max<std::uint64_t>(dynamic_shared_limit,
                               static_cast<std::uint64_t>(sim_.profile.sm.shared_default_bytes))) {
     return Status::kInvalidValue;

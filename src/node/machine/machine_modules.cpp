@@ -271,7 +271,7 @@ Status MachineImpl::GetKernel(ModuleId number, const std::string& name, KernelIn
     if (status != Status::kSuccess) return status;
     const Code& code = *kernels_.at(id).code;
     info->registers = code.registers;
-    info->static_shared = code.static_shared;
+    info->static_shared = code.counted_shared;
     info->max_threads = code.max_threads;
     info->local = code.local_bytes;
   }
@@ -304,10 +304,6 @@ Status MachineImpl::DecodeKernel(Kernel& kernel) {
     }
     // Whoever has the code has the image, which it grows from.
     kernel.code = std::shared_ptr<const Code>(module.image, growing->code().get());
-    // A limit that was set before knew only of the cubin's share.
-    if (resources != nullptr && kernel.code->static_shared > resources->shared_bytes)
-      kernel.dynamic_shared_limit +=
-          kernel.code->static_shared - static_cast<std::uint32_t>(resources->shared_bytes);
     return Status::kSuccess;
   }
   std::shared_ptr<const Code>& cached = image.code[kernel.name];
@@ -329,7 +325,7 @@ Status MachineImpl::StaticShared(Kernel& kernel, std::uint32_t* bytes) {
     return Status::kSuccess;
   }
   const Status status = DecodeKernel(kernel);
-  if (status == Status::kSuccess) *bytes = kernel.code->static_shared;
+  if (status == Status::kSuccess) *bytes = kernel.code->counted_shared;
   return status;
 }
 
