@@ -5,6 +5,7 @@
 #include <allranks/boot.h>
 #include <nccl.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 
@@ -26,6 +27,25 @@ inline ncclComm_t NcclWorld(Boot& boot) {
   boot.AllGather(&own, all, sizeof own);
   NcclCheck(ncclCommInitRank(&world, boot.world(), all[0], boot.rank()), "ncclCommInitRank");
   return world;
+}
+
+// Memory of the device for what a call leaves between its steps. All cases share it: `setup`
+// reserves what its case needs, `launch` uses it.
+inline void* reserved = nullptr;
+
+inline void Reserve(std::size_t bytes) {
+  static std::size_t most = 0;
+  if (bytes <= most) return;
+  most = bytes;
+  const cudaError_t error = cudaMalloc(&reserved, bytes);
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "cudaMalloc: %s\n", cudaGetErrorString(error));
+  std::exit(1);
+}
+
+template <class T>
+T* Reserved() {
+  return static_cast<T*>(reserved);
 }
 
 }  // namespace allranks

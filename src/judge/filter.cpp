@@ -180,26 +180,18 @@ Result<Filter> CommonFilter(bool network) {
 Result<Filter> LockedFilter(const Locked& what) {
   Rules rules(SCMP_ACT_ERRNO(EPERM));
   const std::uint32_t yes = SCMP_ACT_ALLOW;
-  rules.Add(yes, {"read",      "write",
-                  "readv",     "writev",
-                  "pread64",   "pwrite64",
-                  "preadv",    "pwritev",
-                  "close",     "close_range",
-                  "lseek",     "dup",
-                  "dup2",      "dup3",
-                  "fstat",     "newfstatat",
-                  "stat",      "lstat",
-                  "statx",     "statfs",
-                  "fstatfs",   "access",
-                  "faccessat", "faccessat2",
-                  "open",      "openat",
-                  "readlink",  "readlinkat",
-                  "getcwd",    "getdents64",
-                  "ftruncate", "fallocate",
-                  "fsync",     "fdatasync",
-                  "fadvise64", "ioctl",
-                  "umask",     "copy_file_range",
-                  "sendfile"});
+  rules.Add(yes,
+            {"read",     "write",      "readv",     "writev",      "pread64",   "pwrite64",
+             "preadv",   "pwritev",    "close",     "close_range", "lseek",     "dup",
+             "dup2",     "dup3",       "fstat",     "newfstatat",  "stat",      "lstat",
+             "statx",    "statfs",     "fstatfs",   "access",      "faccessat", "faccessat2",
+             "readlink", "readlinkat", "getcwd",    "getdents64",  "ftruncate", "fallocate",
+             "fsync",    "fdatasync",  "fadvise64", "ioctl",       "umask",     "copy_file_range",
+             "sendfile"});
+  // No files without a name: they would not be counted.
+  constexpr scmp_datum_t kNameless = O_TMPFILE & ~O_DIRECTORY;
+  rules.Add(yes, "open", {Argument(1, SCMP_CMP_MASKED_EQ, kNameless, 0)});
+  rules.Add(yes, "openat", {Argument(2, SCMP_CMP_MASKED_EQ, kNameless, 0)});
   rules.Add(yes, {"mmap", "munmap", "mprotect", "mremap", "madvise", "mincore", "msync", "mlock",
                   "mlock2", "munlock", "brk", "memfd_create", "membarrier", "pkey_alloc",
                   "pkey_free", "pkey_mprotect"});
@@ -276,7 +268,14 @@ Result<Filter> LockedFilter(const Locked& what) {
     rules.Add(yes, "socket",
               {Argument(0, SCMP_CMP_EQ, AF_NETLINK), Argument(2, SCMP_CMP_EQ, NETLINK_ROUTE)});
   }
-  if (what.listens) rules.Add(yes, {"bind", "listen", "accept", "accept4", "unlink", "unlinkat"});
+  if (what.listens) rules.Add(yes, {"bind", "listen", "accept", "accept4"});
+  // A file that cannot be removed is counted for as long as it takes space (shared_folder.h). NCCL
+  // ends where its call fails, so it is told that it did not.
+  if (what.network) {
+    rules.Add(SCMP_ACT_ERRNO(0), {"unlink", "unlinkat"});
+  } else if (what.listens) {
+    rules.Add(yes, {"unlink", "unlinkat"});
+  }
   if (what.forks) {
     rules.Add(yes, "clone",
               {Argument(0, SCMP_CMP_EQ, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD)});

@@ -1,5 +1,4 @@
 #include "judge/session.h"
-#include "wire/listen.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,6 +12,10 @@
 #include <cstring>
 #include <filesystem>
 #include <utility>
+
+#include "node/hardware/pcie.h"
+#include "node/hardware/profile.h"
+#include "wire/listen.h"
 
 namespace allranks::judge {
 
@@ -34,7 +37,8 @@ constexpr std::chrono::milliseconds kRankCpu{1500}, kLiveRanksCpu{20'000};
 // A library's own code and constants count where they are first touched.
 constexpr std::uint64_t kLibraryMemory = 768ull << 20;
 constexpr char kLibraryFolder[] = "/allranks/library",
-               kLibrary[] = "/allranks/library/libnccl.so.2";
+               kLibrary[] = "/allranks/library/libnccl.so.2",
+               kTopology[] = "/allranks/topology.xml";
 
 constexpr std::chrono::milliseconds kLeastNodeCpu{1000};
 
@@ -175,9 +179,12 @@ Status Session::StartNode(const SessionOptions& options, const wire::JudgePlan& 
 
 Status Session::StartRanks(const SessionOptions& options, const wire::JudgePlan& plan) {
   if (!options.library.empty()) {
-    const std::string folder = options.folder + "/shm";
-    if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST)
-      return Fail("cannot create the folder {}: {}", folder, std::strerror(errno));
+    const Result<node::Profile> profile = node::LoadProfile(options.profile);
+    if (!profile) return Fail(profile.error());
+    topology_ = node::NcclTopology(*profile);
+    Result<SharedFolder> shared = SharedFolder::Make(options.folder + "/shm");
+    if (!shared) return Fail(shared.error());
+    shared_ = std::move(*shared);
   }
   for (std::uint32_t rank = 0; rank < plan.world; ++rank) {
     SandboxSpec spec;
@@ -208,14 +215,18 @@ void Session::AddLibrary(const SessionOptions& options, bool multicast, SandboxS
   spec->filter = SandboxSpec::Filter::kTeam;
   spec->proc = true;
   spec->binds.push_back({options.library, kLibrary, false});
-  // NCCL takes ranks for members of one host if they have this folder in common.
-  spec->binds.push_back({options.folder + "/shm", "/dev/shm", false});
+  // NCCL takes ranks for members of one host if they have this folder in common, and connects to
+  // multicast objects by a file in it.
+  spec->binds.push_back({shared_->path(), "/dev/shm", true});
   spec->environment = {
       "ALLRANKS_SOCKET=/node/socket",
       fmt::format("LD_LIBRARY_PATH=/allranks/shim:{}", kLibraryFolder),
       "LD_PRELOAD=/allranks/shim/liballranks_host.so:/allranks/shim/libcudart.so.13",
       "LD_AUDIT=/allranks/shim/liballranks_audit.so",
       "NCCL_RAS_ENABLE=0"};  // a service for others, which would wait for ever
+  spec->files.push_back({kTopology, topology_});
+  spec->environment.push_back(fmt::format("NCCL_TOPO_FILE={}", kTopology));
+  spec->environment.emplace_back("NCCL_CUMEM_HOST_ENABLE=0");  // as under `exec`
   if (!multicast) spec->environment.emplace_back("NCCL_NVLS_ENABLE=0");
   if (!ranks_.empty()) spec->network_of = ranks_.front().get();
 }
@@ -230,6 +241,7 @@ void Session::EndRanks() {
   for (const auto& rank : ranks_) rank->Kill();
   for (const auto& rank : ranks_) rank_seconds_ += rank->Wait().cpu_seconds;
   ranks_.clear();
+  shared_.reset();
   // What they have left is the node's.
   if (node_ != nullptr)
     node_->SetCpu(NodeCpu(std::chrono::milliseconds(static_cast<int>(rank_seconds_ * 1e3))));
@@ -270,6 +282,7 @@ std::optional<wire::Frame> Session::Next(Outcome* outcome) {
     };
     watch(*node_);
     for (const auto& rank : ranks_) watch(*rank);
+    if (shared_) polls.push_back({shared_->descriptor(), POLLIN, 0});
     if (poll(polls.data(), polls.size(), static_cast<int>(patience.count())) < 0 &&
         errno != EINTR) {
       *outcome = Internal(fmt::format("poll: {}", std::strerror(errno)));
@@ -282,6 +295,13 @@ std::optional<wire::Frame> Session::Next(Outcome* outcome) {
     if (polls[0].revents != 0) continue;  // the node's word on a rank comes before its end
     if (node_->Poll()) {
       *outcome = NodeEnded();
+      return std::nullopt;
+    }
+    if (shared_ && shared_->Overfull()) {
+      *outcome = {
+          Verdict::kCrash,
+          fmt::format("the ranks make more than {} files in /dev/shm", SharedFolder::kMostFiles),
+          ""};
       return std::nullopt;
     }
     double used = node_->CpuSeconds();

@@ -19,6 +19,7 @@
 #include "judge/idleness.h"
 #include "judge/judge.h"
 #include "judge/sandbox.h"
+#include "judge/shared_folder.h"
 #include "judge/verdict.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
@@ -93,6 +94,8 @@ class Session {
   wire::FrameReader reader_;
   std::unique_ptr<Sandbox> node_;
   std::vector<std::unique_ptr<Sandbox>> ranks_;
+  std::optional<SharedFolder> shared_;  // of ranks with a library
+  std::string topology_;                // of their host, likewise
   std::uint64_t sequence_ = 0;
   bool delivered_ = false;  // a rank's end is of no importance
   bool traced_ = false;

@@ -52,8 +52,9 @@ std::uint64_t SessionRun::FuelOf(const CaseResult& result) const {
                                   ? entry->reference.thread_instructions
                                   : context_.lock->MostInstructions(context_.profile.name);
   if (whole == 0) return kLargeFuel;
-  return std::clamp(whole * kFuelFactor, kLeastFuel,
-                    std::max(kLargeFuel, whole * kLargeFuelFactor));
+  // Threads of NCCL look for every 8 bytes again and again until they have come.
+  const std::uint64_t least = problem::UsesNccl(context_.problem) ? kLargeFuel : kLeastFuel;
+  return std::clamp(whole * kFuelFactor, least, std::max(kLargeFuel, whole * kLargeFuelFactor));
 }
 
 std::optional<std::uint64_t> SessionRun::SizeOf(const CaseResult& result) const {

@@ -523,7 +523,7 @@ Problem WithNccl(const Problem& problem) {
   with.max_ctas = 0;
   // Its kernels read words of the host.
   if (!with.links.empty()) with.links.emplace_back("pcie");
-  with.allow = {"kernel", "memcpy"};
+  with.allow = {"kernel", "memcpy", "multicast"};
   return with;
 }
 

@@ -324,6 +324,44 @@ int Abstract() {
                         static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 15)));
 }
 
+// The folder of a team: a file stays, whatever is done to it, and is small.
+int KeepsFiles() {
+  const int fd = open("/dev/shm/file", O_CREAT | O_EXCL | O_RDWR, 0600);
+  if (fd < 0) return Denied(fd);
+  signal(SIGXFSZ, SIG_IGN);
+  if (ftruncate(fd, 4096) != 0 || ftruncate(fd, 2 << 20) == 0) return 1;
+  unlink("/dev/shm/file");
+  unlinkat(AT_FDCWD, "/dev/shm/file", 0);
+  if (access("/dev/shm/file", F_OK) != 0) return 1;
+  struct Try {
+    const char* name;
+    long result;
+  };
+  for (const Try& one : {
+           Try{"rename", rename("/dev/shm/file", "/dev/shm/other")},
+           Try{"link", link("/dev/shm/file", "/dev/shm/other")},
+           Try{"symlink", symlink("/dev/shm/file", "/dev/shm/other")},
+           Try{"mkdir", mkdir("/dev/shm/folder", 0700)},
+           Try{"O_TMPFILE", open("/dev/shm", O_TMPFILE | O_RDWR, 0600)},
+           Try{"open", syscall(SYS_open, "/dev/shm", O_TMPFILE | O_RDWR, 0600)},
+           Try{"openat2", syscall(SYS_openat2, AT_FDCWD, "/dev/shm", nullptr, 0)},
+       }) {
+    if (one.result < 0) continue;
+    printf("%s\n", one.name);
+    return 1;
+  }
+  return 0;
+}
+
+int FillFolder() {
+  for (int i = 0; i < 100; ++i) {
+    const std::string path = "/dev/shm/" + std::to_string(i);
+    if (open(path.c_str(), O_CREAT | O_WRONLY, 0600) < 0) return 3;
+    unlink(path.c_str());
+  }
+  return 0;
+}
+
 sockaddr_in Meeting(const char* host) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
@@ -414,6 +452,8 @@ int main(int argc, char** argv) {
       {"escapes", Escapes},
       {"old_abi", OldAbi},
       {"locks", Locks},
+      {"keeps_files", KeepsFiles},
+      {"fill_folder", FillFolder},
       {"abstract", Abstract},
       {"results", Results},
       {"personality",

@@ -18,6 +18,7 @@
 
 #include "judge/cgroup.h"
 #include "judge/sandbox.h"
+#include "judge/shared_folder.h"
 
 namespace allranks::judge {
 namespace {
@@ -244,6 +245,31 @@ TEST(SandboxTest, ATeamHasANetworkOfItsOwn) {
   const SandboxEnd escapes = RunIt(Probe({"escapes"}, Filter::kTeam));
   EXPECT_TRUE(Ended(escapes, 1));
   EXPECT_EQ(escapes.out, "AF_INET: 3, Success\nAF_NETLINK: 4, Success\n");
+}
+
+// What it shares is counted, and nothing leaves the count.
+TEST(SandboxTest, ATeamSharesAFewSmallFiles) {
+  const fs::path around = fs::temp_directory_path() / ("shared." + std::to_string(getpid()));
+  fs::create_directories(around);
+  chmod(around.c_str(), 0711);
+  {
+    auto folder = SharedFolder::Make(around / "shm");
+    ASSERT_TRUE(folder) << folder.error().message;
+    SandboxSpec one = Probe({"keeps_files"}, Filter::kTeam);
+    one.binds.push_back({folder->path(), "/dev/shm", true});
+    const SandboxEnd kept = RunIt(one);
+    EXPECT_TRUE(Ended(kept, 0)) << kept.out;
+    EXPECT_TRUE(fs::exists(around / "shm/file"));
+    EXPECT_FALSE(folder->Overfull());
+    one.command.back() = "fill_folder";
+    EXPECT_TRUE(Ended(RunIt(one), 0));
+    EXPECT_TRUE(folder->Overfull());
+  }
+  auto again = SharedFolder::Make(around / "shm");  // of the next session
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(fs::is_empty(around / "shm"));
+  EXPECT_FALSE(again->Overfull());
+  fs::remove_all(around);
 }
 
 TEST(SandboxTest, ShowsOnlyWhatIsListed) {
