@@ -32,8 +32,9 @@ constexpr int kTracePatienceMs = 120'000;
 constexpr std::uint64_t kNodeMemory = 2560ull << 20, kRanksMemory = 1280ull << 20;
 constexpr std::uint64_t kMostRankMemory = 512ull << 20;
 // Where ranks only set up and capture, an honest one takes hundredths of a second. Where they live
-// through all windows, or set up a library, they share a third of what a judgement has.
-constexpr std::chrono::milliseconds kRankCpu{1500}, kLiveRanksCpu{20'000};
+// through all windows they share a third of what a judgement has. Threads of NCCL poll sockets
+// while other ranks set up: the busier the machine, the longer.
+constexpr std::chrono::milliseconds kRankCpu{1500}, kLiveRanksCpu{20'000}, kNcclRanksCpu{80'000};
 // A library's own code and constants count where they are first touched.
 constexpr std::uint64_t kLibraryMemory = 768ull << 20;
 constexpr char kLibraryFolder[] = "/allranks/library",
@@ -43,8 +44,9 @@ constexpr char kLibraryFolder[] = "/allranks/library",
 constexpr std::chrono::milliseconds kLeastNodeCpu{1000};
 
 std::chrono::milliseconds RankCpu(const wire::JudgePlan& plan) {
-  if (plan.window == wire::JudgeWindow::kGraph && !plan.rules.library) return kRankCpu;
-  return kLiveRanksCpu / std::max(plan.world, 1u);
+  const std::uint32_t world = std::max(plan.world, 1u);
+  if (plan.rules.library) return kNcclRanksCpu / world;
+  return plan.window == wire::JudgeWindow::kGraph ? kRankCpu : kLiveRanksCpu / world;
 }
 
 // A rank only sets up and captures; its real work is the node's.

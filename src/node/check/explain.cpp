@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "node/check/checker.h"
@@ -87,6 +88,7 @@ class Explanation {
     return earlier_.strong() && later_.strong() && earlier_.element() != later_.element();
   }
   bool Announced();
+  bool OfDataOnly(const Entry& weak) const;
   // A flag that leads through a host. False: there is none, or it is right.
   bool HostFlag(std::uint32_t lane, std::uint32_t later_lane, const CtaClocks* cta);
   bool PolledByKernel();
@@ -98,6 +100,7 @@ class Explanation {
   }
   // By a host or a node between streams: the one given first comes first.
   void Order() { OrderOperations(before_, after_, &finding_); }
+  void ByEvent(std::string_view why);
 
   const Checker& checker_;
   const Entry &earlier_, &later_;
@@ -416,6 +419,18 @@ bool Explanation::Block() {
   return true;
 }
 
+// A kernel without flags shares data with another kernel of its process, which happens to access
+// them by strong operations: neither of the two waits for the bytes to change.
+bool Explanation::OfDataOnly(const Entry& weak) const {
+  const Entry& strong = &weak == &earlier_ ? later_ : earlier_;
+  const auto polls = [&](const Entry& at) {
+    return !at.write() && Polls(*checker_.agents_[at.agent].info->code, at.pc);
+  };
+  const Code& code = *checker_.agents_[weak.agent].info->code;
+  return launches_ && before_.rank == after_.rank && !WaitsForFlags(code) && !TellsByFlags(code) &&
+         !polls(weak) && !polls(strong);
+}
+
 bool Explanation::WeakFlag() {
   if (earlier_.strong() == later_.strong() || later_.warp >= kFirstCopyWarp || earlier_.atomic() ||
       later_.atomic())
@@ -429,6 +444,11 @@ bool Explanation::WeakFlag() {
     finding_.advice =
         "let the thread that resets the flag wait until all others have read it, and reset it with "
         "a strong store";
+    return true;
+  }
+  if (OfDataOnly(weak)) {
+    finding_.missing = fmt::format("nothing orders {} after {}", Who(second_), Who(first_));
+    ByEvent("the kernels have no order");
     return true;
   }
   finding_.missing = fmt::format("the {} at {} is weak, the other access is not",
@@ -513,6 +533,14 @@ bool Explanation::Announced() {
   return true;
 }
 
+void Explanation::ByEvent(std::string_view why) {
+  finding_.advice = fmt::format(
+      "{}: record an event after the kernel of {}, and let the stream of the kernel of {} wait for "
+      "it",
+      why, Who(first_), Who(second_));
+  Order();
+}
+
 void Explanation::Nothing() {
   const bool reads = WaitsForFlags(*after_.code) || WaitsForFlags(*before_.code);
   const bool reads_first = !earlier_.write();
@@ -521,11 +549,7 @@ void Explanation::Nothing() {
                          : fmt::format("nothing that {} reads shows that {} is complete",
                                        Who(second_), Who(first_));
   if (launches_ && !reads) {
-    finding_.advice = fmt::format(
-        "the kernels have no order and wait for no flag: record an event after the kernel of {}, "
-        "and let the stream of the kernel of {} wait for it",
-        Who(first_), Who(second_));
-    Order();
+    ByEvent("the kernels have no order and wait for no flag");
     return;
   }
   if (!launches_ && (need_ == Scope::kCluster || before_.cooperative)) {
