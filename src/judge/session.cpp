@@ -34,9 +34,11 @@ constexpr std::uint64_t kMostRankMemory = 512ull << 20;
 // Where ranks only set up and capture, an honest one takes hundredths of a second. Where they live
 // through all windows they share a third of what a judgement has. Threads of NCCL poll sockets
 // while other ranks set up: the busier the machine, the longer.
-constexpr std::chrono::milliseconds kRankCpu{1500}, kLiveRanksCpu{20'000}, kNcclRanksCpu{80'000};
+constexpr std::chrono::milliseconds kRankCpu{1500}, kLiveRanksCpu{20'000}, kNcclRanksCpu{40'000};
 // A library's own code and constants count where they are first touched.
 constexpr std::uint64_t kLibraryMemory = 768ull << 20;
+// NCCL allocates buffers for every peer and channel and uses few of them.
+constexpr std::uint64_t kNcclAllocations = 128ull << 30;
 constexpr char kLibraryFolder[] = "/allranks/library",
                kLibrary[] = "/allranks/library/libnccl.so.2",
                kTopology[] = "/allranks/topology.xml";
@@ -159,7 +161,8 @@ Status Session::StartNode(const SessionOptions& options, const wire::JudgePlan& 
   if (!options.library.empty()) {
     // It reads the library's kernels where they are.
     spec.binds.push_back({options.library, kLibrary, false});
-    spec.command.insert(spec.command.end(), {"--judge-library", kLibrary});
+    spec.command.insert(spec.command.end(), {"--judge-library", kLibrary, "--memory-limit",
+                                             std::to_string(kNcclAllocations)});
   }
   for (const std::string& fault : options.faults)
     spec.command.insert(spec.command.end(), {"--fault", fault});
@@ -229,6 +232,9 @@ void Session::AddLibrary(const SessionOptions& options, bool multicast, SandboxS
   spec->files.push_back({kTopology, topology_});
   spec->environment.push_back(fmt::format("NCCL_TOPO_FILE={}", kTopology));
   spec->environment.emplace_back("NCCL_CUMEM_HOST_ENABLE=0");  // as under `exec`
+  // It would map a problem's tensors for peers, whatever the problem says of them.
+  spec->environment.emplace_back("NCCL_GRAPH_REGISTER=0");
+  spec->environment.emplace_back("NCCL_LOCAL_REGISTER=0");
   if (!multicast) spec->environment.emplace_back("NCCL_NVLS_ENABLE=0");
   if (!ranks_.empty()) spec->network_of = ranks_.front().get();
 }
