@@ -3,7 +3,7 @@
 // which this rank has used up and into which no peer writes before call k + 2. A peer gets there
 // only after it has this rank's words of call k + 1, so after the clearing.
 
-constexpr int kMaxBlocks = 64, kThreads = 512, kData = 1024;
+constexpr int kMaxBlocks = 64, kThreads = 128, kData = 1024;
 
 __device__ void Send(float4* to, float4 v) {
   asm volatile("st.relaxed.sys.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v.x), "f"(v.y),
@@ -38,6 +38,17 @@ __device__ float4 Input(const Args& args, std::int64_t at) {
   return {Present(v.x), Present(v.y), Present(v.z), Present(v.w)};
 }
 
+__device__ void Store(const Args& args, std::int64_t at, float4 v) {
+  const std::int64_t left = args.n - 4 * at;
+  if (left >= 4) {
+    reinterpret_cast<float4*>(args.out)[at] = v;
+  } else {
+    args.out[4 * at] = v.x;
+    if (left > 1) args.out[4 * at + 1] = v.y;
+    if (left > 2) args.out[4 * at + 2] = v.z;  //@last
+  }
+}
+
 __global__ void __launch_bounds__(kThreads) AllReduce(Args args) {
   std::uint32_t* calls = reinterpret_cast<std::uint32_t*>(args.scratch);
   const std::uint32_t call = calls[blockIdx.x] + 1;  //@epoch
@@ -57,10 +68,6 @@ __global__ void __launch_bounds__(kThreads) AllReduce(Args args) {
       const std::int64_t at = owner * slice + i;
       if (at < vectors) Send(&set[owner][args.rank * slice + i], Input(args, at));
     }
-    for (int r = 0; r < args.world; ++r) {
-      Send(&used[r * slice + i], {0, 0, 0, 0});        //@clear_first
-      Send(&used[all + r * slice + i], {0, 0, 0, 0});  //@clear_second
-    }
   }
   for (std::int64_t i = first; i < slice && args.rank * slice + i < vectors; i += stride) {
     float4 sum = {0, 0, 0, 0};
@@ -70,21 +77,21 @@ __global__ void __launch_bounds__(kThreads) AllReduce(Args args) {
       sum = {sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w};
     }
     sum = {Present(sum.x), Present(sum.y), Present(sum.z), Present(sum.w)};
-    for (int step = 1; step <= args.world; ++step) {
+    for (int step = 1; step < args.world; ++step) {
       Send(&set[(args.rank + step) % args.world][all + args.rank * slice + i], sum);
     }
+    Store(args, args.rank * slice + i, sum);
   }
-  for (int r = 0; r < args.world; ++r) {
+  for (std::int64_t i = first; i < slice; i += stride) {  // while sums are on their way
+    for (int r = 0; r < args.world; ++r) {
+      Send(&used[r * slice + i], {0, 0, 0, 0});        //@clear_first
+      Send(&used[all + r * slice + i], {0, 0, 0, 0});  //@clear_second
+    }
+  }
+  for (int step = 1; step < args.world; ++step) {
+    const int r = (args.rank + args.world - step) % args.world;
     for (std::int64_t i = first; i < slice && r * slice + i < vectors; i += stride) {
-      const std::int64_t at = r * slice + i, left = args.n - 4 * at;
-      const float4 sum = Receive(&mine[all + at]);
-      if (left >= 4) {
-        reinterpret_cast<float4*>(args.out)[at] = sum;
-      } else {
-        args.out[4 * at] = sum.x;
-        if (left > 1) args.out[4 * at + 1] = sum.y;
-        if (left > 2) args.out[4 * at + 2] = sum.z;  //@last
-      }
+      Store(args, r * slice + i, Receive(&mine[all + r * slice + i]));
     }
   }
   __syncthreads();                                 //@all_have_read

@@ -11,7 +11,7 @@
 
 using namespace allranks;
 
-constexpr int kBlocks = 16, kThreads = 256, kWarps = kBlocks * kThreads / 32, kBatch = 4;
+constexpr int kBlocks = 24, kThreads = 256, kWarps = kBlocks * kThreads / 32, kBatch = 4;
 constexpr int kMaxExperts = 32, kMaxWords = 16;
 
 struct Shared {

@@ -8,8 +8,9 @@
 // after it has had parts of call k + 1 of every rank, each sent after that rank had ended call k.
 #include <allranks/flags.h>
 
-constexpr int kDim = 64, kThreads = 256, kWarps = kThreads / 32, kBatch = 4;
-constexpr int kStride = kThreads / 8 * kBatch;                          // positions of a batch
+constexpr int kDim = 64, kThreads = 256, kWarps = kThreads / 32;
+constexpr int kFew = 2, kMany = 8;     // positions of eight lanes in a batch
+constexpr int kGroups = kThreads / 8;  // of eight lanes
 constexpr int kMaxSplits = 4, kEach = kMaxRanks * kMaxSplits / kWarps;  // parts of a warp
 constexpr int kPairs = kDim / 2 + 1;  // words of a part: pairs of outputs; maximum and sum
 constexpr int kWords = 4096;          // where words begin; before: a counter of calls per block
@@ -20,13 +21,12 @@ template <int kCount>
 struct Part {
   float maximum = kNothing, sum = 0, output[kCount] = {};
 
+  // `maximum` is that of all: nothing fades, so no part waits for another.
   __device__ void Add(float other_maximum, float other_sum, const float (&other)[kCount]) {
-    const float highest = fmaxf(maximum, other_maximum);
-    const float fade = __expf(maximum - highest), factor = __expf(other_maximum - highest);
-    sum = sum * fade + factor * other_sum;
+    const float factor = __expf(other_maximum - maximum);
+    sum = fmaf(factor, other_sum, sum);
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) output[i] = output[i] * fade + factor * other[i];
-    maximum = highest;
+    for (int i = 0; i < kCount; ++i) output[i] = fmaf(factor, other[i], output[i]);
   }
 };
 
@@ -64,6 +64,8 @@ struct Board {
   __device__ Part<2> Merge(int pair) const {
     Part<2> whole;
 #pragma unroll
+    for (int w = 0; w < kWarps; ++w) whole.maximum = fmaxf(whole.maximum, maximum[w]);
+#pragma unroll
     for (int w = 0; w < kWarps; ++w) {
       whole.Add(maximum[w], sum[w], {outputs[w][2 * pair], outputs[w][2 * pair + 1]});
     }
@@ -71,8 +73,10 @@ struct Board {
   }
 };
 
+template <int kBatch>
 __global__ void __launch_bounds__(kThreads) Decode(Args args, int splits) {
-  __shared__ Board board;
+  constexpr int kStride = kGroups * kBatch;  // positions of a batch
+  __shared__ Board board, merged;            // of this rank, of all
   const int head = blockIdx.x / splits, split = blockIdx.x % splits;
   const int per = static_cast<int>(args.per), owner = head / per;
   const int length = static_cast<int>(args.length), used = args.used[0];
@@ -120,13 +124,18 @@ __global__ void __launch_bounds__(kThreads) Decode(Args args, int splits) {
     part.sum = part.sum * fade + added;
     part.maximum = highest;
   }
+  float highest = part.maximum;  // of the warp
+  for (int d = 8; d < 32; d *= 2) highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, d));
+  const float fade = __expf(part.maximum - highest);
+  const auto over_warp = [&](float x) {
+    x *= fade;
+    x += __shfl_xor_sync(~0u, x, 8);
+    return x + __shfl_xor_sync(~0u, x, 16);
+  };
 #pragma unroll
-  for (int d = 8; d < 32; d *= 2) {
-    float other[8];
-#pragma unroll
-    for (int i = 0; i < 8; ++i) other[i] = __shfl_xor_sync(~0u, part.output[i], d);
-    part.Add(__shfl_xor_sync(~0u, part.maximum, d), __shfl_xor_sync(~0u, part.sum, d), other);
-  }
+  for (float& output : part.output) output = over_warp(output);
+  part.sum = over_warp(part.sum);
+  part.maximum = highest;
   if (lane < 8) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) board.outputs[warp][run * 8 + i] = part.output[i];
@@ -163,17 +172,20 @@ __global__ void __launch_bounds__(kThreads) Decode(Args args, int splits) {
     Part<2> came;
 #pragma unroll
     for (int n = 0; n < kEach; ++n) {
+      if (n * kWarps + warp < all) came.maximum = fmaxf(came.maximum, scale[n][0]);
+    }
+#pragma unroll
+    for (int n = 0; n < kEach; ++n) {
       if (n * kWarps + warp < all) came.Add(scale[n][0], scale[n][1], outputs[n]);
     }
-    __syncthreads();  //@merged
-    board.outputs[warp][2 * lane] = came.output[0];
-    board.outputs[warp][2 * lane + 1] = came.output[1];
-    if (lane == 0) board.maximum[warp] = came.maximum;
-    if (lane == 0) board.sum[warp] = came.sum;
+    merged.outputs[warp][2 * lane] = came.output[0];
+    merged.outputs[warp][2 * lane + 1] = came.output[1];
+    if (lane == 0) merged.maximum[warp] = came.maximum;
+    if (lane == 0) merged.sum[warp] = came.sum;
     __syncthreads();  //@arrived
     if (warp == 0) {
-      const Part<2> whole = board.Merge(lane);
-      const float scale_by = whole.sum > 0 ? 1 / whole.sum : 0;
+      const Part<2> whole = merged.Merge(lane);
+      const float scale_by = whole.sum > 0 ? __fdividef(1, whole.sum) : 0;
       reinterpret_cast<float2*>(args.out)[head % per * kDim / 2 + lane] = {
           whole.output[0] * scale_by, whole.output[1] * scale_by};
     }
@@ -185,8 +197,13 @@ __global__ void __launch_bounds__(kThreads) Decode(Args args, int splits) {
 extern "C" void launch(const Args& args, cudaStream_t stream) {
   const int heads = static_cast<int>(args.world * args.per);
   int splits = 1;
-  while (splits < kMaxSplits && 2 * splits * heads <= 64 && args.length > splits * kStride) {
+  while (splits < kMaxSplits && 2 * splits * heads <= 64 &&
+         args.length > splits * kGroups * kMany) {
     splits *= 2;
   }
-  Decode<<<heads * splits, kThreads, 0, stream>>>(args, splits);
+  if (args.length <= kGroups * kFew) {
+    Decode<kFew><<<heads * splits, kThreads, 0, stream>>>(args, splits);
+  } else {
+    Decode<kMany><<<heads * splits, kThreads, 0, stream>>>(args, splits);
+  }
 }

@@ -1,0 +1,83 @@
+// The layers fall into buckets. A kernel computes the gradients of a bucket, and NCCL averages them
+// in place on a second stream, while the next kernel computes the bucket below; the last one needs
+// no other stream. A bucket is worth its own all-reduce only if it is large: that of a small one
+// takes as long as that of all.
+#include <map>
+
+constexpr int kThreads = 512, kMaxBuckets = 4;
+constexpr std::int64_t kBucketWords = 131072;
+
+static ncclComm_t world;
+static cudaStream_t side;
+static cudaEvent_t ready[kMaxBuckets], averaged;
+static std::map<const void*, float*> errors;  // between buckets, by the case's input
+
+__device__ float Dot(float4 a, float4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
+__device__ float Clip(float v) { return fminf(fmaxf(v, -8.0f), 8.0f); }
+
+// Layers [from, to), the highest one first. A thread has four places; `errors` go in and come out.
+__global__ void __launch_bounds__(kThreads)
+    Backward(Args args, const float* error_in, float* error_out, int from, int to) {
+  __shared__ int sums[2][kThreads / 32];
+  const int at = 4 * threadIdx.x, n = args.n, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const bool inside = at < n;
+  float4 d = {}, w = {}, x = {};
+  if (inside) {
+    d = *reinterpret_cast<const float4*>(error_in + at);
+    w = *reinterpret_cast<const float4*>(args.w + (to - 1) * n + at);
+    x = *reinterpret_cast<const float4*>(args.x + (to - 1) * n + at);
+  }
+  for (int layer = to - 1; layer >= from; --layer) {
+    const int part = __reduce_add_sync(~0u, static_cast<int>(Dot(w, d)));
+    if (lane == 0) sums[layer % 2][warp] = part;
+    const float4 g = {d.x * x.x, d.y * x.y, d.z * x.z, d.w * x.w};
+    const float4 product = {w.x * d.x, w.y * d.y, w.z * d.z, w.w * d.w};
+    if (inside) {
+      *reinterpret_cast<float4*>(args.grad + layer * n + at) = g;
+      if (layer > from) {
+        w = *reinterpret_cast<const float4*>(args.w + (layer - 1) * n + at);
+        x = *reinterpret_cast<const float4*>(args.x + (layer - 1) * n + at);
+      }
+    }
+    __syncthreads();  //@summed
+    const int sum = __reduce_add_sync(~0u, lane < blockDim.x / 32 ? sums[layer % 2][lane] : 0);
+    const float sign = sum > 0 ? 1.0f : sum < 0 ? -1.0f : 0.0f;
+    d = {Clip(product.x + sign), Clip(product.y + sign), Clip(product.z + sign),
+         Clip(product.w + sign)};
+  }
+  if (inside) *reinterpret_cast<float4*>(error_out + at) = d;  //@carry
+}
+
+extern "C" void setup(allranks::Boot& boot, const Args& args) {
+  world = allranks::NcclWorld(boot);
+  cudaMalloc(&errors[args.x], sizeof(float) * args.n);
+  if (side != nullptr) return;
+  cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking);
+  for (cudaEvent_t& event : ready) cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  cudaEventCreateWithFlags(&averaged, cudaEventDisableTiming);
+}
+
+extern "C" void launch(const Args& args, cudaStream_t stream) {
+  const int layers = args.layers, n = args.n;
+  float* carried = errors.at(args.x);
+  const std::int64_t wanted = layers * n / kBucketWords;
+  const int buckets = wanted < 1 ? 1 : wanted < kMaxBuckets ? wanted : kMaxBuckets;
+  const int threads = (n / 4 + 31) / 32 * 32;
+  for (int b = 0, to = layers; b < buckets; ++b) {
+    const int from = layers * (buckets - 1 - b) / buckets;
+    const bool last = b == buckets - 1;
+    Backward<<<1, threads, 0, stream>>>(args, b == 0 ? args.error : carried, carried, from, to);
+    cudaEventRecord(ready[b], stream);  //@ready
+    if (!last) {
+      cudaStreamWaitEvent(side, ready[b], 0);
+    } else if (b > 0) {
+      cudaEventRecord(averaged, side);
+      cudaStreamWaitEvent(stream, averaged, 0);
+    }
+    float* bucket = args.grad + from * n;
+    allranks::NcclCheck(ncclAllReduce(bucket, bucket, (to - from) * n, ncclFloat32, ncclAvg, world,
+                                      last ? stream : side),
+                        "ncclAllReduce");
+    to = from;  //@next
+  }
+}
