@@ -36,8 +36,9 @@ check  judges everything in a problem's folder: reference, baseline, NCCL and al
        --record writes each problem that passes all checks to checked.json in the problems folder,
        with a hash of its files and the profile, and one of the sources of node and judge. --changed
        judges only the references of problems that have passed with the same files, except on one of
-       N days (--sample N). With --sample 0 it skips those that have passed with the same sources,
-       too, and judges all others
+       N days (--sample N); with --every that leaves out all alternates and NCCL but one, another
+       one each time. With --sample 0 it skips those that have passed with the same sources, too,
+       and judges all others
 export writes a CUDA program for a machine with GPUs into a folder: SLUG with a solution, its oracle
        and all timed and visible cases. Its build.sh compiles the program. The solution runs there
        without isolation

@@ -412,6 +412,17 @@ std::filesystem::path RecordOf(const Problem& problem) {
   return problem.folder.parent_path().parent_path() / "checked.json";
 }
 
+// Of alternates and the solution by NCCL, which take most of the time, another one in each turn.
+void LeaveOneInTurn(std::int64_t turn, std::vector<CheckItem>* items) {
+  const auto alternate = [](const CheckItem& item) {
+    return item.kind == Kind::kAlternate || item.kind == Kind::kNccl;
+  };
+  const auto count = std::count_if(items->begin(), items->end(), alternate);
+  std::int64_t number = 0;
+  std::erase_if(*items,
+                [&](const CheckItem& item) { return alternate(item) && number++ != turn % count; });
+}
+
 // Of problems that have passed as they are only the reference is left, or nothing; names them.
 Status LeaveOutUnchanged(const ProblemsOptions& options, std::vector<CheckedProblem>* all) {
   std::vector<CheckedProblem> left;
@@ -440,6 +451,8 @@ Status LeaveOutUnchanged(const ProblemsOptions& options, std::vector<CheckedProb
       std::erase_if(checked.items,
                     [](const CheckItem& item) { return item.kind != Kind::kReference; });
       checked.whole = false;
+    } else if (options.every > 1) {
+      LeaveOneInTurn(Today() / options.sample, &checked.items);
     }
     left.push_back(std::move(checked));
   }

@@ -380,7 +380,6 @@ class Decoding {
   std::size_t decoded_ = 0;    // of them
   int wide_ = 0, narrow_ = 0;  // the shape of frames
   bool shaped_ = false;        // it is fixed
-  bool grows_;                 // functions are added when they are called
   bool broken_ = false;        // a function could not be added
 };
 
