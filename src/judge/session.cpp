@@ -228,13 +228,12 @@ void Session::AddLibrary(const SessionOptions& options, bool multicast, SandboxS
       fmt::format("LD_LIBRARY_PATH=/allranks/shim:{}", kLibraryFolder),
       "LD_PRELOAD=/allranks/shim/liballranks_host.so:/allranks/shim/libcudart.so.13",
       "LD_AUDIT=/allranks/shim/liballranks_audit.so",
-      "NCCL_RAS_ENABLE=0"};  // a service for others, which would wait for ever
+      "NCCL_RAS_ENABLE=0",         // a service for others, which would wait for ever
+      "NCCL_CUMEM_HOST_ENABLE=0",  // as under `exec`
+      // It would map a problem's tensors for peers, whatever the problem says of them.
+      "NCCL_GRAPH_REGISTER=0", "NCCL_LOCAL_REGISTER=0",
+      fmt::format("NCCL_TOPO_FILE={}", kTopology)};
   spec->files.push_back({kTopology, topology_});
-  spec->environment.push_back(fmt::format("NCCL_TOPO_FILE={}", kTopology));
-  spec->environment.emplace_back("NCCL_CUMEM_HOST_ENABLE=0");  // as under `exec`
-  // It would map a problem's tensors for peers, whatever the problem says of them.
-  spec->environment.emplace_back("NCCL_GRAPH_REGISTER=0");
-  spec->environment.emplace_back("NCCL_LOCAL_REGISTER=0");
   if (!multicast) spec->environment.emplace_back("NCCL_NVLS_ENABLE=0");
   if (!ranks_.empty()) spec->network_of = ranks_.front().get();
 }
