@@ -12,12 +12,17 @@
 # Files that the text names must exist, in CONTRIBUTING.md, too.
 #
 # Usage: readme_test.sh lint ROOT
-#        readme_test.sh run|slow ROOT BUILD NVCC
+#        readme_test.sh run|slow ROOT BUILD NVCC DOCUMENT...
 set -u
 export LC_ALL=C
 mode=$1 root=$2
 cd "$root" || exit 1
-documents=(README.md docs/*.md)
+if [[ $mode == lint ]]; then
+  documents=(README.md docs/*.md)
+else
+  build=$3 nvcc=$4
+  documents=("${@:5}")
+fi
 texts=("${documents[@]}" CONTRIBUTING.md)
 failed=0
 fail() { echo "FAIL $*"; failed=1; }
@@ -79,9 +84,9 @@ lint() {
 }
 
 run() {
-  local kind=$1 seconds=$2 build=$3 nvcc=$4 place command expected output code begin
-  # A run of an earlier build cannot go on.
-  local runs=$build/runs-$mode
+  local kind=$1 seconds=$2 place command expected output code begin
+  # A run of an earlier build cannot go on. Documents are tested beside each other.
+  local runs=$build/runs-$mode-$(basename "${documents[0]}" .md)
   rm -rf "$runs"
   mkdir -p "$runs" "$build/images"
   PATH=$(dirname "$nvcc"):$PATH
@@ -105,8 +110,8 @@ run() {
 
 case $mode in
   lint) lint ;;
-  run) run 'sh test' 60 "$3" "$4" ;;
-  slow) run 'sh test slow' 600 "$3" "$4" ;;
+  run) run 'sh test' 300 ;;
+  slow) run 'sh test slow' 600 ;;
   *) fail "mode '$mode'" ;;
 esac
 exit $failed
