@@ -30,7 +30,8 @@ PROGRAM and its libraries must contain PTX, as they do by nvcc's defaults. Where
 CUDA runtime, its functions are redirected to the node's runtime in the memory of the process; this
 needs their symbol tables (no `strip`). Threads and child processes become ranks of the same node and
 read virtual time. If a thread waits in a way that the
-node cannot observe for longer than --patience, the run continues but is no longer deterministic.
+node cannot observe for longer than --patience, the run continues but is no longer deterministic. If
+nobody has acted for as long and no device works, allranks prints once what every thread is in.
 When PROGRAM exits, allranks ends all processes that it left running.
 
 Ranks. With --ranks the environment of each copy contains RANK, WORLD_SIZE, LOCAL_RANK,

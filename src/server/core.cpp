@@ -2,6 +2,8 @@
 // sessions.cpp has connections, requests.cpp what comes and goes through them.
 #include "server/core.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -84,7 +86,8 @@ Core::Standing Core::Run() {
       deadlock_ = !LooksAgain();
       continue;
     }
-    quiet_ = stuck && hosts_.NobodyActs(/*outside=*/true);
+    quiet_ = (stuck || !machine_.Busy()) && hosts_.NobodyActs(/*outside=*/true);
+    ++handled_;
     hosts_.Process();
   }
 }
@@ -129,19 +132,28 @@ std::optional<std::uint64_t> Core::Asleep(Thread thread) const {
 
 bool Core::Tick(std::int64_t wall_ms) {
   if (judged_ != nullptr) return false;  // the judge has its own clock for what takes too long
-  // Ranks that wait for each other through sockets, or that a launcher looks after, while their
-  // devices are stuck: no proof, but after so long of nothing but timeouts, no doubt.
-  const bool stalled =
-      (quiet_ || (hosts_.AllWait() && !desk_.polls().descriptors.empty())) && DevicesStuck();
-  if (!stalled) {
+  // Who runs without a word has more to do than to ask again.
+  const bool computes = hosts_.Held() && ticked_ == handled_;
+  ticked_ = handled_;
+  // Ranks that wait for each other through sockets, or that a launcher looks after.
+  const bool waits =
+      !computes && (quiet_ || (hosts_.AllWait() && !desk_.polls().descriptors.empty()));
+  const bool stuck = DevicesStuck();
+  if (!waits || (machine_.Busy() && !stuck)) {
     stalled_since_.reset();
   } else if (!stalled_since_ || stalled_acts_ != hosts_.acts()) {
     stalled_since_ = wall_ms;
     stalled_acts_ = hosts_.acts();
-  } else if (!deadlock_ && wall_ms - *stalled_since_ >= kStalled &&
-             calls_->poll().Outside(true) != Reach::kSomebody) {
-    deadlock_ = !calls_->poll().doubting() && !calls_->poll().Doubt();
-    return true;
+  } else if (stuck) {
+    // No proof, but after so long of nothing but timeouts, no doubt.
+    if (!deadlock_ && wall_ms - *stalled_since_ >= kStalled &&
+        calls_->poll().Outside(true) != Reach::kSomebody) {
+      deadlock_ = !calls_->poll().doubting() && !calls_->poll().Doubt();
+      return true;
+    }
+  } else if (wall_ms - *stalled_since_ >= options_.patience_ms) {
+    stalled_since_ = wall_ms;  // looking costs milliseconds
+    TellIdle();
   }
   // A thread that spins on pinned memory in a way that the shim does not recognise waits for
   // devices that stand still because it runs.
@@ -152,6 +164,23 @@ bool Core::Tick(std::int64_t wall_ms) {
   });
   if (changed) calls_->poll().DropSilentDoubts();
   return changed;
+}
+
+// Without device work there is no telling a missing rank from a server that waits for its clients.
+void Core::TellIdle() {
+  const auto& processes = roster_.processes();
+  if (idle_told_ || !options_.log ||
+      std::none_of(processes.begin(), processes.end(),
+                   [](const auto& entry) { return entry.second.machine.has_value(); }) ||
+      calls_->poll().Outside(false) == Reach::kSomebody)
+    return;
+  idle_told_ = true;
+  std::string text = fmt::format(
+      "for {:g} s everybody has only waited, or asked and waited again; if a rank is "
+      "missing, this will not end\n{}",
+      static_cast<double>(options_.patience_ms) / 1000, HostsText(HostThreads()));
+  text.pop_back();  // the line's end
+  options_.log(text);
 }
 
 bool Core::PollOutside() { return calls_->poll().PollDescriptors(); }
@@ -226,15 +255,21 @@ RunReport Core::Report() {
   if (deadlock_) {
     report.livelock = machine_.Livelocked();
     report.waiters = machine_.Waiters();
-    report.hosts = hosts_.Threads();
-    const auto& processes = roster_.processes();
-    const bool launched = std::any_of(processes.begin(), processes.end(),
-                                      [](const auto& entry) { return entry.second.label >= 0; });
-    for (node::Hosts::ThreadInfo& thread : report.hosts)
-      if (const Process* process = roster_.Find(thread.id.rank); launched && process != nullptr)
-        thread.id.rank = process->label;
+    report.hosts = HostThreads();
   }
   return report;
+}
+
+// By the ranks that a launcher gave, if there is one.
+std::vector<node::Hosts::ThreadInfo> Core::HostThreads() const {
+  std::vector<node::Hosts::ThreadInfo> threads = hosts_.Threads();
+  const auto& processes = roster_.processes();
+  const bool launched = std::any_of(processes.begin(), processes.end(),
+                                    [](const auto& entry) { return entry.second.label >= 0; });
+  for (node::Hosts::ThreadInfo& thread : threads)
+    if (const Process* process = roster_.Find(thread.id.rank); launched && process != nullptr)
+      thread.id.rank = process->label;
+  return threads;
 }
 
 }  // namespace allranks::server

@@ -120,6 +120,8 @@ class Core final : private RunControl {
   void TakeFaults();
   bool DevicesStuck() const;
   bool LooksAgain();
+  void TellIdle();
+  std::vector<node::Hosts::ThreadInfo> HostThreads() const;
   std::optional<std::uint64_t> Asleep(Thread thread) const;
   void DeclareDeadlock() override { deadlock_ = true; }
   const std::vector<node::Fault>& faults() const override { return faults_; }
@@ -146,9 +148,11 @@ class Core final : private RunControl {
   std::vector<node::Finding> findings_;
   std::vector<node::Fault> faults_;
   bool deadlock_ = false;
-  bool quiet_ = false;  // devices are stuck, and nobody inside has acted for long
+  bool quiet_ = false;  // devices are stuck or idle, and nobody inside has acted for long
+  std::uint64_t handled_ = 0, ticked_ = 0;     // items of hosts_, and how many at the last Tick()
   std::optional<std::int64_t> stalled_since_;  // wall ms
   std::uint64_t stalled_acts_ = 0;             // Hosts::acts() then
+  bool idle_told_ = false;
 };
 
 }  // namespace allranks::server

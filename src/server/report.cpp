@@ -262,8 +262,13 @@ std::string DeadlockText(const RunReport& report) {
     }
     if (waiter.others > 0) text += fmt::format("    and {} more like this\n", waiter.others);
   }
-  if (!report.hosts.empty()) text += "on the hosts:\n";
-  for (const node::Hosts::ThreadInfo& thread : report.hosts) {
+  if (!report.hosts.empty()) text += "on the hosts:\n" + HostsText(report.hosts);
+  return text;
+}
+
+std::string HostsText(const std::vector<node::Hosts::ThreadInfo>& threads) {
+  std::string text;
+  for (const node::Hosts::ThreadInfo& thread : threads) {
     text +=
         fmt::format("  {}, thread {}: {} in {}, since {}\n",
                     thread.id.rank < 0 ? "launcher" : fmt::format("rank {}", thread.id.rank),

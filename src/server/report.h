@@ -39,5 +39,7 @@ std::string ToJson(const RunReport& report);
 // Only the member "deadlock" of the above.
 std::string DeadlockJson(const RunReport& report);
 std::string DeadlockText(const RunReport& report);
+// A line for each.
+std::string HostsText(const std::vector<node::Hosts::ThreadInfo>& threads);
 
 }  // namespace allranks::server

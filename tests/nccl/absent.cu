@@ -1,5 +1,6 @@
-// A rank is missing at the second all-reduce. `never`: the last rank does not call it. `dies`: the
-// process of the last rank ends before it would (with `exec --ranks`). Usage: absent never|dies
+// A rank is missing at the second all-reduce, or the first. `never`, `first`: the last rank does not
+// call it. `dies`: the process of the last rank ends before it would (with `exec --ranks`).
+// Usage: absent never|first|dies
 #include <nccl.h>
 
 #include <cstring>
@@ -33,14 +34,16 @@ void AllReduce(const Rank& rank) {
       ncclAllReduce(rank.data, rank.data, kCount, ncclFloat32, ncclSum, rank.comm, rank.stream));
 }
 
-void OneProcess() {
+void OneProcess(bool first) {
   std::vector<ncclComm_t> comms(2);
   NCCL_CHECK(ncclCommInitAll(comms.data(), 2, nullptr));
   const Rank ranks[] = {Prepare(0, comms[0]), Prepare(1, comms[1])};
-  NCCL_CHECK(ncclGroupStart());
-  for (const Rank& rank : ranks) AllReduce(rank);
-  NCCL_CHECK(ncclGroupEnd());
-  for (const Rank& rank : ranks) CUDA_CHECK(cudaStreamSynchronize(rank.stream));
+  if (!first) {
+    NCCL_CHECK(ncclGroupStart());
+    for (const Rank& rank : ranks) AllReduce(rank);
+    NCCL_CHECK(ncclGroupEnd());
+    for (const Rank& rank : ranks) CUDA_CHECK(cudaStreamSynchronize(rank.stream));
+  }
   std::puts("once");
   std::fflush(stdout);
   AllReduce(ranks[0]);
@@ -69,7 +72,7 @@ void Processes() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool dies = argc > 1 && std::strcmp(argv[1], "dies") == 0;
-  dies ? Processes() : OneProcess();
+  const char* who = argc > 1 ? argv[1] : "never";
+  std::strcmp(who, "dies") == 0 ? Processes() : OneProcess(std::strcmp(who, "first") == 0);
   std::puts("the all-reduce has ended");
 }

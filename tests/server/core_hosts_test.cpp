@@ -267,6 +267,48 @@ TEST_F(CoreTest, LongWaitsByYieldingLetTimeoutsCome) {
   EXPECT_LT(longest, Us(201));
 }
 
+// A rank that has used a device, and then has only slept and asked for longer than an idle span.
+class CoreIdleTest : public CoreTest {
+ protected:
+  void SetUp() override {
+    rank = Root(100);
+    rank->Call(wire::Alloc{.size = 64});
+    wire::Sleep sleep;
+    sleep.ps = Ms(11);
+    for (int i = 0; i < 1'100; ++i) rank->Call(sleep);
+    log.clear();
+  }
+  std::unique_ptr<Client> rank;
+};
+
+TEST_F(CoreIdleTest, WhoOnlyAsksIsNamedOnce) {
+  for (std::int64_t ms = 0; ms <= 10'000; ms += 50) {
+    core->Tick(ms);
+    if (ms < 3'000) {
+      EXPECT_TRUE(log.empty()) << ms;
+    }
+    rank->Call(wire::Yield{});
+  }
+  ASSERT_EQ(log.size(), 1u);
+  EXPECT_NE(log[0].find("for 3 s everybody has only waited"), std::string::npos) << log[0];
+  EXPECT_NE(log[0].find("rank 0, thread 1: "), std::string::npos) << log[0];
+}
+
+TEST_F(CoreIdleTest, WhoComputesIsNot) {
+  rank->Call(wire::Yield{});
+  for (std::int64_t ms = 0; ms <= 10'000; ms += 50) core->Tick(ms);
+  EXPECT_TRUE(log.empty()) << log[0];
+}
+
+TEST_F(CoreIdleTest, WhoHasActedIsNot) {
+  for (std::int64_t ms = 0; ms <= 10'000; ms += 50) {
+    core->Tick(ms);
+    rank->Call(wire::Yield{});
+    if (ms % 1'000 == 0) rank->Call(wire::MemInfo{});
+  }
+  EXPECT_TRUE(log.empty()) << log[0];
+}
+
 TEST_F(CoreTest, NoDeadlockWhileAUserMayType) {
   auto rank = Root(100);
   // The read end of a pipe that this very test holds: an outsider to the ranks' pids.
