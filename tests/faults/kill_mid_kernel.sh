@@ -12,5 +12,5 @@ while read -r word rest; do
     PASS) passed=1 ;;
     *) echo "$word $rest" ;;
   esac
-done < <(timeout 30 "$allranks" exec -- "$program"; echo "code $?")
+done < <(timeout 240 "$allranks" exec -- "$program"; echo "code $?")
 [ "${passed:-0}" = 1 ] || { echo "FAIL the parent did not pass"; exit 1; }

@@ -6,7 +6,7 @@ set -u
 allranks=$1 program=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-timeout 30 "$allranks" exec -- "$program" >"$work/out" 2>"$work/err" &
+timeout 240 "$allranks" exec -- "$program" >"$work/out" 2>"$work/err" &
 runner=$!
 for _ in $(seq 200); do
   grep -q waiting "$work/out" && break

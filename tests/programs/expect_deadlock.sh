@@ -22,7 +22,7 @@ fi
 place=$(basename "${marked%%:*}"):$(cut -d: -f2 <<<"$marked")
 
 start=${EPOCHREALTIME/./}
-report=$(timeout 60 "$allranks" exec -- "${launcher[@]}" "$program" 2>&1)
+report=$(timeout 240 "$allranks" exec -- "${launcher[@]}" "$program" 2>&1)
 code=$?
 milliseconds=$(((${EPOCHREALTIME/./} - start) / 1000))
 
