@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
     CUDA_CHECK(cudaEventCreate(&ranks[r].begin));
     CUDA_CHECK(cudaEventCreate(&ranks[r].end));
   }
-  Measure(ranks, bytes / sizeof(float), 1);  // connects
+  Measure(ranks, bytes / sizeof(float), kFirst);  // connects
   if (argc > 3) return 0;
   const float first = Measure(ranks, bytes / sizeof(float), kFirst);
   const float second = Measure(ranks, bytes / sizeof(float), kSecond);
