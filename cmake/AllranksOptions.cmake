@@ -36,6 +36,8 @@ endif()
 # must not fuse a multiplication and an addition that the PTX kept apart.
 add_compile_options(-ffp-contract=off)
 add_compile_options(-march=${ALLRANKS_MARCH} -fno-omit-frame-pointer)
+# Failed checks name their place in the repository, on whose machine ever they were compiled.
+add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 # Position-independent code that nobody interposes may still be inlined.
 add_compile_options(-fno-semantic-interposition)
 

@@ -17,12 +17,10 @@ every=${3:-1}
 root=$(realpath "$(dirname "$0")/..")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-# Each binary with its own libraries beside it, as if installed: a copied build folder has the paths of
-# its original compiled in.
+# Each binary with what it needs beside it, as if installed.
 stage() {
-  mkdir -p "$scratch/$1/bin" "$scratch/$1/lib"
-  cp "$2/bin/allranks" "$scratch/$1/bin/"
-  cp -r "$2/shim" "$scratch/$1/lib/allranks"
+  mkdir -p "$scratch/$1"
+  cp -a "$2/bin" "$2/lib" "$2/share" "$scratch/$1/"
 }
 stage before "$1"
 stage after "$2"

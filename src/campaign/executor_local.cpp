@@ -251,7 +251,9 @@ class LocalExecutor : public Executor {
     if (!scratch) return Fail(scratch.error());
     const std::filesystem::path folder = scratch->path();
     chmod(folder.c_str(), 0700);
-    if (const Status wrote = WriteWhole(folder / "candidate.cu", task.source); !wrote)
+    // An empty file is a mistake of a command line, but of a model it is a candidate.
+    const std::string source = task.source.empty() ? "\n" : task.source;
+    if (const Status wrote = WriteWhole(folder / "candidate.cu", source); !wrote)
       return Fail(wrote.error());
     if (const Status wrote = WriteWhole(folder / "seed", task.seed); !wrote)
       return Fail(wrote.error());

@@ -32,7 +32,7 @@ Result<Run> LoadRun(const std::filesystem::path& folder) {
     return Fail("{} is not a run folder: {}; `allranks run --out {}` creates one", folder.string(),
                 text.error().message, folder.string());
   Result<Settings> settings = SettingsFrom(*text);
-  if (!settings) return Fail("{}: {}", folder.string(), settings.error().message);
+  if (!settings) return Fail("{}/{}", folder.string(), settings.error().message);
   Run run;
   run.folder = folder;
   run.settings = std::move(*settings);

@@ -174,6 +174,15 @@ Status Prepare(const Plan& plan, Setup* setup) {
     if (fs::exists(plan.out / "samples", error))
       return Fail("{} contains samples of a run but no run.json: choose another --out",
                   plan.out.string());
+    // What a run writes before its run.json. A folder with anything else is somebody's own.
+    for (const fs::directory_entry& entry : fs::directory_iterator(plan.out, error)) {
+      const std::string name = entry.path().filename().string();
+      if (name != "lock" && name != "problems" && name != "log.txt")
+        return Fail(
+            "{} is not a run folder (it has no run.json) and contains {}: choose another "
+            "--out",
+            plan.out.string(), name);
+    }
     if (wanted.seed.empty()) wanted.seed = DrawSeed();
     setup->settings = wanted;
   } else {

@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/words.h"
+#include "cli/exec.h"
 #include "cli/places.h"
 
 namespace allranks::cli {
@@ -151,7 +153,7 @@ int Api(const ApiOptions& options) {
   const auto folder = FindShim();
   if (!folder) {
     fmt::print(stderr, "allranks: {}\n", folder.error().message);
-    return 1;
+    return kExitInternal;
   }
   std::vector<Library> libraries = {{"runtime", "libcudart.so.13", "cudaArStubErrors", {}},
                                     {"driver", "libcuda.so.1", "ar_stub_errors", {}}};
@@ -159,13 +161,24 @@ int Api(const ApiOptions& options) {
     auto functions = Functions(*folder + "/" + library.file, library.table);
     if (!functions) {
       fmt::print(stderr, "allranks: {}\n", functions.error().message);
-      return 1;
+      return kExitInternal;
     }
     library.functions = std::move(*functions);
   }
+  std::vector<std::string> names;
+  bool any = options.filter.empty();
+  for (const Library& library : libraries) {
+    for (const Function& function : library.functions) {
+      names.push_back(function.name);
+      any = any || function.name.find(options.filter) != std::string::npos;
+    }
+  }
+  if (!any)
+    fmt::print(stderr, "allranks: no function has '{}' in its name{}\n", options.filter,
+               DidYouMean(options.filter, names));
   if (options.json) {
     PrintJson(libraries, options);
-    return 0;
+    return any ? 0 : 1;
   }
   for (const Library& library : libraries) {
     for (const Function& function : library.functions) {
@@ -179,7 +192,7 @@ int Api(const ApiOptions& options) {
     fmt::print("{} API ({}): {} of {} functions work\n", library.api, library.file,
                Working(library), library.functions.size());
   }
-  return 0;
+  return any ? 0 : 1;
 }
 
 }  // namespace allranks::cli

@@ -76,6 +76,8 @@ Result<std::string> FilesOf(const std::filesystem::path& problem) {
   return all;
 }
 
+std::string_view JudgingSources() { return kJudgingSources; }
+
 CheckKey KeyOf(std::string_view files, std::string_view beside) {
   return {.files = Hex(Sha256(fmt::format("{}\n{}", Hex(Sha256(beside)), files))),
           .sources = kJudgingSources};

@@ -40,6 +40,8 @@ class CheckRecord {
   std::map<std::string, CheckKey> keys_;  // by name
 };
 
+// The SHA-256 of the sources of node and judge that this program was built from.
+std::string_view JudgingSources();
 // `beside` is what the outcome depends on beside the problem and the judge.
 Result<CheckKey> KeyOfProblem(const std::filesystem::path& problem, std::string_view beside);
 // Its two steps, for many keys of one problem: what is in the folder, but for what only prompts

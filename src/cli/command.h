@@ -18,6 +18,8 @@ class Command {
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
   virtual ~Command() = default;
+  // What stands behind `--`.
+  virtual void Behind(const std::vector<std::string>&) {}
   virtual int Run() const = 0;  // an exit code
 
   bool parsed() const;

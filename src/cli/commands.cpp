@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/compare.h"
+#include "cli/doctor.h"
 #include "cli/exec.h"
 #include "cli/judge.h"
 #include "cli/models.h"
@@ -35,6 +36,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands(CLI::App* app) {
   commands.push_back(MakeRunCommand(app));
   commands.push_back(MakeReportCommand(app));
   commands.push_back(MakeCompareCommand(app));
+  commands.push_back(MakeDoctorCommand(app));
   return commands;
 }
 

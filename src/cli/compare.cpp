@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -19,7 +20,8 @@ constexpr char kHelp[] =
 RUN_A and RUN_B may be the same folder. Problems are paired. Intervals of the differences (B - A) are
 95 % intervals and treat problems of one family as dependent. docs/scores.md has the formulas.
 
-Exit codes: 0 compared, whatever the result; 2 wrong usage, or a folder that is not a run folder.)";
+Exit codes: 0 compared, whatever the result; 2 wrong usage, a folder that is not a run
+folder, or runs without a common problem.)";
 
 class CompareCommand : public Command {
  public:
@@ -49,6 +51,14 @@ int CompareCommand::Run() const {
   const Result<campaign::Run> a = campaign::LoadRun(a_), b = campaign::LoadRun(b_);
   for (const auto* run : {&a, &b})
     if (!*run) return Usage(run->error().message);
+  const auto& mine = a->settings.problems;
+  const bool common = std::any_of(mine.begin(), mine.end(), [&](const auto& problem) {
+    const auto& theirs = b->settings.problems;
+    return std::any_of(theirs.begin(), theirs.end(),
+                       [&](const auto& other) { return other.slug == problem.slug; });
+  });
+  if (!common)
+    return Usage(fmt::format("{} and {} have no problem in common: nothing can be paired", a_, b_));
   const Result<report::Comparison> comparison = report::Compare(*a, *b, models_, {});
   if (!comparison) return Usage(comparison.error().message);
   fmt::print("{}", json_ ? report::ToJson(*comparison) : report::ToTable(*comparison));

@@ -11,12 +11,13 @@
 #include "cli/say.h"
 #include "cli/schedules.h"
 #include "cli/stats.h"
+#include "cli/version.h"
 
 namespace allranks::cli {
 
 namespace {
 
-bool WriteJson(const std::string& path, const std::string& text) {
+bool WriteFile(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
@@ -33,6 +34,21 @@ std::string Checked(const std::string& stats, const SchedulesRun& more) {
   return text;
 }
 
+std::string FileText(const ExecOptions& options, const FindingRun& run,
+                     const std::vector<ListedFinding>& findings, const std::string& printed) {
+  switch (options.format.value_or(FormatOfFile(options.findings))) {
+    case FindingFormat::kText:
+      return printed;
+    case FindingFormat::kJson:
+      return FindingsAsJson(run, findings);
+    case FindingFormat::kSarif:
+      return FindingsAsSarif(run, findings);
+    case FindingFormat::kJunit:
+      return FindingsAsJunit(run, findings);
+  }
+  return printed;
+}
+
 }  // namespace
 
 int Exec(const ExecOptions& options) {
@@ -46,34 +62,43 @@ int Exec(const ExecOptions& options) {
   if (options.stats && !run.stats_json.empty())
     std::fputs(StatsTable(run.stats_json).c_str(), stderr);
   if (!run.stats_json.empty() && !options.stats_json.empty() &&
-      !WriteJson(options.stats_json, Indented(run.stats_json)))
+      !WriteFile(options.stats_json, Indented(run.stats_json)))
     return kExitInternal;
   list->Add(run.findings);
-  int code = run.node_lost ? kExitInternal : run.deadlock ? kExitDeadlock : run.code;
+  int code = run.timeout     ? kExitTimeout
+             : run.node_lost ? kExitInternal
+             : run.deadlock  ? kExitDeadlock
+                             : run.code;
   if (code == 0 && !RefusedIn(run.stats_json).empty()) {
     Say("the program exited with 0, but kernels of it could not be loaded");
     code = kExitNotLoaded;
   }
-  if (!options.check || run.node_lost) return code;
+  if (!options.check || (run.node_lost && !run.timeout)) return code;
+  const int own = code;
   SchedulesRun more;
   const bool started = code != kExitCannotRun && code != kExitNotFound;
-  if (options.schedules > 0 && !run.deadlock && started) {
+  if (options.schedules > 0 && !run.deadlock && !run.timeout && !run.stopped && started) {
     more = RunSchedules(options, run, &*list);
     if (code == 0 && !more.failures.empty()) code = more.failures.front().code;
   }
-  std::fputs(list->Text(Checked(run.stats_json, more)).c_str(), stderr);
-  std::vector<std::uint64_t> schedules = more.schedules;
-  schedules.insert(schedules.begin(), options.schedule);
-  std::vector<FindingList::Failure> failures = more.failures;
-  if (run.deadlock || run.code != 0)
-    failures.insert(failures.begin(),
-                    {options.schedule, run.deadlock ? kExitDeadlock : run.code, ""});
-  if (!options.findings.empty() && !WriteJson(options.findings, list->Json(schedules, failures)))
+  const std::string text = list->Text(Checked(run.stats_json, more));
+  std::fputs(text.c_str(), stderr);
+  FindingRun checked{options.command, more.schedules, more.failures, code, Version()};
+  checked.schedules.insert(checked.schedules.begin(), options.schedule);
+  if (own != 0)
+    checked.failures.insert(
+        checked.failures.begin(),
+        {options.schedule, own,
+         own == kExitNotLoaded ? "kernels of the program could not be loaded" : run.deadlock_text});
+  const std::size_t counted = list->counted();
+  if (checked.code == 0 && counted != 0) checked.code = kExitFindings;
+  if (!options.findings.empty() &&
+      !WriteFile(options.findings, FileText(options, checked, list->Listed(), text)))
     return kExitInternal;
-  if (list->counted() == 0) return code;
   // Neither hides the other.
-  if (code != 0 && !run.deadlock) Say("the program also exited with code {}", code);
-  return code == 0 ? kExitFindings : code;
+  if (counted != 0 && code != 0 && !run.deadlock && !run.timeout)
+    Say("the program also exited with code {}", code);
+  return checked.code;
 }
 
 }  // namespace allranks::cli

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/command.h"
 #include "cli/finding_list.h"
 
 namespace allranks::cli {
@@ -21,12 +23,14 @@ struct ExecOptions {
   std::vector<std::string> faults;  // node::ParseFault
   std::string trace;                // a file
   bool check = false;
-  std::uint64_t schedule = 0;  // node::Checking::SetSchedule
-  int schedules = 0;           // further ones, in runs of their own
-  int jobs = 0;                // of these at a time; 0: as many as there are cores
-  std::string findings;        // a file
+  std::uint64_t schedule = 0;           // node::Checking::SetSchedule
+  int schedules = 0;                    // further ones, in runs of their own
+  int jobs = 0;                         // of these at a time; 0: as many as there are cores
+  std::string findings;                 // a file
+  std::optional<FindingFormat> format;  // of that file; by its name
   FindingOptions listing;
   double patience_s = 3;
+  double timeout_s = 0;  // of wall time; 0: none
   std::vector<std::string> command;
 };
 
@@ -36,6 +40,7 @@ inline constexpr int kExitInternal = 70;  // the node failed
 inline constexpr int kExitDeadlock = 86;
 inline constexpr int kExitFindings = 87;   // the program ended well, but the checker has findings
 inline constexpr int kExitNotLoaded = 88;  // the program ended well without some of its kernels
+inline constexpr int kExitTimeout = 124;
 inline constexpr int kExitCannotRun = 126;
 inline constexpr int kExitNotFound = 127;
 
@@ -43,15 +48,19 @@ inline constexpr int kExitNotFound = 127;
 struct RunOutcome {
   std::optional<int> refused;  // the exit code of a run that could not be made
   bool deadlock = false, node_lost = false;
+  bool timeout = false;
+  bool stopped = false;  // a signal asked for its end
   std::string deadlock_text;
   int code = 0;            // the program's own, 128 + N if signal N killed it
   std::string stats_json;  // the node's report; empty: it has none
   std::vector<node::Finding> findings;
 };
-// One run. `quiet`: a deadlock is not printed.
+// One run. `quiet`: where it stands, by a deadlock or a timeout, is not printed.
 RunOutcome RunOnce(const ExecOptions& options, bool quiet);
 
 // Returns the exit code for main().
 int Exec(const ExecOptions& options);
+
+std::unique_ptr<Command> MakeExecCommand(CLI::App* app);
 
 }  // namespace allranks::cli

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 
+#include "base/words.h"
 #include "node/findings.h"
 
 namespace allranks::cli {
@@ -67,7 +67,8 @@ Result<FindingList> FindingList::Make(const FindingOptions& options) {
   for (const auto* names : {&options.only, &options.also})
     for (const std::string& name : *names)
       if (!node::KindNamed(name))
-        return Fail("unknown kind of finding '{}'; docs/checker.md lists the kinds", name);
+        return Fail("unknown kind of finding '{}'{}; docs/checker.md lists the kinds", name,
+                    DidYouMean(name, node::KindNames()));
   if (options.suppress.empty()) return list;
   std::ifstream file(options.suppress);
   if (!file) return Fail("cannot read {}", options.suppress);
@@ -81,11 +82,15 @@ Result<FindingList> FindingList::Make(const FindingOptions& options) {
       return Fail("{}:{}: expected a kind and an id, kernel:GLOB or file:GLOB", options.suppress,
                   number);
     if (pattern.kind != "*" && !node::KindNamed(pattern.kind))
-      return Fail("{}:{}: unknown kind of finding '{}'", options.suppress, number, pattern.kind);
+      return Fail("{}:{}: unknown kind of finding '{}'{}", options.suppress, number, pattern.kind,
+                  DidYouMean(pattern.kind, node::KindNames()));
     if (what.starts_with("kernel:")) {
       pattern.kernel = what.substr(7);
     } else if (what.starts_with("file:")) {
       pattern.file = what.substr(5);
+    } else if (const std::size_t colon = what.find(':'); colon != std::string::npos) {
+      return Fail("{}:{}: '{}:' is none of kernel: and file:{}", options.suppress, number,
+                  what.substr(0, colon), DidYouMean(what.substr(0, colon), {"kernel", "file"}));
     } else {
       pattern.id = what;
     }
@@ -125,6 +130,11 @@ std::size_t FindingList::counted() const {
                     [&](const node::Finding& finding) { return Counts(finding); }));
 }
 
+bool FindingList::OnlySummed(const node::Finding& finding) const {
+  return finding.kind == node::Finding::Kind::kLeak && !Counts(finding) &&
+         options_.leaks != FindingOptions::Leaks::kFull;
+}
+
 std::string FindingList::SourceLine(const std::string& file, int line) const {
   const auto [at, made] = sources_.try_emplace(file);
   if (made) {
@@ -154,6 +164,7 @@ std::string FindingList::Text(std::string_view checked) const {
   std::string text;
   std::vector<node::Finding> shown;
   std::size_t suppressed = 0, left_out = 0, hidden = 0;
+  std::string leaks;
   bool without_lines = false, host_without_lines = false;
   for (const node::Finding& finding : findings_) {
     if (!Chosen(finding)) {
@@ -162,6 +173,11 @@ std::string FindingList::Text(std::string_view checked) const {
     }
     if (Suppressed(finding)) {
       ++suppressed;
+      continue;
+    }
+    if (OnlySummed(finding)) {
+      if (options_.leaks == FindingOptions::Leaks::kNo) continue;
+      leaks += fmt::format("{}{}", leaks.empty() ? "" : "; ", finding.text);
       continue;
     }
     shown.push_back(finding);
@@ -189,6 +205,7 @@ std::string FindingList::Text(std::string_view checked) const {
     text += "allranks: some kernels have no source lines: compile them with nvcc -lineinfo\n";
   if (host_without_lines)
     text += "allranks: some host code has no source lines: compile it with -g\n";
+  if (!leaks.empty()) text += fmt::format("leak: {} (--leaks full says where)\n", leaks);
   std::string summary = node::Summary(shown);
   if (suppressed != 0) summary += fmt::format(", {} suppressed", suppressed);
   if (left_out != 0) summary += fmt::format(", {} filtered out", left_out);
@@ -197,23 +214,11 @@ std::string FindingList::Text(std::string_view checked) const {
   return text + "\n";
 }
 
-std::string FindingList::Json(const std::vector<std::uint64_t>& schedules,
-                              const std::vector<Failure>& failures) const {
-  nlohmann::ordered_json all = nlohmann::ordered_json::parse(node::ToJson(findings_));
-  for (std::size_t i = 0; i < findings_.size(); ++i) {
-    all[i]["id"] = IdOf(findings_[i]);
-    all[i]["counts"] = Counts(findings_[i]);
-    all[i]["suppressed"] = Suppressed(findings_[i]);
-  }
-  nlohmann::ordered_json failed = nlohmann::ordered_json::array();
-  for (const Failure& failure : failures)
-    failed.push_back({{"schedule", failure.schedule}, {"code", failure.code}});
-  const nlohmann::ordered_json file = {{"version", 1},
-                                       {"schedule", schedules.front()},
-                                       {"schedules", schedules},
-                                       {"failures", failed},
-                                       {"findings", all}};
-  return file.dump(2) + "\n";
+std::vector<ListedFinding> FindingList::Listed() const {
+  std::vector<ListedFinding> listed;
+  for (const node::Finding& finding : findings_)
+    listed.push_back({finding, IdOf(finding), Counts(finding), Suppressed(finding)});
+  return listed;
 }
 
 }  // namespace allranks::cli

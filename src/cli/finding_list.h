@@ -12,11 +12,13 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "cli/finding_files.h"
 #include "node/finding.h"
 
 namespace allranks::cli {
@@ -28,6 +30,8 @@ struct FindingOptions {
   std::vector<std::string> kernels;  // globs, of which one must fit; empty: all
   std::vector<std::string> files;    // the same
   std::vector<std::string> also;     // kinds that count although they usually do not
+  enum class Leaks { kNo, kSummary, kFull };
+  std::optional<Leaks> leaks;  // printed; unless they count, a summary
 };
 
 class FindingList {
@@ -39,16 +43,8 @@ class FindingList {
   std::size_t counted() const;
   // For a person: each finding, then a line that sums them up. `checked`: what was looked at.
   std::string Text(std::string_view checked) const;
-  // The program failed under a schedule.
-  struct Failure {
-    std::uint64_t schedule = 0;
-    int code = 0;      // its exit code, or that of a deadlock
-    std::string text;  // for a person
-  };
-  // For --findings: the schedules that were run, where the program failed, and each finding as
-  // node::ToJson has it, with id, counts and suppressed.
-  std::string Json(const std::vector<std::uint64_t>& schedules,
-                   const std::vector<Failure>& failures) const;
+  // All of them, chosen or not, for files.
+  std::vector<ListedFinding> Listed() const;
 
  private:
   struct Pattern {
@@ -57,6 +53,8 @@ class FindingList {
   };
   bool Chosen(const node::Finding& finding) const;
   bool Suppressed(const node::Finding& finding) const;
+  // A leak that has no lines of its own; --leaks.
+  bool OnlySummed(const node::Finding& finding) const;
   bool Counts(const node::Finding& finding) const;
   std::string IdOf(const node::Finding& finding) const;
   std::string SourceLine(const std::string& file, int line) const;

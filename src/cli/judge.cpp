@@ -7,10 +7,13 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/words.h"
 #include "cli/exec.h"
 #include "cli/judge_tools.h"
+#include "cli/paths.h"
 #include "cli/places.h"
 #include "cli/usage.h"
+#include "cli/values.h"
 #include "judge/report.h"
 #include "node/hardware/profile.h"
 #include "problem/machine.h"
@@ -44,6 +47,25 @@ Result<std::string> SeedFrom(const std::string& file) {
   return text;
 }
 
+// Whether there is the case of --case, and whether --visible leaves it. The judge draws further
+// cases itself: their names are not known before.
+Status CheckCase(const problem::Problem& problem, const JudgeOptions& options) {
+  const std::string& name = options.only_case;
+  if (name.empty() || name.starts_with("drawn")) return Ok();
+  std::vector<std::string> names;
+  const problem::Case* found = nullptr;
+  for (const problem::Case& one : problem.cases) {
+    names.push_back(one.name);
+    if (one.name == name) found = &one;
+  }
+  if (found == nullptr)
+    return Fail("--case {}: {} has no such case{}; it has {}", name, problem.slug,
+                DidYouMean(name, names), Join(names));
+  if (options.visible && found->kind != problem::Case::Kind::kVisible)
+    return Fail("--case {} is not a visible case: remove --visible", name);
+  return Ok();
+}
+
 class JudgeCommand : public Command {
  public:
   explicit JudgeCommand(CLI::App* app);
@@ -64,8 +86,11 @@ JudgeCommand::JudgeCommand(CLI::App* app) {
   command_->add_option("PROBLEM", options_.problem, "Its slug, or the path of its folder")
       ->required();
   option("--solution", options_.solution, "FILE",
-         "The candidate: a whole file, or only the edit region");
-  option("--compare", options_.compare, "A B", "Compare two candidates case by case")->expected(2);
+         "The candidate: a whole file, or only the edit region")
+      ->check(FilledFile());
+  option("--compare", options_.compare, "A B", "Compare two candidates case by case")
+      ->expected(2)
+      ->check(FilledFile());
   option("--profile", options_.profile, "PROFILE [h100x8]",
          "The simulated hardware: the name of a profile, or a path");
   option("--case", options_.only_case, "NAME", "Only this case");
@@ -74,41 +99,45 @@ JudgeCommand::JudgeCommand(CLI::App* app) {
          "Seed of the drawn inputs; the same text gives the same judgement");
   option("--seed-file", options_.seed_file, "FILE",
          "Read the seed from FILE; process lists show the arguments of a command")
+      ->check(FilledFile())
       ->excludes("--seed");
   option("--problems-dir", options_.problems_dir, "DIR",
-         "Folder to search for problems, instead of the installed ones");
+         "Folder to search for problems, instead of the installed ones")
+      ->check(InputFolder());
   command_->add_flag("--json", options_.json, "Print JSON, one line per candidate");
   option("--trace", options_.trace, "FILE",
-         "Write a timeline of the largest world to FILE, for ui.perfetto.dev");
+         "Write a timeline of the largest world to FILE, for ui.perfetto.dev")
+      ->check(OutputFile());
   command_->add_flag("--no-cache", options_.no_cache, "Neither read nor write the cache of builds");
   command_->add_flag("--keep-going", options_.keep_going,
                      "Continue after wrong results: run every case and count the wrong calls");
   option("-j", options_.jobs, "N [1]",
          "Run up to N windows concurrently; the judgement is the same for every N")
-      ->check(CLI::Range(1, 64));
+      ->check(Whole(1, 64));
   command_->add_flag("--drawn-last", options_.drawn_last, "Run the drawn cases of all worlds last");
   option("--band", options_.band, "N [0]",
          "Also time a passing candidate and the reference on N perturbed profiles")
-      ->check(CLI::Range(0, 64));
+      ->check(Whole(0, 64));
   command_->add_flag("--no-check", options_.no_check,
                      "Compare outputs only; do not check for races and memory errors");
   option("--schedule", options_.schedule, "SEED",
          "Also run each selected case under this schedule, as named in a verdict")
+      ->check(Whole(0))
       ->excludes("--no-check");
   option("--schedules", options_.schedules, "N",
          "Run each selected case under N schedules, not only some small cases")
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(Whole(1, 1'000'000));
   command_->add_flag("--drain", options_.drain,
                      "Test mode: start each call when all ranks are idle");
   option("--cpu-seconds", options_.cpu_s, "SECONDS [120]",
          "Limit of the CPU time of a judgement, including the compiler")
-      ->check(CLI::Range(1.0, 3600.0));
+      ->check(Number(1, 3600, "seconds"));
   option("--instructions", options_.instructions, "N [24000000000]",
          "Limit of the thread-instructions of all windows of a judgement")
-      ->check(CLI::PositiveNumber);
+      ->check(Whole(1));
   option("--rank-seconds", options_.idle_s, "SECONDS [60]",
          "Limit of the time for which ranks may be idle while the judge waits for them")
-      ->check(CLI::Range(1.0, 3600.0));
+      ->check(Number(1, 3600, "seconds"));
 }
 
 int JudgeCommand::Run() const {
@@ -124,6 +153,8 @@ int JudgeCommand::Run() const {
   const Result<node::Profile> machine = node::LoadProfile(*profile);
   if (!machine) return Usage(machine.error().message);
   if (const auto there = problem::On(*problem, *machine); !there)
+    return Usage(there.error().message);
+  if (const Status there = CheckCase(*problem, options); !there)
     return Usage(there.error().message);
   Result<judge::Tools> tools = FindTools(!options.no_cache);
   if (!tools) return Usage(tools.error().message);

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -17,12 +19,12 @@ namespace allranks::cli {
 
 namespace fs = std::filesystem;
 
-namespace {
-
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
+
+namespace {
 
 std::string CacheFolder() {
   if (const std::string own = Environment("ALLRANKS_CACHE"); !own.empty()) return own;
@@ -31,8 +33,10 @@ std::string CacheFolder() {
   return "";
 }
 
+}  // namespace
+
 // The toolkit is the folder above the nvcc that a shell would start.
-std::string CudaFolder() {
+std::string FindCuda() {
   for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
     if (const std::string given = Environment(name); !given.empty()) return given;
   std::error_code error;
@@ -50,7 +54,7 @@ std::string CudaFolder() {
   return "";
 }
 
-std::string NcclLibrary(const std::string& cuda) {
+std::string FindNccl(const std::string& cuda) {
   std::vector<std::string> folders = {cuda + "/lib64", cuda + "/lib",
                                       cuda + "/targets/x86_64-linux/lib",
                                       "/usr/lib/x86_64-linux-gnu"};
@@ -64,7 +68,15 @@ std::string NcclLibrary(const std::string& cuda) {
   return "";
 }
 
-}  // namespace
+Result<std::string> FindCache() {
+  std::string folder = CacheFolder();
+  if (folder.empty()) return Fail("there is no HOME");
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error || access(folder.c_str(), W_OK | X_OK) != 0)
+    return Fail("{} cannot be written", folder);
+  return folder;
+}
 
 Result<judge::Tools> FindTools(bool cache) {
   judge::Tools tools;
@@ -72,17 +84,21 @@ Result<judge::Tools> FindTools(bool cache) {
   Result<std::string> shim = FindShim();
   if (!shim) return Fail(shim.error());
   tools.shim = *shim;
-  std::error_code error;
-  const fs::path installed = fs::path(OwnPath()).parent_path().parent_path() / "include";
-  tools.include = fs::exists(installed / "allranks", error) ? installed.string()
-                                                            : std::string(ALLRANKS_INCLUDE_DIR);
-  tools.cuda = CudaFolder();
+  tools.include = IncludeFolder();
+  tools.cuda = FindCuda();
   if (tools.cuda.empty())
     return Fail(
         "nvcc not found: install the CUDA toolkit and add its bin folder to PATH, or set "
         "CUDA_HOME");
-  tools.nccl = NcclLibrary(tools.cuda);
-  if (cache) tools.cache = CacheFolder();
+  tools.nccl = FindNccl(tools.cuda);
+  if (!cache) return tools;
+  if (Result<std::string> folder = FindCache()) {
+    tools.cache = std::move(*folder);
+  } else {
+    fmt::print(stderr,
+               "allranks: {}, so nothing that is built is kept; ALLRANKS_CACHE names a folder\n",
+               folder.error().message);
+  }
   return tools;
 }
 

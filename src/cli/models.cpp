@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/paths.h"
 #include "cli/places.h"
 #include "cli/usage.h"
 #include "model/entry.h"
@@ -84,7 +85,9 @@ class ModelsCommand : public Command {
     command_ = app->add_subcommand("models", "List the available models");
     command_->footer(kHelp);
     command_->formatter(std::make_shared<UsageFormatter>("models [OPTIONS]"));
-    command_->add_option("--models-file", file_, "The file to read")->option_text("FILE");
+    command_->add_option("--models-file", file_, "The file to read")
+        ->option_text("FILE")
+        ->check(InputFile());
     command_->add_flag("--json", json_, "Print JSON, one line per model");
   }
 

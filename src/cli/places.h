@@ -1,5 +1,5 @@
-// Where the parts of AllRanks are: beside this executable when installed, in the build and source
-// trees otherwise.
+// Where the parts of AllRanks are: beside this executable, in ../share/allranks and
+// ../lib/allranks.
 #pragma once
 
 #include <string>
@@ -16,13 +16,20 @@ std::string OwnPath();
 // Where profiles are looked for by name, first come first.
 std::vector<std::string> ProfileFolders();
 
-// The file of a profile given by name or by path. The message lists where it was looked for.
+// Whether the variables that name folders name any. FindProfile and FindProblem ask themselves.
+Status CheckProfileFolder();
+Status CheckProblemFolder(const std::string& own);
+
+// The file of a profile given by name or by path. The message lists the names there are.
 Result<std::string> FindProfile(const std::string& name);
 
 // Where problems are looked for by name: `own` alone, if it is not empty.
 std::vector<std::string> ProblemFolders(const std::string& own);
 // A problem given by its slug, by category/slug, or by path.
 Result<problem::Problem> FindProblem(const std::string& name, const std::string& own);
+
+// Whether a prompt template that is given as a path can be read.
+Status CheckPrompt(const std::string& name);
 
 // The folder whose allranks/ has the headers of solutions and oracles.
 std::string IncludeFolder();

@@ -9,8 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/exec.h"
+#include "cli/paths.h"
 #include "cli/places.h"
 #include "cli/usage.h"
+#include "cli/values.h"
 #include "problem/args.h"
 #include "problem/problem.h"
 #include "problem/source.h"
@@ -141,40 +143,44 @@ ProblemsCommand::ProblemsCommand(CLI::App* app) {
       "export SLUG --target hardware --solution FILE --out FOLDER | "
       "release --out FOLDER [--held-out FOLDER]"));
   command_->require_subcommand(1);
-  const auto add_folder = [this](CLI::App* part) {
+  const auto add_folder = [this](CLI::App* part, const CLI::Validator& check) {
     part->add_option("--problems-dir", options_.folder,
                      "Folder to search for problems, instead of the installed ones")
-        ->option_text("FOLDER");
+        ->option_text("FOLDER")
+        ->check(check);
   };
   list_ = command_->add_subcommand("list", "List the problems");
   list_->add_option("--category", options_.category, "Only problems of this category")
-      ->check(CLI::IsMember(problem::Categories()));
+      ->check(OneOf(problem::Categories()));
   list_->add_flag("--json", options_.json, "Print them as JSON");
-  add_folder(list_);
+  add_folder(list_, InputFolder());
   show_ = command_->add_subcommand("show", "Print one problem");
   show_->add_option("SLUG", options_.name, "Name or folder")->required();
-  show_->add_flag("--header", options_.header, "Print its problem.h instead");
-  show_->add_flag("--template", options_.template_text, "Print its template instead");
-  add_folder(show_);
+  CLI::Option* header = show_->add_flag("--header", options_.header, "Print its problem.h instead");
+  show_->add_flag("--template", options_.template_text, "Print its template instead")
+      ->excludes(header);
+  add_folder(show_, InputFolder());
   new_ = command_->add_subcommand("new", "Create a folder for a new problem");
   new_->add_option("CATEGORY/SLUG", options_.name, "Category and name of the problem")->required();
-  add_folder(new_);
+  add_folder(new_, OutputFolder());
   check_ = command_->add_subcommand("check", "Check problems");
-  check_->add_option("SLUG", options_.names, "Names or folders")->option_text("...");
-  check_->add_flag("--all", options_.all, "All problems");
+  CLI::Option* names =
+      check_->add_option("SLUG", options_.names, "Names or folders")->option_text("...");
+  check_->add_flag("--all", options_.all, "All problems")->excludes(names);
   check_->add_flag("--update", options_.update,
                    "Write reference.lock instead of comparing with it");
-  check_->add_flag(
+  CLI::Option* changed = check_->add_flag(
       "--changed", options_.changed,
       "Only references of problems that have not changed since they passed (see below)");
   check_
       ->add_option("--sample", options_.sample,
                    "With --changed: judge an unchanged problem on one of N days; 0: never")
-      ->check(CLI::NonNegativeNumber);
+      ->check(Whole(0, 1'000'000))
+      ->needs(changed);
   check_->add_flag("--record", options_.record, "Record the problems that pass in checked.json");
   check_->add_option("--every", options_.every, "Only every Nth mutant")
       ->option_text("N [1]")
-      ->check(CLI::Range(1, 1000));
+      ->check(Whole(1, 1000));
   check_
       ->add_option("--only", options_.only,
                    "Only items with TEXT in their names; separate several with commas")
@@ -183,31 +189,35 @@ ProblemsCommand::ProblemsCommand(CLI::App* app) {
       ->option_text("PROFILE [h100x8]");
   check_->add_option("-j", options_.workers, "Number of items judged concurrently")
       ->option_text("N [cores]")
-      ->check(CLI::Range(1, 256));
+      ->check(Whole(1, 256));
   check_->add_flag("--json", options_.json, "Print the result as JSON");
-  add_folder(check_);
+  add_folder(check_, InputFolder());
   export_ = command_->add_subcommand("export", "Write a program for a machine with GPUs");
   export_->add_option("SLUG", options_.name, "Name or folder")->required();
   export_->add_option("--target", options_.target, "Target of the export")
       ->option_text("hardware")
-      ->check(CLI::IsMember({"hardware"}))
+      ->check(OneOf({"hardware"}))
       ->required();
   export_->add_option("--solution", options_.solution, "The solution: a whole file or a region")
       ->option_text("FILE")
+      ->check(FilledFile())
       ->required();
   export_->add_option("--out", options_.out, "A folder that does not exist yet")
       ->option_text("FOLDER")
+      ->check(OutputFolder())
       ->required();
-  add_folder(export_);
+  add_folder(export_, InputFolder());
   release_ = command_->add_subcommand("release", "Copy the problems without what must stay secret");
   release_->add_option("--out", options_.out, "For what is given away; does not exist yet")
       ->option_text("FOLDER")
+      ->check(OutputFolder())
       ->required();
   release_
       ->add_option("--held-out", options_.held_out,
                    "For sealed and private problems, whole; does not exist yet")
-      ->option_text("FOLDER");
-  add_folder(release_);
+      ->option_text("FOLDER")
+      ->check(OutputFolder());
+  add_folder(release_, InputFolder());
 }
 
 int ProblemsCommand::Run() const {

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "cli/check_items.h"
@@ -377,10 +378,13 @@ Result<std::vector<CheckedProblem>> Gather(const ProblemsOptions& options) {
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
   }
-  if (names.empty()) return Fail("no problem to check: give names or --all");
+  if (names.empty()) return Fail("no problem to check: give each SLUG, or --all");
+  std::set<std::string> slugs;
   for (const std::string& name : names) {
     auto problem = FindProblem(name, options.folder);
     if (!problem) return Fail(problem.error());
+    if (!slugs.insert(problem->slug).second)
+      return Fail("{} is given twice: name each problem once", problem->slug);
     CheckedProblem& checked = all.emplace_back();
     checked.problem = std::move(*problem);
     checked.with_nccl = problem::WithNccl(checked.problem);

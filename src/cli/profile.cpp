@@ -226,6 +226,7 @@ std::vector<std::string> Lines(const std::string& text) {
 }  // namespace
 
 int ProfileList() {
+  if (const Status there = CheckProfileFolder(); !there) return Complain(there.error());
   std::map<std::string, std::string> found;  // name → path; the first folder wins
   std::error_code error;
   for (const std::string& folder : ProfileFolders())

@@ -10,8 +10,10 @@
 
 #include "cli/exec.h"
 #include "cli/judge_tools.h"
+#include "cli/paths.h"
 #include "cli/places.h"
 #include "cli/usage.h"
+#include "cli/values.h"
 #include "judge/build.h"
 #include "node/hardware/profile.h"
 #include "problem/prompt.h"
@@ -59,10 +61,11 @@ PromptCommand::PromptCommand(CLI::App* app) {
   option("--profile", profile_, "PROFILE [h100x8]",
          "The simulated hardware: the name of a profile, or a path");
   option("--part", parts_, "PART", "Only this part; repeatable")
-      ->check(CLI::IsMember({"system", "task", "repair", "improve"}))
+      ->check(OneOf({"system", "task", "repair", "improve"}))
       ->allow_extra_args(false);
   option("--problems-dir", problems_dir_, "DIR",
-         "Folder to search for problems, instead of the installed ones");
+         "Folder to search for problems, instead of the installed ones")
+      ->check(InputFolder());
   command_->add_flag("--json", json_, "Print JSON");
 }
 
@@ -105,6 +108,7 @@ int PromptCommand::Run() const {
   const Result<node::Profile> profile = node::LoadProfile(*path);
   if (!profile) return Usage(profile.error().message);
   const std::filesystem::path folder = std::filesystem::path(ShareFolder()) / "prompts";
+  if (const Status there = CheckPrompt(prompt_); !there) return Usage(there.error().message);
   const Result<problem::PromptTemplate> form = problem::LoadPrompt(prompt_, folder);
   if (!form) return Usage(form.error().message);
   const Result<judge::Tools> tools = FindTools(false);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/command.h"
 #include "cli/ptx_report.h"
 
 namespace allranks::cli {
@@ -94,6 +95,8 @@ json Json(const PtxReport& report) {
 }  // namespace
 
 int Ptx(const PtxOptions& options) {
+  if (options.min_executable > 0 && !options.coverage)
+    return Usage("--min-executable has an effect only with --coverage: add it");
   PtxReport report;
   bool failed = false;
   for (const std::string& path : options.files) {

@@ -6,11 +6,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "base/words.h"
 #include "campaign/record.h"
 #include "cli/exec.h"
+#include "cli/paths.h"
 #include "cli/places.h"
 #include "cli/usage.h"
 #include "node/hardware/profile.h"
@@ -44,7 +48,9 @@ ReportCommand::ReportCommand(CLI::App* app) {
   command_->footer(kHelp);
   command_->formatter(std::make_shared<UsageFormatter>("report RUN... [OPTIONS]"));
   command_->add_option("RUN", runs_, "Folders that `allranks run` wrote")->required();
-  command_->add_option("--out", out_, "Where to write")->option_text("DIR [RUN/report]");
+  command_->add_option("--out", out_, "Where to write")
+      ->option_text("DIR [RUN/report]")
+      ->check(OutputFolder());
   command_->add_option("--title", title_, "The page's title")->option_text("TEXT [AllRanks]");
   command_
       ->add_option("--panel", panel_, "Models whose pass rates define the difficulty of a problem")
@@ -62,7 +68,11 @@ int ReportCommand::Run() const {
   options.panel = panel_;
   options.private_texts = private_;
   std::vector<campaign::Run> runs;
+  std::set<std::filesystem::path> places;
   for (const std::string& folder : runs_) {
+    std::error_code error;
+    if (!places.insert(std::filesystem::canonical(folder, error)).second)
+      return Usage(fmt::format("{} is given twice: its samples would count twice", folder));
     Result<campaign::Run> run = campaign::LoadRun(folder);
     if (!run) return Usage(run.error().message);
     // What is known of a profile's times; one that is no longer there has nothing said of it.
@@ -80,11 +90,17 @@ int ReportCommand::Run() const {
         known.push_back(fmt::format("{} ({})", model.name, run.settings.name));
       }
     if (std::find(known.begin(), known.end(), name) == known.end())
-      return Usage(fmt::format("--panel {}: no run has this model", name));
+      return Usage(fmt::format("--panel {}: no run has this model{}; the models are {}", name,
+                               DidYouMean(name, known), Join(known)));
   }
   if (out_.empty() && runs_.size() > 1) return Usage("several runs need --out DIR");
   const std::filesystem::path out =
       out_.empty() ? std::filesystem::path(runs_[0]) / "report" : std::filesystem::path(out_);
+  // Files are replaced whole; a folder cannot be.
+  for (const char* file : {"index.html", "summary.json", "models.csv", "problems.csv", "cases.csv"})
+    if (std::error_code error; std::filesystem::is_directory(out / file, error))
+      return Usage(fmt::format("{} is a folder, not a file: remove it, or choose another --out",
+                               (out / file).string()));
   const Result<report::Written> written = report::WriteReport(runs, options, out, !no_plots_);
   if (!written) {
     fmt::print(stderr, "allranks: {}\n", written.error().message);

@@ -19,10 +19,13 @@
 #include "campaign/campaign.h"
 #include "cli/exec.h"
 #include "cli/judge_tools.h"
+#include "cli/paths.h"
 #include "cli/places.h"
 #include "cli/progress.h"
 #include "cli/select.h"
 #include "cli/usage.h"
+#include "cli/values.h"
+#include "cli/version.h"
 #include "judge/build.h"
 #include "judge/sandbox.h"
 #include "report/summary.h"
@@ -103,33 +106,36 @@ RunCommand::RunCommand(CLI::App* app) {
   option("--problems", options_.problems, "X,Y|all|category:C|level:L", "The problems to solve")
       ->required();
   option("--out", options_.out, "FOLDER", "The folder of the run; an existing run continues")
+      ->check(OutputFolder())
       ->required();
   option("--samples", options_.samples, "K [1]", "Samples of each model for each problem")
-      ->check(CLI::Range(1, campaign::kMostSamples));
+      ->check(Whole(1, campaign::kMostSamples));
   option("--rounds", options_.rounds, "R [1]", "Maximum number of rounds of a sample")
-      ->check(CLI::Range(1, campaign::kMostRounds));
+      ->check(Whole(1, campaign::kMostRounds));
   option("--prompt", options_.prompt, "NAME|FILE [default]",
          "The prompt template; `allranks prompt` prints the prompt");
   option("--profile", options_.profile, "PROFILE [h100x8]",
          "The simulated hardware: the name of a profile, or a path");
   option("--budget", options_.budget, "DOLLARS",
          "Send no more requests when all processes of the run together have spent this")
-      ->check(CLI::NonNegativeNumber);
+      ->check(Number(0, std::numeric_limits<double>::infinity(), "dollars"));
   option("-j", options_.jobs, "N [cores]", "Number of concurrent judgements")
-      ->check(CLI::Range(1, 1024));
+      ->check(Whole(1, 1024));
   option("--band", options_.band, "N [0]",
          "Number of perturbed profiles on which a passing solution is timed again")
-      ->check(CLI::Range(0, 64));
+      ->check(Whole(0, 64));
   option("--target", options_.target, "F [0.9]",
          "Fraction of the roofline from which on no improvement is requested")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(Number(0, 1));
   command_->add_flag("--trace", options_.trace,
                      "Keep a trace of each judgement, for ui.perfetto.dev");
   option("--seed", options_.seed, "TEXT [random]", "Seed of the drawn inputs; stored in run.json");
   option("--models-file", options_.models_file, "FILE",
-         "A models.toml, instead of the installed one");
+         "A models.toml, instead of the installed one")
+      ->check(InputFile());
   option("--problems-dir", options_.problems_dir, "DIR",
-         "Folder to search for problems, instead of the installed ones");
+         "Folder to search for problems, instead of the installed ones")
+      ->check(InputFolder());
   command_->add_flag("--dry-run", options_.dry_run,
                      "Print the number of requests and an estimate of the cost; send nothing");
   command_->add_flag("--json", options_.json, "Print the result as JSON");
@@ -143,8 +149,6 @@ Result<campaign::Plan> RunCommand::MakePlan() const {
   Result<std::vector<model::Entry>> models = SelectModels(options_.models, options_.models_file);
   if (!models) return Fail(models.error());
   plan.models = std::move(*models);
-  if (!(options_.budget >= 0) || !(options_.target >= 0))
-    return Fail("--budget and --target must be at least 0");
   for (const model::Entry& entry : plan.models)
     if (std::isfinite(options_.budget) && IsHttp(entry.protocol) && !entry.price.known)
       return Fail(
@@ -158,6 +162,7 @@ Result<campaign::Plan> RunCommand::MakePlan() const {
   plan.samples = options_.samples;
   plan.rounds = options_.rounds;
   plan.prompt_folder = ShareFolder() + "/prompts";
+  if (const Status there = CheckPrompt(options_.prompt); !there) return Fail(there.error());
   Result<problem::PromptTemplate> prompt = problem::LoadPrompt(options_.prompt, plan.prompt_folder);
   if (!prompt) return Fail(prompt.error());
   plan.prompt = std::move(*prompt);
@@ -172,7 +177,7 @@ Result<campaign::Plan> RunCommand::MakePlan() const {
     return Fail(cuda.error());
   if (const std::string& missing = judge::Means().missing; !missing.empty())
     return Fail("{}", missing);
-  plan.version = ALLRANKS_VERSION;
+  plan.version = Version();
   for (const std::string& root : ProblemFolders(options_.problems_dir))
     plan.problem_roots.emplace_back(root);
   plan.seed = options_.seed;

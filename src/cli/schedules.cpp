@@ -70,9 +70,11 @@ std::string Tail(const fs::path& file) {
   own.trace.clear();
   const RunOutcome outcome = RunOnce(own, true);
   const json result = {{"code", outcome.refused     ? *outcome.refused
+                                : outcome.timeout   ? kExitTimeout
                                 : outcome.node_lost ? kExitInternal
                                                     : outcome.code},
                        {"deadlock", outcome.deadlock ? json(outcome.deadlock_text) : json(nullptr)},
+                       {"timeout", outcome.timeout ? json(outcome.deadlock_text) : json(nullptr)},
                        {"findings", json::parse(node::ToJson(outcome.findings))}};
   std::ofstream file(folder / fmt::format("{}.json", schedule));
   file << result.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -98,6 +100,8 @@ void Take(std::uint64_t schedule, const fs::path& folder, FindingList* list, Sch
   list->Add(std::move(findings));
   if (result["deadlock"].is_string()) {
     fail(kExitDeadlock, result["deadlock"].get<std::string>());
+  } else if (result["timeout"].is_string()) {
+    fail(kExitTimeout, result["timeout"].get<std::string>());
   } else if (const int code = result["code"].get<int>(); code != 0) {
     fail(code, fmt::format("the program exited with code {}\n{}", code,
                            Tail(folder / fmt::format("{}.txt", schedule))));
@@ -134,7 +138,7 @@ SchedulesRun RunSchedules(const ExecOptions& options, const RunOutcome& plain, F
     if (over < 0) break;
   }
   for (const std::uint64_t schedule : all.schedules) Take(schedule, folder, list, &all);
-  for (const FindingList::Failure& failure : all.failures)
+  for (const FindingRun::Failure& failure : all.failures)
     std::fprintf(stderr, "allranks: %s%s", failure.text.c_str(),
                  failure.text.ends_with('\n') ? "" : "\n");
   return all;

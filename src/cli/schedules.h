@@ -12,7 +12,7 @@ namespace allranks::cli {
 
 struct SchedulesRun {
   std::vector<std::uint64_t> schedules;  // that were run
-  std::vector<FindingList::Failure> failures;
+  std::vector<FindingRun::Failure> failures;
 };
 
 // `plain`: the run under schedule 0. What the program prints is shown only where it fails.

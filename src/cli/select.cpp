@@ -7,6 +7,7 @@
 #include <iterator>
 #include <set>
 
+#include "base/words.h"
 #include "cli/places.h"
 
 namespace allranks::cli {
@@ -16,7 +17,7 @@ std::vector<std::string> SplitAtCommas(const std::string& words) {
   std::vector<std::string> split;
   for (std::size_t at = 0; at <= words.size();) {
     const std::size_t end = std::min(words.find(',', at), words.size());
-    if (end > at) split.push_back(words.substr(at, end - at));
+    split.push_back(words.substr(at, end - at));
     at = end + 1;
   }
   return split;
@@ -50,7 +51,7 @@ std::vector<std::string> SplitModels(const std::string& words) {
     if (word.starts_with("command:") ||
         (equals != std::string::npos && word.substr(equals + 1).starts_with("command:")))
       end = words.size();
-    if (end > at) split.push_back(words.substr(at, end - at));
+    split.push_back(words.substr(at, end - at));
     at = end + 1;
   }
   return split;
@@ -65,8 +66,17 @@ Result<std::vector<model::Entry>> SelectModels(const std::vector<std::string>& w
   std::vector<model::Entry> chosen;
   for (const std::string& group : words) {
     for (const std::string& word : SplitModels(group)) {
+      if (word.empty()) return Fail("--models '{}' has an empty name: remove a comma", group);
+      if (word.starts_with("="))
+        return Fail("--models '{}' has no name before the =: write NAME=MODEL", word);
       Result<model::Entry> entry = model::FindModel(word, *known);
       if (!entry) return Fail(entry.error());
+      const bool twice = std::any_of(chosen.begin(), chosen.end(), [&](const model::Entry& other) {
+        return other.name == entry->name;
+      });
+      if (twice)
+        return Fail("--models gives two models the same name '{}': rename one with NAME={}",
+                    entry->name, word.substr(word.find('=') + 1));
       chosen.push_back(std::move(*entry));
     }
   }
@@ -77,15 +87,23 @@ Result<std::vector<problem::Problem>> SelectProblems(const std::vector<std::stri
                                                      const std::string& folder) {
   std::vector<problem::Problem> chosen;
   std::set<std::string> slugs;
+  std::set<std::string> named;  // by their own names, not as part of a selection
   const auto take = [&](problem::Problem problem) {
     if (slugs.insert(problem.slug).second) chosen.push_back(std::move(problem));
   };
   for (const std::string& group : words) {
     for (const std::string& word : SplitAtCommas(group)) {
       const bool category = word.starts_with("category:"), level = word.starts_with("level:");
+      if (word.empty()) return Fail("--problems '{}' has an empty name: remove a comma", group);
+      const std::string selector = word.substr(0, word.find(':'));
+      if (!category && !level && selector.size() < word.size())
+        return Fail("'{}' is no selection: write category:C or level:L{}", word,
+                    DidYouMean(selector, {"category", "level"}));
       if (!category && !level && word != "all") {
         Result<problem::Problem> problem = FindProblem(word, folder);
         if (!problem) return Fail(problem.error());
+        if (!named.insert(problem->slug).second)
+          return Fail("--problems names {} twice: name each problem once", problem->slug);
         take(std::move(*problem));
         continue;
       }
@@ -104,6 +122,7 @@ Result<std::vector<problem::Problem>> SelectProblems(const std::vector<std::stri
       if (any) continue;
       std::string names;
       for (const std::string& one : there) names += (names.empty() ? "" : ", ") + one;
+      names += DidYouMean(wanted, {there.begin(), there.end()});
       return Fail("no problem matches '{}'; the problems are: {}", word,
                   names.empty() ? "none" : names);
     }

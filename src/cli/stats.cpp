@@ -102,7 +102,11 @@ std::string Indented(const std::string& text) {
 std::vector<node::Finding> FindingsIn(const std::string& text) {
   const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!parsed.is_object() || !parsed.contains("findings")) return {};
-  return node::FindingsFromJson(parsed["findings"].dump());
+  std::vector<node::Finding> findings = node::FindingsFromJson(parsed["findings"].dump());
+  for (node::Finding& finding : findings)
+    for (node::FindingAccess& access : finding.accesses)
+      access.alone = parsed.value("processes", 0) == 1;
+  return findings;
 }
 
 std::string CheckedIn(const std::string& text) {
@@ -110,9 +114,13 @@ std::string CheckedIn(const std::string& text) {
   if (!parsed.is_object()) return "";
   const std::size_t kernels =
       parsed["kernels"].size() + parsed.value("kernels_omitted", std::size_t{0});
+  std::uint64_t blocks = 0;
+  for (const json& kernel : parsed["kernels"])
+    blocks += kernel["grid"][0].get<std::uint64_t>() * kernel["grid"][1].get<std::uint64_t>() *
+              kernel["grid"][2].get<std::uint64_t>();
   const json checked = parsed.value("checked", json::object());
-  return fmt::format("{} kernel{}, {} accesses", kernels, kernels == 1 ? "" : "s",
-                     checked.value("accesses", std::uint64_t{0}));
+  return fmt::format("{} kernel{}, {} block{}, {} accesses", kernels, kernels == 1 ? "" : "s",
+                     blocks, blocks == 1 ? "" : "s", checked.value("accesses", std::uint64_t{0}));
 }
 
 std::vector<std::string> RefusedIn(const std::string& text) {

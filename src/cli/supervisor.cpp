@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -31,10 +32,12 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
+#include "cli/fault_check.h"
 #include "cli/places.h"
 #include "cli/private_folder.h"
 #include "cli/ranks.h"
@@ -59,7 +62,14 @@ using wire::Fd;
 
 constexpr auto kGrace = std::chrono::seconds(2);            // between a request to end and SIGKILL
 constexpr auto kPatience = std::chrono::seconds(10);        // for the node's report ...
+constexpr auto kSignalPatience = std::chrono::seconds(1);   // for where it stands, then it is ended
 constexpr auto kTracePatience = std::chrono::seconds(120);  // ... and a trace that it writes first
+
+// "SIGINT".
+std::string SignalName(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name == nullptr ? fmt::format("signal {}", signal) : std::string("SIG") + name;
+}
 
 class Supervisor {
  public:
@@ -72,10 +82,13 @@ class Supervisor {
   Result<void> StartProgram(const std::string& shim, const std::string& socket);
   void Loop();
   void OnSignals();
-  void OnControl();
+  void OnControl(std::string* where = nullptr);
   void Reap();
   void NodeLost();
   void GiveTerminal(pid_t group);
+  // Prints where everything stands, if the node says so in time.
+  void TellWhere(const std::string& why, std::chrono::seconds patience);
+  void TimeOut();
   // Asks the node for its report; empty if it has none to give.
   wire::FinishReply Finish();
   void EndEverything();
@@ -95,7 +108,8 @@ class Supervisor {
   bool terminal_ = false;  // the program has it
   std::optional<int> program_status_, node_status_;
   bool deadlock_ = false, node_lost_ = false;
-  bool asked_to_end_ = false;
+  bool asked_to_end_ = false, timed_out_ = false;
+  std::optional<Clock::time_point> timeout_at_;
   std::optional<Clock::time_point> kill_at_;
 };
 
@@ -121,14 +135,9 @@ std::optional<int> Supervisor::Start() {
     return kExitUsage;
   }
   for (const std::string& text : options_.faults) {
-    const auto fault = node::ParseFault(text);
-    const bool unknown =
-        fault && fault->rank < 0 && node::LinksNamed(parsed->topology, fault->name).empty();
-    if (fault && !unknown) continue;
-    Say("{}", fault ? fmt::format("--fault {}: {} has no link or vertex of that name; `allranks "
-                                  "profile show {}` lists them",
-                                  text, parsed->name, options_.profile)
-                    : fault.error().message);
+    const Status fits = CheckFault(text, *parsed, options_.ranks);
+    if (fits) continue;
+    Say("{}", fits.error().message);
     return kExitUsage;
   }
   if (options_.devices > parsed->machine.devices_per_host) {
@@ -302,13 +311,17 @@ void Supervisor::GiveTerminal(pid_t group) {
 }
 
 void Supervisor::Loop() {
+  if (options_.timeout_s > 0)
+    timeout_at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                     std::chrono::duration<double>(options_.timeout_s));
   while (!program_status_) {
     pollfd polls[2] = {{signals_.get(), POLLIN, 0}, {node_lost_ ? -1 : control_.get(), POLLIN, 0}};
     int timeout = -1;
-    if (kill_at_) {
-      const auto left =
-          std::chrono::duration_cast<std::chrono::milliseconds>(*kill_at_ - Clock::now());
-      timeout = std::max<int>(0, static_cast<int>(left.count()) + 1);
+    for (const auto& at : {kill_at_, timeout_at_}) {
+      if (!at) continue;
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*at - Clock::now());
+      const auto ms = static_cast<int>(std::clamp<std::int64_t>(left.count() + 1, 0, 1'000'000));
+      timeout = timeout < 0 ? ms : std::min(timeout, ms);
     }
     if (poll(polls, 2, timeout) < 0 && errno != EINTR) break;
     if (polls[1].revents != 0) OnControl();
@@ -317,7 +330,34 @@ void Supervisor::Loop() {
       kill(-program_, SIGKILL);
       kill_at_.reset();
     }
+    if (timeout_at_ && Clock::now() >= *timeout_at_) TimeOut();
   }
+}
+
+void Supervisor::TimeOut() {
+  timeout_at_.reset();
+  if (program_status_ || deadlock_) return;
+  timed_out_ = true;
+  TellWhere(fmt::format("--timeout {:g}: the program is ended", options_.timeout_s), kPatience);
+  kill(-program_, SIGKILL);
+}
+
+void Supervisor::TellWhere(const std::string& why, std::chrono::seconds patience) {
+  if (node_lost_ || deadlock_) return;
+  std::string text;
+  if (wire::SendFrame(control_.get(), wire::Op::kWhere, 1,
+                      wire::EncodePayload(wire::RequestHeader{}, wire::Where{}))) {
+    const auto until = Clock::now() + patience;
+    while (text.empty() && !node_lost_ && !deadlock_) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+      pollfd poll_control{control_.get(), POLLIN, 0};
+      if (left.count() <= 0 || poll(&poll_control, 1, static_cast<int>(left.count())) <= 0) break;
+      OnControl(&text);
+    }
+  }
+  if (deadlock_) return;  // it has told where everything stands
+  deadlock_text_ = why + "; " + (text.empty() ? "the node does not answer\n" : text);
+  if (!quiet_) std::fprintf(stderr, "allranks: %s", deadlock_text_.c_str());
 }
 
 void Supervisor::OnSignals() {
@@ -330,6 +370,9 @@ void Supervisor::OnSignals() {
       case SIGCONT:
         break;
       default:
+        if (!asked_to_end_ && !program_status_)
+          TellWhere(fmt::format("received {}", SignalName(static_cast<int>(info.ssi_signo))),
+                    kSignalPatience);
         kill(-program_, static_cast<int>(info.ssi_signo));
         // The program may take its time to end by a first Ctrl-C, nothing more.
         if (asked_to_end_ || info.ssi_signo != SIGINT) kill_at_ = Clock::now() + kGrace;
@@ -381,11 +424,17 @@ void Supervisor::NodeLost() {
   if (!program_status_) kill_at_ = Clock::now() + std::chrono::seconds(10);
 }
 
-void Supervisor::OnControl() {
+void Supervisor::OnControl(std::string* where) {
   wire::Op op{};
   std::uint64_t sequence = 0;
   wire::Blob payload;
   if (!wire::ReceiveFrame(control_.get(), &op, &sequence, &payload)) return NodeLost();
+  if (op == wire::Op::kWhere && where != nullptr) {
+    std::span<const std::byte> bytes = payload;
+    wire::ReplyHeader header;
+    wire::WhereReply reply;
+    if (wire::DecodeFrom(bytes, &header) && wire::DecodeFrom(bytes, &reply)) *where = reply.text;
+  }
   if (op != wire::Op::kDeadlock || deadlock_) return;
   const Result<wire::Deadlock> message = wire::Decode<wire::Deadlock>(payload);
   if (!message) return;
@@ -453,6 +502,8 @@ RunOutcome Supervisor::Conclude() {
   EndEverything();
   outcome.deadlock = deadlock_;
   outcome.deadlock_text = deadlock_text_;
+  outcome.timeout = timed_out_;
+  outcome.stopped = asked_to_end_;
   outcome.node_lost = node_lost_ || !program_status_;
   if (program_status_)
     outcome.code = WIFSIGNALED(*program_status_) ? 128 + WTERMSIG(*program_status_)

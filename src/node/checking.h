@@ -83,6 +83,8 @@ class Checking {
 
   // What resolves sites for findings; must outlive the machine. Null: nothing does.
   virtual void SetSites(HostSites* sites) = 0;
+  // The program is several processes, also where only one has used a device yet.
+  virtual void SetSeveral() = 0;
   // The host's call that is being carried out: work and memory that it makes have this site.
   virtual void SetCaller(SiteId site) = 0;
   // The work of a graph's node was asked for where the node was made.

@@ -3,6 +3,9 @@
 
 #include <charconv>
 #include <cmath>
+#include <string>
+
+#include "base/words.h"
 
 namespace allranks::node {
 namespace {
@@ -54,7 +57,9 @@ Result<PlannedFault> ParseFault(std::string_view text) {
     std::string_view rest;
     if (!ReadNumber(state, &fault.rate, &rest) || !rest.empty() || fault.rate <= 0 ||
         fault.rate > 1) {
-      return wrong("the state is neither dead nor a fraction of the rate, above 0 and up to 1");
+      return wrong(
+          fmt::format("the state is neither dead nor a fraction of the rate, above 0 and up to 1{}",
+                      DidYouMean(state, {"dead"})));
     }
   }
   if (name.empty()) return wrong("the name is empty");
@@ -66,7 +71,10 @@ Result<PlannedFault> ParseFault(std::string_view text) {
     if (fault.rate != 0) return wrong("a rank can only be dead");
     return fault;
   }
-  if (kind != "link" && kind != "nic" && kind != "gpu") return wrong("the kind is unknown");
+  if (kind != "link" && kind != "nic" && kind != "gpu") {
+    return wrong(fmt::format("the kind is none of link, nic, gpu and rank{}",
+                             DidYouMean(kind, {"link", "nic", "gpu", "rank"})));
+  }
   fault.name = name;
   return fault;
 }

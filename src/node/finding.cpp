@@ -14,23 +14,26 @@ using Class = FindingClass;
 struct Row {
   const char* name;
   FindingClass of;
+  const char* about;
 };
 
-constexpr std::array<Row, 14> kRows = {{
-    {"race", Class::kRace},
-    {"scope", Class::kRace},
-    {"proxy", Class::kRace},
-    {"portability", Class::kPortability},
-    {"uninitialised", Class::kMemory},
-    {"out_of_bounds", Class::kMemory},
-    {"use_after_free", Class::kMemory},
-    {"not_mapped", Class::kMemory},
-    {"misaligned", Class::kMemory},
-    {"leak", Class::kLeak},
-    {"barrier", Class::kSynchronisation},
-    {"mbarrier", Class::kSynchronisation},
-    {"warp_mask", Class::kSynchronisation},
-    {"weak_spin", Class::kSynchronisation},
+constexpr std::array<Row, 15> kRows = {{
+    {"race", Class::kRace, "two accesses to the same bytes, one a write, that nothing orders"},
+    {"scope", Class::kRace, "two strong accesses whose scopes leave out each other's thread"},
+    {"proxy", Class::kRace,
+     "a bulk copy and an ordinary access without a proxy fence between them"},
+    {"portability", Class::kPortability, "the program relies on more than PTX guarantees"},
+    {"uninitialised", Class::kMemory, "a load of bytes that were never written"},
+    {"out_of_bounds", Class::kMemory, "an access outside its allocation or array"},
+    {"use_after_free", Class::kMemory, "an access to freed memory"},
+    {"not_mapped", Class::kMemory, "an access to an address that is not mapped"},
+    {"misaligned", Class::kMemory, "an access to an address that is not aligned"},
+    {"leak", Class::kLeak, "memory that is left when its process ends"},
+    {"barrier", Class::kSynchronisation, "a barrier that threads reach in part or differently"},
+    {"mbarrier", Class::kSynchronisation, "misuse of an mbarrier"},
+    {"warp_mask", Class::kSynchronisation, "a warp-wide operation whose mask does not fit"},
+    {"weak_spin", Class::kSynchronisation, "a loop that waits with weak loads"},
+    {"api_error", Class::kApi, "a function of CUDA's that returned an error"},
 }};
 
 const Row& RowOf(Kind kind) { return kRows[static_cast<std::size_t>(kind)]; }
@@ -43,12 +46,21 @@ std::string Where(const HostSite& site) {
   return site.frames.size() > 1 ? text + ")" : text;
 }
 
+}  // namespace
+
+std::string Who(const FindingAccess& access) {
+  if (access.alone && access.device >= 0)
+    return fmt::format("device {}'s {}", access.device, access.what);
+  if (access.alone || access.rank < 0) return access.what;
+  return fmt::format("rank {}'s {}", access.rank, access.what);
+}
+
 std::string Describe(const FindingAccess& access) {
   std::string line = access.what;
   if (!access.form.empty()) line += fmt::format(" ({})", access.form);
   if (access.bytes != 0) line += fmt::format(" of {} bytes", access.bytes);
   if (!access.object.empty()) line += fmt::format(" at {} + {}", access.object, access.offset);
-  if (access.rank >= 0) line += fmt::format(", rank {}", access.rank);
+  if (access.rank >= 0 && !access.alone) line += fmt::format(", rank {}", access.rank);
   if (access.device >= 0) line += fmt::format(", device {}", access.device);
   if (!access.kernel.empty()) {
     line += fmt::format(", {}, block ({},{},{}), thread {}", access.kernel, access.block.x,
@@ -69,6 +81,8 @@ std::string Describe(const FindingAccess& access) {
   return line;
 }
 
+namespace {
+
 // "cudaMalloc at a.cu:12".
 std::string By(const HostSite& site) {
   if (site.frames.empty()) return site.call;
@@ -85,6 +99,12 @@ std::optional<Kind> KindNamed(std::string_view name) {
   return std::nullopt;
 }
 
+std::vector<std::string> KindNames() {
+  std::vector<std::string> names;
+  for (const auto& row : kRows) names.emplace_back(row.name);
+  return names;
+}
+
 const char* NameOf(Edit::Action action) {
   static constexpr const char* kNames[] = {"insert_before", "insert_after", "replace", "move_after",
                                            "hoist"};
@@ -97,6 +117,7 @@ const char* NameOf(Edit::By by) {
 }
 
 FindingClass ClassOf(Kind kind) { return RowOf(kind).of; }
+const char* About(Kind kind) { return RowOf(kind).about; }
 
 std::string Describe(const Finding& finding) {
   std::string text = fmt::format("{}: {}\n", NameOf(finding.kind), finding.text);

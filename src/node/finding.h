@@ -36,6 +36,7 @@ struct FindingAccess {
   std::uint32_t bytes = 0;
   bool write = false;
   bool trusted = false;  // of a kernel that is not on trial (module_image.h)
+  bool alone = false;    // there is no other process: texts name the device, not the rank
   Time time = 0;
 };
 
@@ -83,6 +84,7 @@ struct Finding {
     kMbarrier,  // more arrivals than a phase waits for, use before init, a phase overrun
     kWarpMask,  // lanes that name masks which do not fit together
     kWeakSpin,  // a loop that waits by weak loads
+    kApiError,  // a function of CUDA's has returned an error
   };
   Kind kind = Kind::kRace;
   std::string text;                     // what happened, in a sentence
@@ -99,15 +101,30 @@ struct Finding {
 // "race", "scope", ... as documents and JSON name them.
 const char* NameOf(Finding::Kind kind);
 std::optional<Finding::Kind> KindNamed(std::string_view name);
+std::vector<std::string> KindNames();
+
+// What findings of this kind are about, in half a sentence.
+const char* About(Finding::Kind kind);
 
 // How a finding counts: kPortability against nobody, kLeak only in its own count.
-enum class FindingClass : std::uint8_t { kRace, kMemory, kSynchronisation, kPortability, kLeak };
+enum class FindingClass : std::uint8_t {
+  kRace,
+  kMemory,
+  kSynchronisation,
+  kPortability,
+  kLeak,
+  kApi,
+};
 FindingClass ClassOf(Finding::Kind kind);
 
 // "insert_before", ..., "thread", ..., as JSON names them.
 const char* NameOf(Edit::Action action);
 const char* NameOf(Edit::By by);
 
+// "rank 0's load", or "device 5's load" where the process is alone.
+std::string Who(const FindingAccess& access);
+// In a line for a person.
+std::string Describe(const FindingAccess& access);
 // Several lines for a person: text, both accesses with their places, missing, advice.
 std::string Describe(const Finding& finding);
 

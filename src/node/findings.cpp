@@ -500,6 +500,8 @@ const char* NameOf(FindingClass of) {
       return "synchronisation";
     case FindingClass::kPortability:
       return "portability";
+    case FindingClass::kApi:
+      return "api";
     case FindingClass::kLeak:
       return "leak";
   }

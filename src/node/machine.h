@@ -122,6 +122,11 @@ class Machine : public MemoryApi, public SharingApi, public WorkApi, public Judg
                                   std::uint32_t dynamic_shared, std::uint32_t cluster,
                                   int* clusters) = 0;
 
+  // Bytes that host code of one simulated host sends to another's, as by TCP: when the last of them
+  // is there; never, if a link of the way is dead. They take the fabric's way between the first
+  // CPUs of both, and no time where there is none.
+  virtual Time SendBetweenHosts(int from, int to, std::uint64_t bytes, Time at) = 0;
+
   // Called when a rank is to die by a planned fault; whoever owns processes ends it then.
   virtual void SetRankKiller(std::function<void(int rank, Time)> killer) = 0;
 

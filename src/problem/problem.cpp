@@ -7,6 +7,8 @@
 #include <optional>
 #include <set>
 
+#include <charconv>
+#include <limits>
 #include "base/check.h"
 #include "node/faults.h"
 #include "problem/cases.h"
@@ -320,6 +322,22 @@ void ReadVary(const toml::table* table, const std::string& wanted, Faults* fault
               known.empty() ? "" : "; there are " + known);
 }
 
+// A fault holds in every case: the device that it names has to be there in the smallest world.
+void CheckFaultedDevices(Faults* faults, const Problem& p) {
+  int smallest = p.drawn.count > 0 ? p.drawn.world_low : std::numeric_limits<int>::max();
+  for (const Case& one : p.cases) smallest = std::min(smallest, one.world);
+  for (const std::string& text : p.faults) {
+    for (std::size_t at = text.find("gpu"); at != std::string::npos; at = text.find("gpu", at)) {
+      at += 3;
+      int number = -1;
+      std::from_chars(text.data() + at, text.data() + text.size(), number);
+      if (number >= smallest)
+        faults->Add(nullptr, "[run] faults: '{}': the smallest world has gpu0 to gpu{}, no gpu{}",
+                    text, smallest - 1, number);
+    }
+  }
+}
+
 void ReadFloor(const toml::table* table, const Values& names, Faults* faults, Problem* p) {
   Section floor(table, "floor", faults);
   const auto read = [&](const char* key, Expression* out) {
@@ -577,6 +595,7 @@ Result<Problem> Parse(std::string_view text, const fs::path& folder, const std::
   for (const auto& [name, node] : tensors.InOrder())
     ReadTensor(name, node, names, &faults, &problem);
   if (cases != nullptr) ReadCases(cases, &faults, &problem);
+  CheckFaultedDevices(&faults, problem);
   ReadFloor(root.Table("floor", Section::kOptional), names, &faults, &problem);
   ReadMutants(root.Table("mutants", Section::kOptional), &faults, &problem);
   root.RejectOthers();

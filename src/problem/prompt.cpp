@@ -170,8 +170,14 @@ Result<std::map<std::string, std::string>> Divide(const std::string& text) {
 Result<PromptTemplate> LoadFile(const fs::path& path, const std::string& name) {
   const Result<std::string> text = ReadFile(path);
   if (!text) return Fail(text.error());
+  if (text->find('\0') != std::string::npos)
+    return Fail("{} is no text: it contains NUL bytes", path.string());
   auto parts = Divide(*text);
   if (!parts) return Fail("{}: {}", path.string(), parts.error().message);
+  for (const auto& [part, body] : *parts) {
+    mustache::mustache tree(WithQuietLines(body));
+    if (!tree.is_valid()) return Fail("{}: part {}: {}", path.string(), part, tree.error_message());
+  }
   return PromptTemplate{name, std::move(*parts)};
 }
 

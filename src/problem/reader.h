@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/words.h"
+
 namespace allranks::problem {
 
 class Faults {
@@ -32,11 +34,9 @@ class Faults {
   std::string text_;
 };
 
-// The one of `known` that `word` is most likely meant to be, or nothing.
-std::string Nearest(std::string_view word, const std::vector<std::string>& known);
-// " (did you mean 'launch'?)", or nothing.
-std::string DidYouMean(std::string_view word, const std::vector<std::string>& known);
-std::string Join(const std::vector<std::string>& words);
+using allranks::DidYouMean;
+using allranks::Join;
+using allranks::Nearest;
 // A name that C++ and shells take as it is: [a-z][a-z0-9_]*.
 bool IsName(std::string_view text);
 

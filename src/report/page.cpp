@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/files.h"
+#include "base/words.h"
 #include "report/page_data.h"
 #include "report/report.h"
 
@@ -21,27 +22,6 @@ namespace {
 #include <page.inc>
 
 constexpr std::size_t kLargestDrawing = 200'000;  // a bigger one stays a file of its own
-
-std::string Escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  return out;
-}
 
 // A SHA-256 in hexadecimal digits as a content security policy writes it.
 std::string Base64OfHex(std::string_view hex) {
@@ -105,7 +85,7 @@ Result<std::string> RenderPage(const Summary& summary, const std::vector<campaig
     Result<std::string> svg = ReadWhole(out / "plots" / (plot + ".svg"), kLargestDrawing);
     if (svg) drawings.push_back({plot, std::move(*svg)});
   }
-  const std::string title = Escaped(summary.options.title);
+  const std::string title = EscapedMarkup(summary.options.title);
   const std::string hash = Base64OfHex(kScriptHash);
   const std::string data = PageData(summary, runs, drawings);
   return Fill(

@@ -9,10 +9,12 @@
 #include "node/time.h"
 #include "server/desk.h"
 #include "server/device_calls.h"
+#include "server/error_calls.h"
 #include "server/graph_calls.h"
 #include "server/host_calls.h"
 #include "server/judged.h"
 #include "server/memory_calls.h"
+#include "server/network_calls.h"
 #include "server/poll_calls.h"
 #include "server/share_calls.h"
 #include "server/stream_calls.h"
@@ -27,10 +29,13 @@ concept Handles = requires(Group& group, node::HostThread thread, M& message, no
 
 class Calls {
  public:
-  explicit Calls(Desk& desk) : groups_(desk, desk, desk, desk, desk, desk, desk, desk) {}
+  explicit Calls(Desk& desk)
+      : groups_(desk, desk, desk, desk, desk, desk, desk, desk, desk, desk) {}
 
   HostCalls& host() { return std::get<HostCalls>(groups_); }
   PollCalls& poll() { return std::get<PollCalls>(groups_); }
+  NetworkCalls& network() { return std::get<NetworkCalls>(groups_); }
+  const ErrorCalls& errors() const { return std::get<ErrorCalls>(groups_); }
   StreamCalls& stream() { return std::get<StreamCalls>(groups_); }
   ShareCalls& share() { return std::get<ShareCalls>(groups_); }
 
@@ -57,8 +62,8 @@ class Calls {
     if constexpr (Handles<Group, M>) group.Handle(thread, message, at);
   }
 
-  std::tuple<HostCalls, PollCalls, DeviceCalls, WorkCalls, StreamCalls, GraphCalls, MemoryCalls,
-             ShareCalls>
+  std::tuple<HostCalls, PollCalls, NetworkCalls, ErrorCalls, DeviceCalls, WorkCalls, StreamCalls,
+             GraphCalls, MemoryCalls, ShareCalls>
       groups_;
 };
 

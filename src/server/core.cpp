@@ -178,7 +178,8 @@ void Core::TellIdle() {
   std::string text = fmt::format(
       "for {:g} s everybody has only waited, or asked and waited again; if a rank is "
       "missing, this will not end\n{}",
-      static_cast<double>(options_.patience_ms) / 1000, HostsText(HostThreads()));
+      static_cast<double>(options_.patience_ms) / 1000,
+      HostsText(HostThreads(), roster_.seen() > 1));
   text.pop_back();  // the line's end
   options_.log(text);
 }
@@ -213,17 +214,22 @@ void NameFunction(node::Finding* finding, node::Edit::Place* place) {
   }
 }
 
-}  // namespace
-
-std::vector<node::Finding> Core::TakeFindings() {
-  std::vector<node::Finding> findings;
-  if (desk_.checking() == nullptr) return findings;
-  findings = desk_.checking()->TakeFindings();
+// Files below the current folder as paths from there.
+std::vector<node::Finding> LocalPaths(std::vector<node::Finding> findings) {
   std::error_code error;
   std::string folder = std::filesystem::current_path(error).string();
   if (!folder.ends_with('/')) folder += '/';
+  if (folder == "/") return findings;
+  for (node::Finding& finding : findings) node::ReplacePaths(folder, "", &finding);
+  return findings;
+}
+
+}  // namespace
+
+std::vector<node::Finding> Core::TakeFindings() {
+  if (desk_.checking() == nullptr) return {};
+  std::vector<node::Finding> findings = LocalPaths(desk_.checking()->TakeFindings());
   for (node::Finding& finding : findings) {
-    if (folder != "/") node::ReplacePaths(folder, "", &finding);
     for (node::FindingAccess& access : finding.accesses) access.kernel = Demangle(access.kernel);
     for (node::Edit& edit : finding.edits) {
       if (edit.form.starts_with("_Z")) edit.form = Demangle(edit.form);  // a kernel
@@ -251,13 +257,33 @@ RunReport Core::Report() {
   if (report.checked) report.places = desk_.checking()->Places();
   node::Fold(TakeFindings(), &findings_);
   report.findings = findings_;
+  if (judged_ == nullptr) {
+    const bool explained = !faults_.empty() && node::CountedOf(findings_) != 0;
+    node::Fold(LocalPaths(calls_->errors().Findings(explained)), &report.findings);
+  }
   report.deadlock = deadlock_;
   if (deadlock_) {
     report.livelock = machine_.Livelocked();
-    report.waiters = machine_.Waiters();
-    report.hosts = HostThreads();
+    AddStanding(&report);
   }
   return report;
+}
+
+void Core::AddStanding(RunReport* report) const {
+  report->waiters = machine_.Waiters();
+  report->hosts = HostThreads();
+}
+
+std::string Core::Where() {
+  // Nothing that looks at the checker: it would take what merely waits for the host for stuck.
+  RunReport report;
+  report.virtual_time = hosts_.now();
+  report.processes = roster_.seen();
+  report.deadlock = deadlock_;
+  const auto& ranks = roster_.machine_ranks();
+  report.ranks.insert(ranks.begin(), ranks.end());
+  AddStanding(&report);
+  return WhereText(report);
 }
 
 // By the ranks that a launcher gave, if there is one.

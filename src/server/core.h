@@ -85,6 +85,8 @@ class Core final : private RunControl {
 
   RunReport Report() override;
   std::vector<node::Finding> TakeFindings() override;
+  // Where everything stands, for a person.
+  std::string Where();
   // Closes the trace's calls that have not returned.
   void FinishTrace();
 
@@ -122,6 +124,7 @@ class Core final : private RunControl {
   bool LooksAgain();
   void TellIdle();
   std::vector<node::Hosts::ThreadInfo> HostThreads() const;
+  void AddStanding(RunReport* report) const;
   std::optional<std::uint64_t> Asleep(Thread thread) const;
   void DeclareDeadlock() override { deadlock_ = true; }
   const std::vector<node::Fault>& faults() const override { return faults_; }

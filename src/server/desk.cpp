@@ -39,7 +39,13 @@ void Desk::RefusedImage(const std::string& why) {
 Process& Desk::AddProcess() {
   Process& process = roster_.Add(hosts_.AddProcess());
   roster_.Add(hosts_.AddThread(process.rank));
+  if (checking_ != nullptr && roster_.seen() > 1) checking_->SetSeveral();
   return process;
+}
+
+void Desk::SetCaller(node::SiteId site) {
+  caller_ = site;
+  checking_->SetCaller(site);
 }
 
 node::ProcessId Desk::AddToMachine(Process& process) {

@@ -88,6 +88,10 @@ class Desk {
   // Where a call was made, by the return addresses on its stack; 0: not known.
   node::SiteId SiteOf(Thread thread, const std::vector<std::uint64_t>& stack);
 
+  // The call that is being carried out.
+  node::SiteId caller() const { return caller_; }
+  void SetCaller(node::SiteId site);
+
   // --- answers
   // Answers `thread` and lets it run.
   template <class M>
@@ -137,6 +141,7 @@ class Desk {
   node::Hosts hosts_;
   Roster roster_;
   Polls polls_;
+  node::SiteId caller_ = 0;
   JudgedRules* judged_ = nullptr;
 };
 

@@ -31,6 +31,7 @@ void HostCalls::Handle(Thread thread, const wire::Hello&, Time) {
   reply.rank = thread.rank;
   reply.host = desk_.ProcessOf(thread).host;
   reply.hosts = static_cast<std::int32_t>(desk_.machine().profile().machine.hosts);
+  reply.sockets = desk_.judged() == nullptr;
   reply.realtime_base_ns = kRealtimeBase;
   reply.monotonic_base_ns = kMonotonicBase;
   reply.stacks = desk_.checking() != nullptr && desk_.judged() == nullptr;

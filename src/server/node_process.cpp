@@ -319,6 +319,10 @@ void NodeProcess::ServeControl() {
         if (frame.op == wire::Op::kFinish) {
           finish_asked_ = true;
           finish_sequence_ = frame.sequence;
+        } else if (frame.op == wire::Op::kWhere && core_.judged() == nullptr) {
+          wire::SendFrame(
+              control_.get(), wire::Op::kWhere, frame.sequence,
+              wire::EncodePayload(wire::ReplyHeader{}, wire::WhereReply{core_.Where()}));
         } else if (core_.judged() != nullptr && !core_.judged()->Received(frame)) {
           over_ = true;
         }

@@ -109,6 +109,7 @@ void Core::ProcessEnded(std::int32_t rank, Time at) {
   desk_.sites().Forget(found->pid);
   const Process process = roster_.Remove(rank);
   calls_->stream().ProcessEnded(rank);
+  calls_->network().ProcessEnded(rank);
   std::vector<Link*> links;
   for (const auto& [link, session] : sessions_)
     if (session.said_hello && session.thread.rank < 0 &&

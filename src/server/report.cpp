@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "node/findings.h"
+#include "node/object_name.h"
 
 namespace allranks::server {
 
@@ -229,15 +230,17 @@ std::string DeadlockJson(const RunReport& report) {
   return Deadlock(report).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::string DeadlockText(const RunReport& report) {
-  std::string text =
-      fmt::format("{} at {} of virtual time: {}\n", report.livelock ? "livelock" : "deadlock",
-                  Duration(report.virtual_time),
-                  report.livelock ? "every thread waits, or repeats a loop without making progress"
-                                  : "every thread waits and no event is left");
+namespace {
+
+// What waits on the devices and on the hosts. The rank is named where there are several processes.
+std::string Standing(const RunReport& report) {
+  const bool several = report.processes > 1;
+  std::string text;
   if (!report.waiters.empty()) text += "on the devices:\n";
   for (const node::Waiter& waiter : report.waiters) {
-    text += fmt::format("  rank {}, device {}", RankOf(report, waiter.process), waiter.device);
+    text += "  ";
+    if (several) text += fmt::format("rank {}, ", RankOf(report, waiter.process));
+    text += fmt::format("device {}", waiter.device);
     if (!waiter.kernel.empty()) text += fmt::format(", kernel {}", Demangle(waiter.kernel));
     text += '\n';
     if (waiter.kernel.empty()) {
@@ -251,9 +254,12 @@ std::string DeadlockText(const RunReport& report) {
     if (!waiter.file.empty()) text += fmt::format(", at {}:{}", waiter.file, waiter.line);
     if (!waiter.inlined_at.empty()) text += fmt::format(" (inlined at {})", waiter.inlined_at);
     text += '\n';
-    if (!waiter.what.empty()) text += fmt::format("    waits in {}", waiter.what);
+    if (!waiter.what.empty())
+      text += fmt::format("    {} {}", report.deadlock ? "waits in" : "is at", waiter.what);
     if (waiter.has_object) {
-      text += fmt::format(" for {} + 0x{:x}, which holds {} (0x{:x})", waiter.object, waiter.offset,
+      const std::string_view object =
+          several ? std::string_view(waiter.object) : node::NameWithoutRank(waiter.object);
+      text += fmt::format(" for {} + 0x{:x}, which holds {} (0x{:x})", object, waiter.offset,
                           waiter.seen, waiter.seen);
     }
     if (!waiter.what.empty() || waiter.has_object) text += '\n';
@@ -262,17 +268,34 @@ std::string DeadlockText(const RunReport& report) {
     }
     if (waiter.others > 0) text += fmt::format("    and {} more like this\n", waiter.others);
   }
-  if (!report.hosts.empty()) text += "on the hosts:\n" + HostsText(report.hosts);
+  if (!report.hosts.empty()) text += "on the hosts:\n" + HostsText(report.hosts, several);
   return text;
 }
 
-std::string HostsText(const std::vector<node::Hosts::ThreadInfo>& threads) {
+}  // namespace
+
+std::string DeadlockText(const RunReport& report) {
+  return fmt::format("{} at {} of virtual time: {}\n", report.livelock ? "livelock" : "deadlock",
+                     Duration(report.virtual_time),
+                     report.livelock
+                         ? "every thread waits, or repeats a loop without making progress"
+                         : "every thread waits and no event is left") +
+         Standing(report);
+}
+
+std::string WhereText(const RunReport& report) {
+  return fmt::format("after {} of virtual time\n", Duration(report.virtual_time)) +
+         Standing(report);
+}
+
+std::string HostsText(const std::vector<node::Hosts::ThreadInfo>& threads, bool several) {
   std::string text;
   for (const node::Hosts::ThreadInfo& thread : threads) {
-    text +=
-        fmt::format("  {}, thread {}: {} in {}, since {}\n",
-                    thread.id.rank < 0 ? "launcher" : fmt::format("rank {}", thread.id.rank),
-                    thread.id.number, StateName(thread.state), thread.what, Duration(thread.clock));
+    text += "  ";
+    if (several)
+      text += thread.id.rank < 0 ? "launcher, " : fmt::format("rank {}, ", thread.id.rank);
+    text += fmt::format("thread {}: {} in {}, since {}\n", thread.id.number,
+                        StateName(thread.state), thread.what, Duration(thread.clock));
   }
   return text;
 }

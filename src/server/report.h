@@ -39,7 +39,9 @@ std::string ToJson(const RunReport& report);
 // Only the member "deadlock" of the above.
 std::string DeadlockJson(const RunReport& report);
 std::string DeadlockText(const RunReport& report);
-// A line for each.
-std::string HostsText(const std::vector<node::Hosts::ThreadInfo>& threads);
+// The same of a run that goes on.
+std::string WhereText(const RunReport& report);
+// A line for each. `several`: of several processes.
+std::string HostsText(const std::vector<node::Hosts::ThreadInfo>& threads, bool several);
 
 }  // namespace allranks::server

@@ -125,9 +125,9 @@ void Core::Ask(Link* link, Session& session, wire::Frame& frame, const wire::Req
                        desk_.Meet(thread);
                        Touched(thread, touches);
                        if (desk_.checking() != nullptr)
-                         desk_.checking()->SetCaller(desk_.SiteOf(thread, stack));
+                         desk_.SetCaller(desk_.SiteOf(thread, stack));
                        carry_out(thread, at);
-                       if (desk_.checking() != nullptr) desk_.checking()->SetCaller(0);
+                       if (desk_.checking() != nullptr) desk_.SetCaller(0);
                        if (op != wire::Op::kHostPoll)
                          calls_->poll().LookAgain(thread, op == wire::Op::kWaitThread, at);
                      });

@@ -1,6 +1,8 @@
 // Messages on host threads and processes and what they wait for; part of wire/messages.h.
 #pragma once
 
+#include <array>
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,11 +22,12 @@ struct HelloReply {
   std::uint64_t thread = 0;            // number within the process; the first is 1
   std::int32_t rank = 0;               // of the process, in order of creation
   std::int32_t host = 0, hosts = 1;    // the simulated host it is on, of so many
+  bool sockets = false;                // the node wants the messages below "the network"
   std::int64_t realtime_base_ns = 0;   // CLOCK_REALTIME when the thread's clock was 0
   std::int64_t monotonic_base_ns = 0;  // the same for CLOCK_MONOTONIC
   bool stacks = false;                 // RequestHeader::stack is wanted
   template <class A> void Visit(A& a) {
-    a(token, thread, rank, host, hosts, realtime_base_ns, monotonic_base_ns, stacks);
+    a(token, thread, rank, host, hosts, sockets, realtime_base_ns, monotonic_base_ns, stacks);
   }
 };
 struct Hello {
@@ -230,6 +233,61 @@ struct HostPoll {
   std::vector<Watch> watches;
   std::int64_t timeout_ps = -1;
   template <class A> void Visit(A& a) { a(watches, timeout_ps); }
+};
+
+// --- the network -------------------------------------------------------------------------------
+// Bytes go natively; simulated is when they arrive. Of connections, only where there are several
+// simulated hosts.
+
+// One end of a stream of bytes over IP; an IPv4 address in IPv6's form.
+struct Endpoint {
+  std::array<std::uint8_t, 16> address{};
+  std::uint16_t port = 0;
+  template <class A> void Visit(A& a) { a(address, port); }
+  auto operator<=>(const Endpoint&) const = default;
+};
+// The sender's host has connected or accepted. Both ends say so, in any order, perhaps repeatedly.
+struct NetworkOpen {
+  using Reply = Empty;
+  Endpoint mine, theirs;
+  std::uint64_t socket = 0;  // another one on the same ends is another connection
+  template <class A> void Visit(A& a) { a(mine, theirs, socket); }
+};
+// So many bytes have gone into the connection.
+struct NetworkSend {
+  using Reply = Empty;
+  Endpoint mine, theirs;
+  std::uint64_t bytes = 0;
+  template <class A> void Visit(A& a) { a(mine, theirs, bytes); }
+};
+// So many bytes have come out of it: reply when they have arrived in virtual time.
+struct NetworkReceive {
+  using Reply = Empty;
+  Endpoint mine, theirs;
+  std::uint64_t bytes = 0;
+  template <class A> void Visit(A& a) { a(mine, theirs, bytes); }
+};
+// A call has waited for room in a TCP socket of the real machine.
+struct NetworkFull {
+  using Reply = Empty;
+  template <class A> void Visit(A&) {}
+};
+
+// --- errors ------------------------------------------------------------------------------------
+// Both only where HelloReply::stacks is set.
+
+// A function of CUDA's runtime returns an error to the program.
+struct ApiError {
+  using Reply = Empty;
+  std::int32_t error = 0;
+  std::string name, text;  // "cudaErrorInvalidValue", "invalid argument"
+  std::string arguments;   // "(grid 1x1x1, block 2048x1x1)"; may be empty
+  template <class A> void Visit(A& a) { a(error, name, text, arguments); }
+};
+// The thread has asked for its last error, which was one.
+struct ApiErrorSeen {
+  using Reply = Empty;
+  template <class A> void Visit(A&) {}
 };
 
 // clang-format on

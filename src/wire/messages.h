@@ -40,6 +40,15 @@ struct Finish {
   using Reply = FinishReply;
   template <class A> void Visit(A& a) { a(); }
 };
+// Where every thread, stream and warp stands; the run goes on.
+struct WhereReply {
+  std::string text;
+  template <class A> void Visit(A& a) { a(text); }
+};
+struct Where {
+  using Reply = WhereReply;
+  template <class A> void Visit(A& a) { a(); }
+};
 // Sent by the node, unasked; has no reply.
 struct Deadlock {
   using Reply = Empty;

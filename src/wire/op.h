@@ -12,7 +12,7 @@
 
 namespace allranks::wire {
 
-inline constexpr std::uint16_t kProtocolVersion = 15;
+inline constexpr std::uint16_t kProtocolVersion = 16;
 // Data of one copy or image request; the shim splits what is larger.
 inline constexpr std::uint32_t kMaxChunk = 64u << 20;
 inline constexpr std::uint32_t kMaxPayload = kMaxChunk + (64u << 10);

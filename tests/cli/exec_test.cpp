@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -257,7 +258,10 @@ TEST_F(ExecTest, EvenAKilledSupervisorLeavesNothing) {
 }
 
 TEST_F(ExecTest, VersionAndHelp) {
-  EXPECT_EQ(Run("--version").output, "allranks " ALLRANKS_VERSION "\n");
+  const std::regex version(
+      "allranks " ALLRANKS_VERSION
+      R"( \(commit ([0-9a-f]{7,40}\+?|unknown), node [0-9a-f]{12}, wire \d+\)\n)");
+  EXPECT_TRUE(std::regex_match(Run("--version").output, version)) << Run("--version").output;
   EXPECT_EQ(Run("--help").code, 0);
   EXPECT_NE(Run("exec --help").output.find("86"), std::string::npos);
 }

@@ -45,7 +45,8 @@ class Findings : public testing::Test {
     return *std::move(list);
   }
   std::string IdOf(const node::Finding& finding) const {
-    const auto json = nlohmann::json::parse(List({}, {finding}).Json({0}, {}));
+    const auto json = nlohmann::json::parse(
+        FindingsAsJson({{"./a.out"}, {0}, {}, 87, "0.0"}, List({}, {finding}).Listed()));
     return json["findings"][0]["id"].get<std::string>();
   }
 

@@ -107,7 +107,7 @@ TEST_F(PtxCommand, Json) {
 
 TEST_F(PtxCommand, FilesWithoutPtxAreErrors) {
   EXPECT_EQ(Run("none"), 1);
-  EXPECT_EQ(Run("missing.ptx"), 1);
+  EXPECT_EQ(Run("missing.ptx"), 2);
   EXPECT_EQ(Run(""), 2);
 }
 

@@ -100,7 +100,7 @@ says 1 "PTX for compute_120"
 # Without PTX nothing runs, which no exit code of the program hides, and no checker praises.
 run 88 "$allranks" exec --check -- ./machine_code
 says 1 "-gencode arch=compute_90,code=[sm_90,compute_90]"
-says 1 "0 kernels, 0 accesses, others did not run"
+says 1 "0 kernels, 0 blocks, 0 accesses, others did not run"
 run 0 "$allranks" exec -- /bin/sh -c 'exit 0'
 run 7 "$allranks" exec -- /bin/sh -c 'exit 7'
 exit $failed

@@ -161,7 +161,7 @@ TEST_F(CheckErrorsTest, AsynchronousCopies) {
 
 TEST_F(CheckErrorsTest, OutOfBoundsNamesWhatIsNear) {
   auto findings = Check("st.global.u32 [%out+1040], 1;\n");
-  ExpectOne(findings, Kind::kOutOfBounds, 1, "16 bytes after rank 0 device 0 allocation");
+  ExpectOne(findings, Kind::kOutOfBounds, 1, "16 bytes after device 0 allocation");
   EXPECT_FALSE(fault_.empty());
   EXPECT_TRUE(findings[0].accesses[0].write);
 }
@@ -197,7 +197,7 @@ TEST_F(CheckErrorsTest, UseAfterFree) {
   EXPECT_NE(other, input_);
   RunAt<std::uint32_t>("st.global.u32 [%in+8], 1;\n", out, 1, {});
   ExpectOne(Take(), Kind::kUseAfterFree, 1,
-            "offset 8 of rank 0 device 0 allocation #2 (4096 bytes), which was freed at");
+            "offset 8 of device 0 allocation #2 (4096 bytes), which was freed at");
   EXPECT_FALSE(fault_.empty());
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "node/faults.h"
 #include "node/hardware/profile.h"
 #include "node/machine.h"
 #include "test_machine.h"
@@ -121,6 +122,44 @@ TEST(ManyDevicesTest, AProcessSeesItsHostOnly) {
   ASSERT_EQ(machine->ExportEvent(here, event, &handle), Status::kSuccess);
   EXPECT_EQ(machine->OpenEvent(beside, handle, &device, &other), Status::kSuccess);
   EXPECT_EQ(machine->OpenEvent(there, handle, &device, &other), Status::kInvalidValue);
+}
+
+TEST(ManyDevicesTest, HostsSendEachOtherBytesByTheirNics) {
+  const auto profile = LoadProfile(ALLRANKS_SOURCE_DIR "/profiles/h100x8x2-ib.toml");
+  ASSERT_TRUE(profile);
+  auto made = Machine::Create(*profile, {});
+  ASSERT_TRUE(made);
+  Machine& machine = **made;
+  constexpr std::uint64_t kBytes = 64 << 20;
+  // 50 GB/s, of which 97 % are left, in packets of 4,096 bytes with 30 more.
+  const double span = kBytes / (50 * 0.97) * (4096 + 30) / 4096 * 1000;
+  const auto first = static_cast<double>(machine.SendBetweenHosts(0, 1, kBytes, Us(5)) - Us(5));
+  EXPECT_NEAR(first, span, span * 0.02);
+  EXPECT_GT(first, span);
+  const auto second = static_cast<double>(machine.SendBetweenHosts(0, 1, kBytes, Us(5)) - Us(5));
+  EXPECT_NEAR(second, 2 * span, span * 0.02) << "they share the NIC";
+  const auto back = static_cast<double>(machine.SendBetweenHosts(1, 0, kBytes, Us(5)) - Us(5));
+  EXPECT_NEAR(back, span, span * 0.02) << "directions do not";
+  std::vector<std::string> nics;
+  for (const LinkRecord& link : machine.stats().links) {
+    if (link.kind != "network") continue;
+    nics.push_back(link.name);
+    EXPECT_EQ(link.directions[0].bytes[static_cast<std::size_t>(Mover::kNic)] +
+                  link.directions[1].bytes[static_cast<std::size_t>(Mover::kNic)],
+              3 * kBytes);
+  }
+  EXPECT_EQ(nics, (std::vector<std::string>{"node0.nic0-leaf", "node1.nic0-leaf"}));
+  EXPECT_EQ(Make(2, 2)->SendBetweenHosts(0, 1, kBytes, Us(5)), Us(5)) << "there is no network";
+}
+
+TEST(ManyDevicesTest, WhatHostsSendOnADeadLinkNeverArrives) {
+  const auto profile = LoadProfile(ALLRANKS_SOURCE_DIR "/profiles/h100x8x2-ib.toml");
+  ASSERT_TRUE(profile);
+  MachineOptions options;
+  options.faults.push_back(*ParseFault("nic:node0.nic0=dead"));
+  auto made = Machine::Create(*profile, options);
+  ASSERT_TRUE(made);
+  EXPECT_EQ((*made)->SendBetweenHosts(0, 1, 1000, Us(5)), kTimeNever);
 }
 
 TEST(ManyDevicesTest, FewerDevicesKeepTheirLinks) {

@@ -280,8 +280,8 @@ TEST(PromptTest, TemplatesOfUsers) {
   EXPECT_TRUE(Has(task("{{title"), "no '}}'"));
   EXPECT_TRUE(Has(task("{{>title}}"), "partials"));
   EXPECT_TRUE(Has(task("{{=<% %>=}}"), "delimiters"));
-  EXPECT_TRUE(Has(task("{{#timed}}x"), "make: "));
-  EXPECT_TRUE(Has(task("{{#timed}}x{{/visible}}"), "make: "));
+  EXPECT_TRUE(Has(task("{{#timed}}x"), "part task: Unclosed section \"timed\""));
+  EXPECT_TRUE(Has(task("{{#timed}}x{{/visible}}"), "part task: "));
   const auto none = LoadPrompt("defualt", kPrompts);
   ASSERT_FALSE(none);
   EXPECT_TRUE(Has(none.error().message, "did you mean 'default'")) << none.error().message;

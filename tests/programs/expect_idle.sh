@@ -19,7 +19,7 @@ wait "$pid"
 code=$?
 cat "$log"
 [ -n "$said" ] || { echo "FAIL nothing was said"; exit 1; }
-grep -q 'rank 0, thread 1: ' <<<"$said" || { echo "FAIL it does not name the threads"; exit 1; }
+grep -q '^  thread 1: ' <<<"$said" || { echo "FAIL it does not name the threads"; exit 1; }
 [ -n "$running" ] || { echo "FAIL it has ended by itself, with $code"; exit 1; }
 [ "$code" -ne 0 ] || { echo "FAIL exit code 0"; exit 1; }
 echo "PASS it was said, and ended with $code"

@@ -63,7 +63,10 @@ TEST(Command, MistakesEndWithTheirRemedy) {
     EXPECT_NE(said.err.find(words), std::string::npos) << said.err;
   };
   refused("nowhere", "allranks run --out");
-  refused("run run", "--out DIR");
+  refused("run run", "run is given twice");
+  std::filesystem::copy(run.folder, folder.path() / "other",
+                        std::filesystem::copy_options::recursive);
+  refused("run other", "--out DIR");
   refused("run --panel nobody", "nobody");
 }
 

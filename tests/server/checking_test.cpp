@@ -30,6 +30,7 @@ class CheckedMachine final : public FakeMachine, public node::Checking {
   void HostTouches(node::ProcessId, node::Address, std::uint64_t, bool, node::SiteId) override {}
   bool HostBehind(node::ProcessId) const override { return false; }
   void SetSites(node::HostSites*) override {}
+  void SetSeveral() override {}
   void SetCaller(node::SiteId) override {}
   void SetNodeSite(node::GraphId, std::uint32_t, node::SiteId) override {}
 

@@ -13,6 +13,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,7 @@ class FakeMachine : public MachineStub {
     for (auto& [address, memory] : pinned_) Unmap(memory);
   }
 
+  void SetHosts(int hosts) { profile_.machine.hosts = hosts; }
   const node::Profile& profile() const override { return profile_; }
   Time now() const override { return now_; }
 
@@ -242,6 +244,14 @@ class FakeMachine : public MachineStub {
   }
   void CancelWhenDone(std::uint64_t id) override { when_done_.erase(id); }
 
+  // Two hosts that are 10 us apart, at a byte per ns.
+  Time SendBetweenHosts(int from, int to, std::uint64_t bytes, Time at) override {
+    sends.emplace_back(from, to, bytes);
+    if (network_dead) return node::kTimeNever;
+    network_ = std::max(network_, at) + node::Ns(static_cast<std::int64_t>(bytes));
+    return network_ + node::Us(10);
+  }
+
   bool RunUntil(Time limit) override {
     stop_ = false;
     for (;;) {
@@ -324,6 +334,9 @@ class FakeMachine : public MachineStub {
   }
   int host_writes = 0;
 
+  std::vector<std::tuple<int, int, std::uint64_t>> sends;  // from, to, bytes
+  bool network_dead = false;
+
  private:
   node::DeviceText text_;
   struct Memory {
@@ -385,7 +398,7 @@ class FakeMachine : public MachineStub {
 
   node::Profile profile_;
   node::Stats stats_;
-  Time now_ = 0;
+  Time now_ = 0, network_ = 0;
   std::uint32_t last_ = 100;
   int alive_ = 0;
   node::Address next_address_ = 0x2000'0000'0000;

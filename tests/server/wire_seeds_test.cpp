@@ -232,6 +232,13 @@ void Processes(Recorder& r) {
   const std::uint64_t theirs = r.Call(2, opened).address;
   EXPECT_EQ(r.header.status, 0);
   r.Call(2, wire::IpcClose{theirs});
+  const wire::Endpoint near{{}, 1}, far{{}, 2};
+  r.Call(2, wire::NetworkOpen{near, far, 1});
+  r.Call(2, wire::NetworkOpen{far, near, 2});
+  r.Call(2, wire::NetworkSend{near, far, 100});
+  r.Call(2, wire::NetworkReceive{far, near, 100});
+  r.Call(2, wire::NetworkFull{});
+  EXPECT_EQ(r.header.status, 0);
   r.Call(2, wire::Exec{});
   r.Close(2);
   hello.kind = wire::Hello::Kind::kExec;

@@ -15,11 +15,9 @@ std::string Hash::Text() const { return fmt::format("{:016x}", value_); }
 
 std::vector<fs::path> FilesOf(const fs::path& command) {
   std::vector<fs::path> files = {command};
-  for (const char* folder : {"../shim", "../lib/allranks"}) {
-    std::error_code none;
-    for (const auto& entry : fs::directory_iterator(command.parent_path() / folder, none))
-      if (entry.is_regular_file()) files.push_back(entry.path());
-  }
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(command.parent_path() / "../lib/allranks", none))
+    if (entry.is_regular_file()) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -198,8 +198,8 @@ struct LaunchClocks {
 FindingAccess ShowThread(State& state, const Path& path, int lane, std::uint32_t pc,
                          const char* what);
 
-// "rank 0's load".
-std::string Who(const FindingAccess& access);
+// The object's name as findings have it: without a rank where there is one process only.
+std::string NameIn(const State& state, const Object& object);
 // The object that an access is about, and where it was allocated.
 void ShowObject(State& state, const Object& object, FindingAccess* access);
 

@@ -102,7 +102,7 @@ void Errors::TellCopy(const Path& path, int lane, const Object& object, std::uin
   access.bytes = static_cast<std::uint32_t>(size);
   Say(Finding::Kind::kUninitialised,
       fmt::format("{} reads {} bytes of {} that were never written", access.form, size,
-                  object.name),
+                  NameIn(state_, object)),
       "write or clear the memory before the copy", {access}, path.pc);
 }
 
@@ -170,7 +170,7 @@ void Errors::OnUnmap(const Process& process, const Mapping& mapping) {
   gone.process = process.id;
   gone.base = mapping.base;
   gone.size = mapping.Room();
-  gone.name = object.name;
+  gone.name = NameIn(state_, object);
   gone.how = mapping.ipc           ? Gone::How::kClosed
              : mapping.handle != 0 ? Gone::How::kUnmapped
                                    : Gone::How::kFreed;
@@ -209,7 +209,7 @@ Finding::Kind Errors::Classify(ProcessId process, Address address, std::string* 
   if ((address < near->base ? near->base - address : address - end) >= kFar) {
     return Finding::Kind::kOutOfBounds;
   }
-  *text = Place(address, near->base, near->Room(), near->object->name);
+  *text = Place(address, near->base, near->Room(), NameIn(state_, *near->object));
   // Beside memory that was mapped by hand, some is not mapped yet.
   return near->handle != 0 ? Finding::Kind::kNotMapped : Finding::Kind::kOutOfBounds;
 }
@@ -376,8 +376,8 @@ void Errors::OnLeft(const Process& process, std::span<const Mapping* const> mapp
                                                                : "device";
     Sum& sum = sums[{kind, object.HostVisible() ? -1 : object.device}];
     if (sum.count < kMaxShown) {
-      sum.names +=
-          fmt::format("{}{} ({} bytes)", sum.count == 0 ? "" : ", ", object.name, mapping->Room());
+      sum.names += fmt::format("{}{} ({} bytes)", sum.count == 0 ? "" : ", ",
+                               NameIn(state_, object), mapping->Room());
     } else if (sum.count == kMaxShown) {
       sum.names += ", ...";
     }
@@ -388,13 +388,15 @@ void Errors::OnLeft(const Process& process, std::span<const Mapping* const> mapp
     FindingAccess access;
     access.what = "allocation";
     access.rank = process.rank;
+    access.alone = state_.Alone();
     access.device = key.second;
     access.object = std::move(sum.names);
     access.time = state_.now;
     Finding finding;
     finding.kind = Finding::Kind::kLeak;
-    finding.text = fmt::format("rank {} ends with {} bytes of {} memory in {} allocations",
-                               process.rank, sum.bytes, key.first, sum.count);
+    finding.text = fmt::format("{} ends with {} bytes of {} memory in {} allocation{}",
+                               access.alone ? "the program" : fmt::format("rank {}", process.rank),
+                               sum.bytes, key.first, sum.count, sum.count == 1 ? "" : "s");
     finding.accesses.push_back(std::move(access));
     finding.count = sum.count;
     tell_(std::move(finding), fmt::format("leak {} {} {}", process.id, key.first, key.second));

@@ -516,6 +516,7 @@ bool Explanation::Announced() {
   FindingAccess launch;
   launch.what = "flag";
   launch.rank = teller->rank;
+  launch.alone = first_.alone;
   launch.device = teller->device;
   launch.kernel = teller->kernel;
   launch.site = checker_.SiteOf(teller->site);

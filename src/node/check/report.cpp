@@ -10,6 +10,7 @@
 #include "node/check/remedy.h"
 #include "node/code/special.h"
 #include "node/findings.h"
+#include "node/object_name.h"
 
 namespace allranks::node::check {
 namespace {
@@ -43,11 +44,6 @@ bool OfTrusted(const Finding& finding) {
 }
 
 }  // namespace
-
-std::string Who(const FindingAccess& access) {
-  if (access.rank < 0) return access.what;
-  return fmt::format("rank {}'s {}", access.rank, access.what);
-}
 
 std::vector<Finding> Checker::TakeFindings() {
   keys_.clear();
@@ -107,6 +103,7 @@ FindingAccess ShowThread(State& state, const Path& path, int lane, std::uint32_t
   FindingAccess access;
   access.what = what;
   access.rank = state.ProcessOf(launch.process).rank;
+  access.alone = state.Alone();
   access.device = launch.device->number;
   access.kernel = launch.code->name;
   access.trusted = launch.trusted;
@@ -131,8 +128,12 @@ const HostSite& Checker::AllocatedAt(const Object& object) const {
   return SiteOf(known != allocated_.end() ? known->second : 0);
 }
 
+std::string NameIn(const State& state, const Object& object) {
+  return state.Alone() ? std::string(NameWithoutRank(object.name)) : object.name;
+}
+
 void ShowObject(State& state, const Object& object, FindingAccess* access) {
-  access->object = object.name;
+  access->object = NameIn(state, object);
   if (state.checker != nullptr) access->allocated = state.checker->AllocatedAt(object);
 }
 
@@ -146,6 +147,7 @@ FindingAccess Checker::Show(const Entry& entry, std::uint32_t lane, const Object
   const std::uint32_t within = lane >= entry.lane ? (lane - entry.lane) * entry.stride : 0;
   access.offset = line * kLineBytes + entry.first + within;
   access.rank = agent.info->rank;
+  access.alone = state_.Alone();
   access.device = agent.info->device;
   const bool native = positions_[entry.agent].native;
   access.site = SiteOf(native ? entry.pc : agent.info->site);
@@ -321,7 +323,7 @@ void Checker::ReportVector(const StrongWrite& write, const StrongWrite* apart, c
   finding.kind = Finding::Kind::kPortability;
   FindingAccess& second =
       finding.accesses.emplace_back(ShowThread(state_, path, lane, path.pc, "load"));
-  second.object = object.name;
+  second.object = NameIn(state_, object);
   second.offset = offset;
   second.bytes = size;
   Entry entry;

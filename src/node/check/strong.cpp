@@ -105,7 +105,7 @@ void Checker::Observe(CtaClocks& cta, const Path& path, std::uint32_t lanes, con
     hint.released = !write.message.empty();
     hint.narrow = !strong || (hint.released && op.Acquires());
     hint.acquired = op.Acquires();
-    hint.object = object.name;
+    hint.object = NameIn(state_, object);
     std::erase_if(cta.hints, [&](const Hint& old) {
       return old.write_pc == hint.write_pc && old.read_pc == hint.read_pc &&
              old.writer.agent == hint.writer.agent;

@@ -167,13 +167,15 @@ Time Fabric::Pass(Port& port, Packet packet, std::uint64_t bytes, std::uint32_t 
   return served;
 }
 
-Time Fabric::Send(const Route& route, Packet packet, std::uint64_t bytes, std::uint32_t packets,
-                  Time at, Mover mover) {
+template <class F>
+Time Fabric::SendOn(const Route& route, Packet packet, std::uint64_t bytes, Time at, Mover mover,
+                    F packets_on) {
   // The head goes on when its first byte has left a port: long transfers fill all ports of the way
   // at once.
   Time head = at, last = at;
   for (const std::uint16_t p : route.ports) {
     Port& port = ports_[p];
+    const std::uint32_t packets = packets_on(port);
     const Time served = Pass(port, packet, bytes, packets, head, mover, 1);
     const auto wire = static_cast<std::int64_t>(WireBytes(port, packet, bytes, packets));
     head = std::max(head, served - port.server.Span(wire * port.scale >> 16)) + port.latency;
@@ -181,6 +183,18 @@ Time Fabric::Send(const Route& route, Packet packet, std::uint64_t bytes, std::u
   }
   if (!route.ports.empty()) moved_[static_cast<std::size_t>(mover)].bytes += bytes;
   return last;
+}
+
+Time Fabric::Send(const Route& route, Packet packet, std::uint64_t bytes, std::uint32_t packets,
+                  Time at, Mover mover) {
+  return SendOn(route, packet, bytes, at, mover, [&](const Port&) { return packets; });
+}
+
+Time Fabric::SendByNics(const Route& route, std::uint64_t bytes, Time at) {
+  return SendOn(route, Packet::kWrite, bytes, at, Mover::kNic, [&](const Port& port) {
+    const auto largest = static_cast<std::uint64_t>(KindOf(port).packet_bytes);
+    return static_cast<std::uint32_t>((bytes + largest - 1) / largest);
+  });
 }
 
 bool Fabric::SharesSwitch(std::span<const int> devices) const {

@@ -64,6 +64,9 @@ class Fabric {
   // were not: whether a way is alive is asked before.
   Time Send(const Route& route, Packet packet, std::uint64_t bytes, std::uint32_t packets, Time at,
             Mover mover);
+  // The same for what NICs send to each other. They put packets together and cut them again, so
+  // every link has them in the size of its own.
+  Time SendByNics(const Route& route, std::uint64_t bytes, Time at);
 
   // A multicast object's way: from a device to its switch and on to every member, or back. Both
   // return when the last byte is there.
@@ -101,6 +104,10 @@ class Fabric {
   };
 
   void FindRoutes(int from);
+  // `packets_on`: how many packets a port has of it.
+  template <class F>
+  Time SendOn(const Route& route, Packet packet, std::uint64_t bytes, Time at, Mover mover,
+              F packets_on);
   Time Pass(Port& port, Packet packet, std::uint64_t bytes, std::uint32_t packets, Time at,
             Mover mover, double stretch);
   void Rescale(Port& port);

@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/words.h"
 #include "node/hardware/profile_file.h"
 
 namespace allranks::node {
@@ -198,9 +199,11 @@ class Section {
   void RejectOthers() {
     if (table_ == nullptr) return;
     for (const auto& [key, node] : *table_) {
-      if (!asked_.contains(std::string(key.str()))) {
-        faults_->Add(&node, "{} is not a key of this section", Path(key.str()));
-      }
+      if (asked_.contains(std::string(key.str()))) continue;
+      const std::vector<std::string> known(asked_.begin(), asked_.end());
+      const std::string hint = DidYouMean(key.str(), known);
+      faults_->Add(&node, "{} is not a key of this section{}", Path(key.str()),
+                   hint.empty() ? "; it has " + allranks::Join(known) : hint);
     }
   }
 

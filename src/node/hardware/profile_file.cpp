@@ -3,6 +3,11 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "base/words.h"
 
 namespace allranks::node {
 namespace {
@@ -56,6 +61,15 @@ Result<toml::table> ReadProfileFile(const std::string& path) {
     if (depth == kMostExtended) return Fail("{}: extends {} others or itself", path, depth);
     const std::filesystem::path beside =
         std::filesystem::path(path).parent_path() / (name->get() + ".toml");
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(beside, error)) {
+      std::vector<std::string> known;
+      for (const auto& one : std::filesystem::directory_iterator(beside.parent_path(), error))
+        if (one.path().extension() == ".toml") known.push_back(one.path().stem().string());
+      return Fail("{}:{}: extends \"{}\", but there is no {}.toml in the folder of this profile{}",
+                  path, extends->source().begin.line, name->get(), name->get(),
+                  DidYouMean(name->get(), known));
+    }
     auto base = ReadToml(beside.string());
     if (!base) return Fail("{}: extends: {}", path, base.error().message);
     file->erase("extends");

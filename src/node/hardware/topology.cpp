@@ -6,8 +6,10 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
+#include "base/words.h"
 
 namespace allranks::node {
 namespace {
@@ -24,10 +26,12 @@ Result<std::vector<int>> VerticesOf(const std::string& text, const Names& names)
   for (const std::string& name : *expanded) {
     const auto it = names.find(name);
     if (it == names.end()) {
+      std::vector<std::string> known;
+      for (const auto& [one, vertex] : names) known.push_back(one);
       return Fail(
           "\"{}\" is not a vertex: expected gpu0 ... of the host's devices or a name that is "
-          "declared",
-          name);
+          "declared{}",
+          name, DidYouMean(name, known));
     }
     found.push_back(it->second);
   }

@@ -191,6 +191,7 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
   void SetHostCaller(std::function<void(const HostCall&, Time)> caller) override {
     host_caller_ = std::move(caller);
   }
+  Time SendBetweenHosts(int from, int to, std::uint64_t bytes, Time at) override;
   void SetRankKiller(std::function<void(int rank, Time)> killer) override {
     rank_killer_ = std::move(killer);
   }
@@ -255,6 +256,7 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
                    SiteId site) override;
   bool HostBehind(ProcessId process) const override;
   void SetSites(HostSites* sites) override;
+  void SetSeveral() override { sim_.several = true; }
   void SetCaller(SiteId site) override;
   void SetNodeSite(GraphId graph, std::uint32_t place, SiteId site) override;
   void HostAccess(ProcessId process, Address address, std::uint64_t size, bool write,

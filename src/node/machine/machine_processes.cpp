@@ -44,6 +44,22 @@ void MachineImpl::NumberDevices(Process& process) {
     process.ordinals[static_cast<std::size_t>(process.visible[i])] = static_cast<int>(i);
 }
 
+Time MachineImpl::SendBetweenHosts(int from, int to, std::uint64_t bytes, Time at) {
+  const auto& vertices = sim_.profile.topology.vertices;
+  const auto cpu_of = [&](int host) {
+    const auto found = std::find_if(vertices.begin(), vertices.end(), [&](const auto& vertex) {
+      return vertex.kind == Topology::Kind::kCpu && vertex.host == host;
+    });
+    return found == vertices.end() ? -1 : static_cast<int>(found - vertices.begin());
+  };
+  const int source = cpu_of(from), target = cpu_of(to);
+  if (source < 0 || target < 0) return at;
+  const Route& way = sim_.fabric.Way(source, target);
+  if (way.latency == kTimeNever) return at;
+  if (!sim_.fabric.Alive(way)) return kTimeNever;
+  return sim_.fabric.SendByNics(way, bytes, at);
+}
+
 ProcessId MachineImpl::AddProcess(int rank, int host) {
   auto process = std::make_unique<Process>();
   process->id = static_cast<ProcessId>(sim_.processes.size() + 1);

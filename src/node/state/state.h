@@ -69,6 +69,7 @@ struct State {
   Backing backing;
   std::vector<Device> devices;
   std::vector<std::unique_ptr<Process>> processes;  // index = ProcessId - 1
+  bool several = false;  // there are other processes, which may not have come yet
   Stats stats;
   Time now = 0;
   Time last_change = 0;           // of memory, or of what runs; see Stuck
@@ -100,6 +101,8 @@ struct State {
   // cost more than their lanes, so each warp instruction counts as eight on top.
   std::uint64_t Work() const { return stats.thread_instructions + 8 * stats.warp_instructions; }
   Process& ProcessOf(ProcessId id) { return *processes[id - 1]; }
+  // The program is one process: its rank tells nobody anything.
+  bool Alone() const { return processes.size() == 1 && !several; }
   // The machine-wide number of what the process calls `device`, and the way back (-1: it does not
   // see that device).
   int NumberOf(const Process& process, int device) const {

@@ -1,6 +1,8 @@
 // Copies of the runtime API between host and device memory, of one to three dimensions.
 #include "shim/cudart/copy.h"
 
+#include <stdio.h>
+
 #include "shim/cudart/runtime.h"
 
 namespace allranks::shim {
@@ -8,6 +10,11 @@ namespace allranks::shim {
 // Addresses tell where memory is; a kind that contradicts them is refused by the driver's call.
 cudaError_t Copy(bool per_thread, void* dst, const void* src, std::size_t size, cudaMemcpyKind kind,
                  cudaStream_t stream, bool async) {
+  const auto parts = [&](char* text, std::size_t room) {
+    snprintf(text, room, " of %zu bytes from %p to %p, kind %d", size, src, dst,
+             static_cast<int>(kind));
+  };
+  const Arguments given(parts);
   ALLRANKS_ENTER();
   if (per_thread && stream == nullptr) stream = cudaStreamPerThread;
   switch (kind) {

@@ -1,4 +1,5 @@
 // Launches, attributes of kernels, occupancy.
+#include <stdio.h>
 #include <string.h>
 
 #include <vector>
@@ -39,8 +40,17 @@ bool IsBadShape(dim3 grid, dim3 block) {
              limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 }
 
+void WriteShape(dim3 grid, dim3 block, std::size_t shared, char* text, std::size_t size) {
+  snprintf(text, size, " of %ux%ux%u blocks of %ux%ux%u threads, %zu bytes of shared memory",
+           grid.x, grid.y, grid.z, block.x, block.y, block.z, shared);
+}
+
 cudaError_t Launch(bool per_thread, CUkernel kernel, dim3 grid, dim3 block, void** arguments,
                    std::size_t shared, cudaStream_t stream, bool cooperative) {
+  const auto shape = [&](char* text, std::size_t size) {
+    WriteShape(grid, block, shared, text, size);
+  };
+  const Arguments given(shape);
   ALLRANKS_ENTER();
   if (kernel == nullptr) return Note(cudaErrorInvalidDeviceFunction);
   if (IsBadShape(grid, block)) return Note(cudaErrorInvalidConfiguration);
@@ -68,6 +78,10 @@ cudaError_t LaunchEx(bool per_thread, const cudaLaunchConfig_t* config, const vo
                      void** arguments) {
   ALLRANKS_ENTER();
   if (config == nullptr) return Note(cudaErrorInvalidValue);
+  const auto shape = [&](char* text, std::size_t size) {
+    WriteShape(config->gridDim, config->blockDim, config->dynamicSmemBytes, text, size);
+  };
+  const Arguments given(shape);
   const CUkernel kernel = FindKernel(function);
   if (kernel == nullptr) return Note(cudaErrorInvalidDeviceFunction);
   if (IsBadShape(config->gridDim, config->blockDim)) return Note(cudaErrorInvalidConfiguration);

@@ -1,4 +1,5 @@
 // Memory of the runtime API: allocation, what a pointer is, sharing.
+#include <stdio.h>
 #include <string.h>
 
 #include "shim/cudart/runtime.h"
@@ -6,6 +7,10 @@
 using namespace allranks::shim;
 
 cudaError_t cudaMalloc(void** pointer, size_t size) {
+  const auto bytes = [&](char* text, std::size_t room) {
+    snprintf(text, room, " of %zu bytes", size);
+  };
+  const Arguments given(bytes);
   ALLRANKS_ENTER();
   if (pointer == nullptr) return Note(cudaErrorInvalidValue);
   *pointer = nullptr;
@@ -40,6 +45,10 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
 }
 
 cudaError_t cudaFree(void* pointer) {
+  const auto address = [&](char* text, std::size_t room) {
+    snprintf(text, room, " of %p", pointer);
+  };
+  const Arguments given(address);
   ALLRANKS_ENTER();  // cudaFree(0) is how programs initialise
   return Note(cuMemFree(Ptr(pointer)));
 }

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include <atomic>
+#include <cstdint>
+
+#include "shim/abi.h"
 
 namespace allranks::shim {
 namespace {
@@ -43,8 +46,36 @@ CUresult PrimaryContext(int device, CUcontext* context) {
 
 }  // namespace
 
+thread_local Arguments* Arguments::current_ = nullptr;
+
+namespace {
+
+// The node wants to know of errors where it wants stacks.
+bool ErrorsWanted() {
+  std::uint64_t frame;
+  return ar_stack(&frame, 1) != 0;
+}
+
+void Report(cudaError_t error) {
+  if (!ErrorsWanted()) return;
+  char arguments[256];
+  Arguments::Write(arguments, sizeof arguments);
+  wire::ApiError message;
+  message.error = static_cast<std::int32_t>(error);
+  message.name = cudaGetErrorName(error);
+  message.text = cudaGetErrorString(error);
+  message.arguments = arguments;
+  wire::Empty reply;
+  Call(message, &reply);
+}
+
+}  // namespace
+
 cudaError_t Note(cudaError_t error) {
-  if (error != cudaSuccess && error != cudaErrorNotReady) t_last = error;
+  if (error != cudaSuccess && error != cudaErrorNotReady) {
+    t_last = error;
+    Report(error);
+  }
   return error;
 }
 
@@ -77,12 +108,18 @@ extern "C" __attribute__((visibility("hidden"))) int cudaArNotSupported(const ch
 }
 
 cudaError_t cudaGetLastError() {
-  const cudaError_t error = t_last;
+  const cudaError_t error = cudaPeekAtLastError();
   t_last = cudaSuccess;
   return error;
 }
 
-cudaError_t cudaPeekAtLastError() { return t_last; }
+cudaError_t cudaPeekAtLastError() {
+  if (t_last != cudaSuccess && ErrorsWanted()) {
+    allranks::wire::Empty reply;
+    Call(allranks::wire::ApiErrorSeen{}, &reply);
+  }
+  return t_last;
+}
 
 const char* cudaGetErrorName(cudaError_t error) {
   const Entry* entry = FindError(error);
@@ -113,6 +150,8 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaSetDevice(int device) {
+  const auto number = [&](char* text, std::size_t room) { snprintf(text, room, " of %d", device); };
+  const Arguments given(number);
   CUresult result = InitDriver();
   if (result != CUDA_SUCCESS) return Note(result);
   CUcontext context;

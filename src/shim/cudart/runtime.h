@@ -17,6 +17,36 @@ namespace allranks::shim {
 cudaError_t Note(cudaError_t error);
 inline cudaError_t Note(CUresult result) { return Note(static_cast<cudaError_t>(result)); }
 
+// What the function that the program has called was given, for a report of its error: while this
+// lives, a function that writes it as text. Only an error calls it.
+class Arguments {
+ public:
+  template <class F>
+  explicit Arguments(const F& format)
+      : before_(current_),
+        format_(&format),
+        write_([](const void* f, char* text, std::size_t size) {
+          (*static_cast<const F*>(f))(text, size);
+        }) {
+    if (before_ == nullptr) current_ = this;  // the outermost is the program's call
+  }
+  ~Arguments() { current_ = before_; }
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+
+  // Empty: nothing is known.
+  static void Write(char* text, std::size_t size) {
+    text[0] = '\0';
+    if (current_ != nullptr) current_->write_(current_->format_, text, size);
+  }
+
+ private:
+  static thread_local Arguments* current_;
+  Arguments* before_;
+  const void* format_;
+  void (*write_)(const void*, char*, std::size_t);
+};
+
 // Initialises the driver.
 CUresult InitDriver();
 // The same, and makes the primary context of the thread's device current if it has none.

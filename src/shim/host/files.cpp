@@ -2,89 +2,27 @@
 // if it is not ready the thread waits at the node, which has a copy of the descriptor and lets no
 // virtual time pass beyond what the other end could still write. The native call then finds it
 // ready. A call that does not wait (O_NONBLOCK, a timeout of 0) and finds nothing yields, so that
-// polling loops cost time. Pinned memory that the kernel is to read or write is opened before.
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
+// polling loops cost time. Pinned memory that the kernel is to read or write is opened before. What
+// has gone through a connection to another simulated host takes the time of the network
+// (network.h).
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "shim/host/clock.h"
+#include "shim/host/descriptors.h"
+#include "shim/host/in_parts.h"
 #include "shim/host/link.h"
+#include "shim/host/network.h"
 #include "shim/host/pinned.h"
 #include "shim/host/real.h"
-#include "wire/raw_syscall.h"
 
 namespace allranks::shim {
 namespace {
-
-using wire::RawSyscall;
-
-constexpr std::int64_t kNoTimeout = -1;
-
-int PollNow(pollfd* fds, nfds_t count) {
-  const timespec zero{0, 0};
-  return static_cast<int>(RawSyscall(SYS_ppoll, reinterpret_cast<long>(fds),
-                                     static_cast<long>(count), reinterpret_cast<long>(&zero)));
-}
-
-// Waits at the node for one of `fds`. False on timeout, or if the node cannot wait for them.
-bool WaitAtNode(Thread* self, const pollfd* fds, nfds_t count, std::int64_t timeout_ps) {
-  wire::WaitFd wait;
-  int numbers[wire::kMaxFds];
-  int used = 0;
-  for (nfds_t i = 0; i < count; ++i) {
-    if (fds[i].fd < 0) continue;
-    if (used == wire::kMaxFds) break;
-    numbers[used++] = fds[i].fd;
-    wait.events.push_back(fds[i].events);
-  }
-  wait.timeout_ps = timeout_ps;
-  wire::WaitFdReply reply;
-  const int status =
-      Call(self, wait, &reply, std::span<const int>(numbers, static_cast<std::size_t>(used)));
-  return status == 0 && reply.ready;
-}
-
-// Not of lists that the kernel refuses.
-void OpenParts(const iovec* parts, std::size_t count) {
-  if (!PinnedPagesClosed() || parts == nullptr || count > IOV_MAX) return;
-  for (std::size_t i = 0; i < count; ++i) OpenPinnedPagesAt(parts[i].iov_base, parts[i].iov_len);
-}
-
-// Calls the kernel. To it a closed page is an error: then all are opened, and the call is repeated.
-// Buffers are opened before, since what a failed call has read may be lost.
-template <class F>
-auto CallKernel(F call) {
-  const auto result = call();
-  if (result >= 0 || errno != EFAULT || !PinnedPagesClosed()) return result;
-  OpenPinnedPages();
-  return call();
-}
-
-// Returns when `fd` is ready for `events`, or at once if the native call will not block or nothing
-// can be said about it.
-void WaitUntilReady(int fd, short events, bool never_blocks) {
-  Thread* self = Self();
-  if (self == nullptr || fd < 0) return;
-  pollfd entry{fd, events, 0};
-  if (PollNow(&entry, 1) != 0) return;
-  if (never_blocks || (RawSyscall(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK) != 0) {
-    Call(self, wire::Yield{});
-    return;
-  }
-  do {
-    if (!WaitAtNode(self, &entry, 1, kNoTimeout)) return;
-    entry.revents = 0;
-  } while (PollNow(&entry, 1) == 0);  // another thread was quicker
-}
 
 // poll in virtual time. `look` asks natively without waiting.
 template <class F>
@@ -126,25 +64,31 @@ namespace shim = allranks::shim;
 ALLRANKS_INTERPOSE ssize_t read(int fd, void* buffer, size_t size) {
   shim::WaitUntilReady(fd, POLLIN, false);
   shim::OpenPinnedPagesAt(buffer, size);
-  return shim::CallKernel([&] { return ALLRANKS_REAL(read)(fd, buffer, size); });
+  return shim::Received(fd,
+                        shim::CallKernel([&] { return ALLRANKS_REAL(read)(fd, buffer, size); }));
 }
 
 ALLRANKS_INTERPOSE ssize_t readv(int fd, const iovec* parts, int count) {
   shim::WaitUntilReady(fd, POLLIN, false);
   shim::OpenParts(parts, static_cast<std::size_t>(count));
-  return shim::CallKernel([&] { return ALLRANKS_REAL(readv)(fd, parts, count); });
+  return shim::Received(fd,
+                        shim::CallKernel([&] { return ALLRANKS_REAL(readv)(fd, parts, count); }));
 }
 
 ALLRANKS_INTERPOSE ssize_t write(int fd, const void* buffer, size_t size) {
+  const iovec part{const_cast<void*>(buffer), size};
+  if (shim::SendsInParts(fd, size, 0)) return shim::SendInParts(fd, shim::MessageOf(&part, 1), 0);
   shim::WaitUntilReady(fd, POLLOUT, false);
   shim::OpenPinnedPagesAt(buffer, size);
-  return shim::CallKernel([&] { return ALLRANKS_REAL(write)(fd, buffer, size); });
+  return shim::Sent(fd, shim::CallKernel([&] { return ALLRANKS_REAL(write)(fd, buffer, size); }));
 }
 
 ALLRANKS_INTERPOSE ssize_t writev(int fd, const iovec* parts, int count) {
+  const msghdr message = shim::MessageOf(parts, static_cast<std::size_t>(count));
+  if (shim::SendsInParts(fd, shim::SizeOf(message), 0)) return shim::SendInParts(fd, message, 0);
   shim::WaitUntilReady(fd, POLLOUT, false);
   shim::OpenParts(parts, static_cast<std::size_t>(count));
-  return shim::CallKernel([&] { return ALLRANKS_REAL(writev)(fd, parts, count); });
+  return shim::Sent(fd, shim::CallKernel([&] { return ALLRANKS_REAL(writev)(fd, parts, count); }));
 }
 
 // These never wait, but the kernel must be able to reach pinned buffers.
@@ -168,55 +112,91 @@ ALLRANKS_INTERPOSE ssize_t pwrite64(int fd, const void* buffer, size_t size, off
   return shim::CallKernel([&] { return ALLRANKS_REAL(pwrite64)(fd, buffer, size, offset); });
 }
 
+namespace {
+
+// What was only looked at stays, and errors are no bytes.
+ssize_t ReceivedBy(int flags, int fd, ssize_t bytes) {
+  return (flags & (MSG_PEEK | MSG_ERRQUEUE)) != 0 ? bytes : shim::Received(fd, bytes);
+}
+
+}  // namespace
+
 ALLRANKS_INTERPOSE ssize_t recv(int fd, void* buffer, size_t size, int flags) {
+  if (shim::ReceivesInParts(fd, flags)) {
+    const iovec part{buffer, size};
+    msghdr message = shim::MessageOf(&part, 1);
+    return shim::ReceiveInParts(fd, &message, flags);
+  }
   shim::WaitUntilReady(fd, POLLIN, (flags & MSG_DONTWAIT) != 0);
   shim::OpenPinnedPagesAt(buffer, size);
-  return shim::CallKernel([&] { return ALLRANKS_REAL(recv)(fd, buffer, size, flags); });
+  return ReceivedBy(flags, fd,
+                    shim::CallKernel([&] { return ALLRANKS_REAL(recv)(fd, buffer, size, flags); }));
 }
 
 ALLRANKS_INTERPOSE ssize_t recvfrom(int fd, void* __restrict buffer, size_t size, int flags,
                                     sockaddr* __restrict address, socklen_t* __restrict length) {
+  if (address == nullptr) return recv(fd, buffer, size, flags);
   shim::WaitUntilReady(fd, POLLIN, (flags & MSG_DONTWAIT) != 0);
   shim::OpenPinnedPagesAt(buffer, size);
-  return shim::CallKernel(
-      [&] { return ALLRANKS_REAL(recvfrom)(fd, buffer, size, flags, address, length); });
+  return ReceivedBy(flags, fd, shim::CallKernel([&] {
+                      return ALLRANKS_REAL(recvfrom)(fd, buffer, size, flags, address, length);
+                    }));
 }
 
 ALLRANKS_INTERPOSE ssize_t recvmsg(int fd, msghdr* message, int flags) {
+  if (message != nullptr && message->msg_control == nullptr && shim::ReceivesInParts(fd, flags) &&
+      shim::SizeOf(*message) != 0)
+    return shim::ReceiveInParts(fd, message, flags);
   shim::WaitUntilReady(fd, POLLIN, (flags & MSG_DONTWAIT) != 0);
   if (message != nullptr) shim::OpenParts(message->msg_iov, message->msg_iovlen);
-  return shim::CallKernel([&] { return ALLRANKS_REAL(recvmsg)(fd, message, flags); });
+  return ReceivedBy(flags, fd,
+                    shim::CallKernel([&] { return ALLRANKS_REAL(recvmsg)(fd, message, flags); }));
 }
 
 ALLRANKS_INTERPOSE ssize_t send(int fd, const void* buffer, size_t size, int flags) {
+  const iovec part{const_cast<void*>(buffer), size};
+  if (shim::SendsInParts(fd, size, flags) && shim::IsStream(fd))
+    return shim::SendInParts(fd, shim::MessageOf(&part, 1), flags);
   shim::WaitUntilReady(fd, POLLOUT, (flags & MSG_DONTWAIT) != 0);
   shim::OpenPinnedPagesAt(buffer, size);
-  return shim::CallKernel([&] { return ALLRANKS_REAL(send)(fd, buffer, size, flags); });
+  return shim::Sent(fd,
+                    shim::CallKernel([&] { return ALLRANKS_REAL(send)(fd, buffer, size, flags); }));
 }
 
 ALLRANKS_INTERPOSE ssize_t sendto(int fd, const void* buffer, size_t size, int flags,
                                   const sockaddr* address, socklen_t length) {
+  if (address == nullptr) return send(fd, buffer, size, flags);
   shim::WaitUntilReady(fd, POLLOUT, (flags & MSG_DONTWAIT) != 0);
   shim::OpenPinnedPagesAt(buffer, size);
-  return shim::CallKernel(
-      [&] { return ALLRANKS_REAL(sendto)(fd, buffer, size, flags, address, length); });
+  return shim::Sent(fd, shim::CallKernel([&] {
+                      return ALLRANKS_REAL(sendto)(fd, buffer, size, flags, address, length);
+                    }));
 }
 
 ALLRANKS_INTERPOSE ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  if (message != nullptr && message->msg_name == nullptr &&
+      shim::SendsInParts(fd, shim::SizeOf(*message), flags) && shim::IsStream(fd))
+    return shim::SendInParts(fd, *message, flags);
   shim::WaitUntilReady(fd, POLLOUT, (flags & MSG_DONTWAIT) != 0);
   if (message != nullptr) shim::OpenParts(message->msg_iov, message->msg_iovlen);
-  return shim::CallKernel([&] { return ALLRANKS_REAL(sendmsg)(fd, message, flags); });
+  return shim::Sent(fd,
+                    shim::CallKernel([&] { return ALLRANKS_REAL(sendmsg)(fd, message, flags); }));
 }
 
 ALLRANKS_INTERPOSE int accept(int fd, sockaddr* __restrict address, socklen_t* __restrict length) {
   shim::WaitUntilReady(fd, POLLIN, false);
-  return shim::CallKernel([&] { return ALLRANKS_REAL(accept)(fd, address, length); });
+  const int accepted = shim::CallKernel([&] { return ALLRANKS_REAL(accept)(fd, address, length); });
+  if (accepted >= 0) shim::Opened(accepted);
+  return accepted;
 }
 
 ALLRANKS_INTERPOSE int accept4(int fd, sockaddr* __restrict address, socklen_t* __restrict length,
                                int flags) {
   shim::WaitUntilReady(fd, POLLIN, false);
-  return shim::CallKernel([&] { return ALLRANKS_REAL(accept4)(fd, address, length, flags); });
+  const int accepted =
+      shim::CallKernel([&] { return ALLRANKS_REAL(accept4)(fd, address, length, flags); });
+  if (accepted >= 0) shim::Opened(accepted);
+  return accepted;
 }
 
 ALLRANKS_INTERPOSE int poll(pollfd* fds, nfds_t count, int timeout) {

@@ -49,6 +49,7 @@ constinit std::atomic<bool> g_cuda_lost{false};
 std::uint64_t g_token = 0;
 std::int64_t g_realtime_base = 0, g_monotonic_base = 0;
 int g_host = 0, g_hosts = 1;
+bool g_sockets = false;
 char g_socket_path[sizeof(sockaddr_un::sun_path)];
 pthread_key_t g_exit_key;
 
@@ -145,6 +146,7 @@ void Join(wire::Hello::Kind kind, std::uint64_t token, std::uint64_t number,
   g_token = reply.token;
   g_host = reply.host;
   g_hosts = reply.hosts;
+  g_sockets = reply.sockets;
   g_stacks.store(reply.stacks, std::memory_order_relaxed);
   g_realtime_base = reply.realtime_base_ns;
   g_monotonic_base = reply.monotonic_base_ns;
@@ -232,6 +234,7 @@ Thread* Self() {
 std::uint64_t ProcessToken() { return g_token; }
 int SimulatedHost() { return g_host; }
 int SimulatedHosts() { return g_hosts; }
+bool ReportsSockets() { return g_sockets; }
 std::int64_t RealtimeBaseNs() { return g_realtime_base; }
 std::int64_t MonotonicBaseNs() { return g_monotonic_base; }
 bool NodeBusy() { return g_busy.load(std::memory_order_relaxed); }

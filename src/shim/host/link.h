@@ -78,6 +78,8 @@ std::uint64_t ProcessToken();
 // The simulated host this process is on, and how many there are.
 int SimulatedHost();
 int SimulatedHosts();
+// Whether the node counts what goes through sockets.
+bool ReportsSockets();
 std::int64_t RealtimeBaseNs();
 std::int64_t MonotonicBaseNs();
 // The node's last word on whether devices or other threads may change pinned memory.
