@@ -4,7 +4,7 @@
 #   cpack --config BUILD/CPackConfig.cmake -G DEB|TGZ
 install(TARGETS allranks RUNTIME DESTINATION bin COMPONENT allranks)
 foreach(library IN ITEMS allranks_shim_host allranks_shim_audit allranks_shim_cuda allranks_shim_cudart
-                         allranks_shim_nvml allranks_driver)
+                         allranks_shim_nvml allranks_shim_nvtx allranks_driver)
   if(TARGET ${library})
     install(TARGETS ${library} LIBRARY DESTINATION lib/allranks NAMELINK_SKIP COMPONENT allranks
                                ARCHIVE DESTINATION lib/allranks COMPONENT allranks)

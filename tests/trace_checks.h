@@ -20,6 +20,12 @@ struct CheckedTrace {
   std::map<std::string, std::vector<nlohmann::json>> slices;               // by "process/track"
   std::map<std::string, std::vector<std::pair<double, double>>> counters;  // (ts, value)
   std::vector<nlohmann::json> instants;
+  // An arrow, and the slices that its ends lie in.
+  struct Flow {
+    std::string name, from_track, to_track;
+    nlohmann::json from, to, start, end;
+  };
+  std::vector<Flow> flows;
 
   std::size_t Count(const std::string& track_part, const std::string& name_part) const {
     std::size_t count = 0;
@@ -47,6 +53,7 @@ inline CheckedTrace CheckTrace(const std::string& text) {
     EXPECT_TRUE(trace.tracks.emplace(std::pair(pid, tid), event["args"]["name"]).second);
     EXPECT_TRUE(owners.emplace(tid, pid).second) << "two tracks are called " << tid;
   }
+  std::map<std::int64_t, std::map<std::string, nlohmann::json>> arrows;
   for (const auto& event : trace.all["traceEvents"]) {
     const std::string phase = event["ph"];
     if (phase == "M") continue;
@@ -64,6 +71,12 @@ inline CheckedTrace CheckTrace(const std::string& text) {
     EXPECT_TRUE(trace.tracks.contains(track)) << event;
     if (phase == "i") {
       trace.instants.push_back(event);
+      continue;
+    }
+    if (phase == "s" || phase == "f") {
+      auto& ends = arrows[event["id"].get<std::int64_t>()];
+      EXPECT_TRUE(ends.emplace(phase, event).second) << event;
+      EXPECT_EQ(event.value("bp", ""), phase == "f" ? "e" : "") << "it ends in the slice around it";
       continue;
     }
     EXPECT_EQ(phase, "X") << event;
@@ -93,6 +106,32 @@ inline CheckedTrace CheckTrace(const std::string& text) {
       EXPECT_TRUE(ends.empty() || end <= ends.back() + 1e-6) << track << ": " << slice;
       ends.push_back(end);
     }
+  }
+  // Viewers find an arrow's ends by process, track and time: the innermost slice there.
+  const auto around = [&](const nlohmann::json& event, std::string* track) {
+    const std::pair key(event["pid"].get<std::int64_t>(), event["tid"].get<std::int64_t>());
+    *track = trace.processes[key.first] + "/" + trace.tracks[key];
+    const double at = event["ts"];
+    nlohmann::json found;
+    for (const auto& slice : trace.slices[*track]) {
+      const double begin = slice["ts"], end = begin + slice["dur"].get<double>();
+      if (begin <= at + 1e-6 && (at < end - 1e-6 || begin == end)) found = slice;
+    }
+    EXPECT_FALSE(found.is_null()) << "no slice around " << event;
+    return found;
+  };
+  for (const auto& [id, ends] : arrows) {
+    EXPECT_EQ(ends.size(), 2u) << "arrow " << id;
+    if (ends.size() != 2) continue;
+    CheckedTrace::Flow flow;
+    flow.start = ends.at("s");
+    flow.end = ends.at("f");
+    EXPECT_EQ(flow.start["cat"], flow.end["cat"]);
+    EXPECT_EQ(flow.start["name"], flow.end["name"]);
+    flow.name = flow.start["name"];
+    flow.from = around(flow.start, &flow.from_track);
+    flow.to = around(flow.end, &flow.to_track);
+    trace.flows.push_back(std::move(flow));
   }
   return trace;
 }

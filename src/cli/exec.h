@@ -15,9 +15,10 @@ namespace allranks::cli {
 struct ExecOptions {
   std::string profile = "h100x8";  // name or path
   int devices = 0;
-  int ranks = 0;             // copies of the program; 0: one, which is told of no rank
-  int ranks_per_host = 0;    // 0: one for each device
-  bool no_redirect = false;  // calls of a static CUDA runtime stay its own
+  int ranks = 0;              // copies of the program; 0: one, which is told of no rank
+  int ranks_per_host = 0;     // 0: one for each device
+  bool no_redirect = false;   // calls of a static CUDA runtime stay its own
+  bool allow_faults = false;  // kernels that fail do not change the exit code
   bool stats = false;
   std::string stats_json;
   std::vector<std::string> faults;  // node::ParseFault
@@ -40,6 +41,7 @@ inline constexpr int kExitInternal = 70;  // the node failed
 inline constexpr int kExitDeadlock = 86;
 inline constexpr int kExitFindings = 87;   // the program ended well, but the checker has findings
 inline constexpr int kExitNotLoaded = 88;  // the program ended well without some of its kernels
+inline constexpr int kExitFault = 89;      // the program ended well although kernels of it failed
 inline constexpr int kExitTimeout = 124;
 inline constexpr int kExitCannotRun = 126;
 inline constexpr int kExitNotFound = 127;
@@ -55,6 +57,10 @@ struct RunOutcome {
   std::string stats_json;  // the node's report; empty: it has none
   std::vector<node::Finding> findings;
 };
+// The kernels and copies of the run that failed, if the program ended well nonetheless. One that a
+// finding explains which counts in `list` is left out.
+std::vector<std::string> IgnoredFaults(const ExecOptions& options, const RunOutcome& run,
+                                       const FindingList& list);
 // One run. `quiet`: where it stands, by a deadlock or a timeout, is not printed.
 RunOutcome RunOnce(const ExecOptions& options, bool quiet);
 

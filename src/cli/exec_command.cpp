@@ -51,11 +51,11 @@ lists the names.
 Checking. --check compares every access of a kernel, a copy or a memset with PTX's memory model. It
 reports accesses to the same bytes without an order, scopes that are too narrow, missing proxy fences,
 reads of memory that was never written, accesses out of bounds, misused barriers, and memory that is
-not freed at the end. It also reports functions of CUDA's runtime that return an error to the program
-(api_error), with their arguments. Each finding is printed once, with the source lines of both accesses, the
-missing order and a remedy. Compile with `-lineinfo`, and with `-g` for the lines of host calls.
-Findings of the classes `portability` (the program relies on more than PTX guarantees) and `leak` are
-printed but do not count.
+not freed at the end. It also reports functions of CUDA's runtime and driver that return an error to
+the program's own code, not to libraries (api_error), with their arguments. Each finding is printed
+once, with the source lines of both accesses, the missing order and a remedy. Compile with
+`-lineinfo`, and with `-g` for the lines of host calls. Findings of the classes `portability` (the
+program relies on more than PTX guarantees) and `leak` are printed but do not count.
 
 Schedules. In schedule 0 loads return the newest values. Under another SEED a load may return any
 value that the memory model permits, and warps start and wake late. The same seed gives the same run.
@@ -65,14 +65,21 @@ drawn schedules and several runs at a time, and merges the findings. The output 
 shown only if they fail. Calls of different processes count as ordered in the order in which they
 occur: synchronisation between processes outside of CUDA is not checked.
 
+Failures. A kernel that fails (an illegal or misaligned address, an assertion, a trap, an illegal
+instruction) or a kernel or copy over a dead link is reported on stderr when PROGRAM ends, with
+kernel, block, thread, file and line. With --check a finding takes the place of the failure that it
+explains, if it counts. Exit code 89 follows if PROGRAM exits with 0 all the same, whether it has asked
+for the error or not: for a program that provokes failures on purpose there is --allow-faults. If
+findings count as well, the code is 87.
+
 Files. --findings writes what was found for other programs: JSON with all that is known; SARIF 2.1.0,
 which code hosts show beside the lines of a change; JUnit XML, in which each finding that counts is
 a failed test; or the text that is printed.
 
 Stopping. After --timeout, and when allranks receives SIGINT or SIGTERM, it prints where every host
-thread and warp stands before it ends the program or passes the signal on. What the checker has
-found until then is printed as well. --timeout holds for each run of --schedules. Ctrl-C in a
-terminal goes to PROGRAM itself, which says nothing of this.
+thread and warp stands, and for each stream what is not done yet, in order, before it ends the program
+or passes the signal on. What the checker has found until then is printed as well. --timeout holds for
+each run of --schedules. Ctrl-C in a terminal goes to PROGRAM itself, which says nothing of this.
 
 Suppressions. The id of a finding does not change while its source lines do not change. A line of the
 file of --suppress is `KIND ID` (printed under each finding), `KIND kernel:GLOB` or `KIND file:GLOB`.
@@ -85,6 +92,7 @@ Exit codes: the program's own (128 + N if signal N killed it), or
   86   deadlock or livelock; stderr lists the waiting threads and where they wait
   87   the program exited with 0, but --check has findings that count
   88   the program exited with 0, but kernels of it could not be loaded (no usable PTX)
+  89   the program exited with 0, but kernels or copies of it failed (unless --allow-faults)
   124  --timeout has ended the program
   126  PROGRAM could not be started
   127  PROGRAM was not found
@@ -94,16 +102,33 @@ Environment:
 
 The file of --trace is in Chrome's trace event format. Open ui.perfetto.dev in a browser and drop the
 file there (nothing is uploaded), or load it in chrome://tracing. Times are virtual. The trace has a
-process per rank (host threads and their calls), a process per device (streams with kernels, host
-functions and event records; the waits of kernels, by loop; copy engines), and the links (the load of
-each direction, and faults). Tracks with a number in parentheses contain slices that overlap. The
-trace has at most a million slices.
+process per rank (host threads, their calls of CUDA with arguments and source line, NVTX ranges and
+marks), a process per device (streams with kernels, host functions and event records; the waits of
+kernels, by loop; copy engines), and the links (the load of each direction, and faults). Arrows lead
+from a call to the kernels, copies and memsets that it starts, and from a kernel's store, a copy or a
+stream memory operation to the wait that it ends. Tracks with a number in parentheses contain slices
+that overlap. The trace has at most a million slices.
+
+--stats prints one row per kernel name, the slowest first: launches, total and median time, bytes
+that its threads read and wrote, how many of these in memory of other devices or of hosts (remote),
+and the shares of the rates of links and HBM that it achieved (docs/node.md defines them). Rows of
+single kernels, links and movers follow. No line is longer than 120 columns; names are shortened in the middle.
+
+NVTX. With --stats, --stats-json or --trace, ranges, marks, domains, registered strings, and names of
+threads and streams that PROGRAM sets by NVTX 3 are recorded. They take no virtual time. exec sets
+NVTX_INJECTION64_PATH for this, unless it is set. Categories, colours and payloads are ignored.
 
 The JSON of --stats-json has the members
   version, profile, deterministic, nondeterministic_because[], virtual_ns, processes,
   thread_instructions, warp_instructions, copies{count, bytes}, checked{accesses, bytes},
+  by_kernel[]: the launches of each kernel name, the slowest name first: name, calls, unfinished
+             (launches that did not end; they count until virtual_ns), total_ns, median_ns,
+             bytes_read, bytes_written, remote_bytes, link_share, hbm_share (0 to 1; null: no time)
+  ranges[]:  NVTX ranges by name, the longest total first: domain (empty: the default one), name,
+             calls, total_ns, longest_ns
   kernels[]: name, device, rank, grid[3], block[3], start_ns, end_ns (null: did not end),
-             warp_instructions, thread_instructions, bytes_read, bytes_written, remote_bytes
+             warp_instructions, thread_instructions, bytes_read, bytes_written, remote_bytes,
+             link_share, hbm_share
   links[]:   links with traffic: name, kind, gbs (the rate of one direction),
              directions[2]: from, to, bytes{sm, tma, copy_engine, multicast, nic} (payload by
              mover), wire_bytes (with packet headers), packets, poll_bytes (of parked polls),
@@ -166,8 +191,11 @@ ExecCommand::ExecCommand(CLI::App* app) {
       "--no-redirect", options_.no_redirect,
       "Leave the static CUDA runtime of programs and libraries alone: they then find no "
       "driver that they accept");
-  command_->add_flag("--stats", options_.stats,
-                     "Print a table of kernels, copies and links to stderr at the end");
+  command_->add_flag("--allow-faults", options_.allow_faults,
+                     "Exit with PROGRAM's own code although kernels of it failed (see below)");
+  command_->add_flag(
+      "--stats", options_.stats,
+      "Print tables of kernels, NVTX ranges and links to stderr at the end (see below)");
   command_->add_option("--stats-json", options_.stats_json, "Write the statistics to FILE as JSON")
       ->option_text("FILE")
       ->check(OutputFile());

@@ -35,8 +35,9 @@ struct FindingRun {
   // The program failed, by itself or by a deadlock.
   struct Failure {
     std::uint64_t schedule = 0;
-    int code = 0;      // its exit code, or that of a deadlock
-    std::string text;  // for a person
+    int code = 0;        // its exit code, or that of a deadlock
+    std::string text;    // for a person
+    bool fault = false;  // the program ended well, but a kernel or a copy of it failed
   };
   std::vector<std::string> command;
   std::vector<std::uint64_t> schedules;  // the first one first

@@ -41,6 +41,7 @@ class FindingList {
   void Add(std::vector<node::Finding> findings);
   // How many count against the program.
   std::size_t counted() const;
+  bool Counts(const node::Finding& finding) const;
   // For a person: each finding, then a line that sums them up. `checked`: what was looked at.
   std::string Text(std::string_view checked) const;
   // All of them, chosen or not, for files.
@@ -55,7 +56,6 @@ class FindingList {
   bool Suppressed(const node::Finding& finding) const;
   // A leak that has no lines of its own; --leaks.
   bool OnlySummed(const node::Finding& finding) const;
-  bool Counts(const node::Finding& finding) const;
   std::string IdOf(const node::Finding& finding) const;
   std::string SourceLine(const std::string& file, int line) const;
 

@@ -19,7 +19,7 @@ struct JudgeOptions {
   std::string profile = "h100x8";
   std::string only_case, seed, seed_file, problems_dir, trace, cache;
   bool json = false, drain = false, no_cache = false, keep_going = false, visible = false,
-       drawn_last = false, no_check = false;
+       drawn_last = false, no_check = false, trusted = false;
   std::optional<std::uint64_t> schedule;
   std::uint64_t schedules = 0;
   int jobs = 1;

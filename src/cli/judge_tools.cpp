@@ -24,16 +24,12 @@ std::string Environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-namespace {
-
 std::string CacheFolder() {
   if (const std::string own = Environment("ALLRANKS_CACHE"); !own.empty()) return own;
   if (const std::string xdg = Environment("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/allranks";
   if (const std::string home = Environment("HOME"); !home.empty()) return home + "/.cache/allranks";
   return "";
 }
-
-}  // namespace
 
 // The toolkit is the folder above the nvcc that a shell would start.
 std::string FindCuda() {

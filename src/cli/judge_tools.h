@@ -17,6 +17,8 @@ std::string Environment(const char* name);
 std::string FindCuda();
 // The library, of the toolkit or of the system; empty: there is none.
 std::string FindNccl(const std::string& cuda);
+// The folder of caches, which need not be there; empty: the environment names none.
+std::string CacheFolder();
 // Where what is built is kept. The message says why it cannot be.
 Result<std::string> FindCache();
 

@@ -169,6 +169,7 @@ struct Commands {
     node->add_option("--judge-library", node_options.judge_libraries);
     node->add_option("--memory-limit", node_options.machine.memory_limit);
     node->add_option("--secret", node_options.secret);
+    node->add_option("--index-folder", node_options.machine.index_folder);
     node->add_option("--judge-outputs", node_options.judge_outputs_fd);
 
     ranks = app.add_subcommand("ranks")->group("");
@@ -195,7 +196,7 @@ runs, no compiler starts, no request is sent, no file is written. Messages are o
 | 1 | the answer is no: no pass, a failed check, an unfinished sample, a FILE without PTX | `ptx`, `api`, `judge`, `problems check`, `run`, `doctor` |
 | 2 | wrong usage: an option, a value, a path, a name, or a file with settings that is invalid | all |
 | 70 | internal error, or output that cannot be written | all |
-| 86, 87, 88, 124 | deadlock; findings that count; kernels that could not be loaded; `--timeout` | `exec` |
+| 86, 87, 88, 89, 124 | deadlock; findings that count; kernels that could not be loaded; kernels that failed; `--timeout` | `exec` |
 | 126, 127 | PROGRAM could not be started; was not found | `exec` |
 | 130 | stopped by Ctrl-C or SIGTERM | `run` |
 | other | the code of PROGRAM itself, 128 + N if signal N killed it | `exec` |

@@ -56,7 +56,7 @@ std::string Tail(const fs::path& file) {
 }
 
 [[noreturn]] void RunChild(const ExecOptions& options, std::uint64_t schedule,
-                           const fs::path& folder, pid_t parent) {
+                           const fs::path& folder, const FindingList& list, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(kExitInternal);
   const int input = open("/dev/null", O_RDONLY);
@@ -69,10 +69,13 @@ std::string Tail(const fs::path& file) {
   own.schedule = schedule;
   own.trace.clear();
   const RunOutcome outcome = RunOnce(own, true);
+  const std::vector<std::string> ignored = IgnoredFaults(own, outcome, list);
   const json result = {{"code", outcome.refused     ? *outcome.refused
                                 : outcome.timeout   ? kExitTimeout
                                 : outcome.node_lost ? kExitInternal
+                                : !ignored.empty()  ? kExitFault
                                                     : outcome.code},
+                       {"fault", ignored.empty() ? json(nullptr) : json(ignored.front())},
                        {"deadlock", outcome.deadlock ? json(outcome.deadlock_text) : json(nullptr)},
                        {"timeout", outcome.timeout ? json(outcome.deadlock_text) : json(nullptr)},
                        {"findings", json::parse(node::ToJson(outcome.findings))}};
@@ -88,8 +91,9 @@ void Take(std::uint64_t schedule, const fs::path& folder, FindingList* list, Sch
   std::stringstream text;
   text << file.rdbuf();
   const json result = json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
-  const auto fail = [&](int code, const std::string& what) {
-    all->failures.push_back({schedule, code, fmt::format("under schedule {}: {}", schedule, what)});
+  const auto fail = [&](int code, const std::string& what, bool fault = false) {
+    all->failures.push_back(
+        {schedule, code, fmt::format("under schedule {}: {}", schedule, what), fault});
   };
   if (!result.is_object()) {
     fail(kExitInternal, "the run wrote no report");
@@ -102,6 +106,8 @@ void Take(std::uint64_t schedule, const fs::path& folder, FindingList* list, Sch
     fail(kExitDeadlock, result["deadlock"].get<std::string>());
   } else if (result["timeout"].is_string()) {
     fail(kExitTimeout, result["timeout"].get<std::string>());
+  } else if (result["fault"].is_string()) {
+    fail(kExitFault, result["fault"].get<std::string>(), true);
   } else if (const int code = result["code"].get<int>(); code != 0) {
     fail(code, fmt::format("the program exited with code {}\n{}", code,
                            Tail(folder / fmt::format("{}.txt", schedule))));
@@ -128,7 +134,7 @@ SchedulesRun RunSchedules(const ExecOptions& options, const RunOutcome& plain, F
     if (next < all.schedules.size() && running.size() < jobs) {
       std::fflush(nullptr);
       const pid_t child = fork();
-      if (child == 0) RunChild(options, all.schedules[next], folder, parent);
+      if (child == 0) RunChild(options, all.schedules[next], folder, *list, parent);
       if (child > 0) running[child] = all.schedules[next];
       ++next;
       continue;

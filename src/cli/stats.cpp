@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cli/text_table.h"
 #include "node/findings.h"
 
 namespace allranks::cli {
@@ -17,6 +19,14 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMaxRows = 40;
+
+constexpr int kInvalidPtx = 218;  // CUDA_ERROR_INVALID_PTX
+
+constexpr std::pair<int, const char*> kErrorNames[] = {
+#define ALLRANKS_ERROR(number, driver, runtime, text) {number, driver},
+#include "shim/errors.inc"
+#undef ALLRANKS_ERROR
+};
 
 std::string Dim(const json& dim) {
   std::string text = fmt::format("{}", dim[0].get<std::uint64_t>());
@@ -40,56 +50,143 @@ std::vector<std::string> MoversOf(const json& stats) {
   return movers;
 }
 
-// One row per direction in which something went.
-std::string Links(const json& stats) {
-  if (stats["links"].empty()) return "";
-  const std::vector<std::string> movers = MoversOf(stats);
-  struct Row {
-    std::string link;
-    const json* direction;
-  };
-  std::vector<Row> rows;
-  std::size_t width = 4;
+// The summary: one row per name, the slowest first.
+std::string ByKernel(const json& stats) {
+  using Align = TextTable::Align;
+  TextTable table({{"calls"},
+                   {"total us"},
+                   {"median us"},
+                   {"read"},
+                   {"written"},
+                   {"remote"},
+                   {"link"},
+                   {"HBM"},
+                   {"  kernel", Align::kLeft, true}});
+  const json& names = stats["by_kernel"];
+  for (std::size_t k = 0; k < std::min(names.size(), kMaxRows); ++k) {
+    const json& name = names[k];
+    const auto bytes = [&](const char* member) { return Bytes(name[member].get<std::uint64_t>()); };
+    const bool unfinished = name["unfinished"].get<std::uint64_t>() != 0;
+    table.Add({fmt::format("{}", name["calls"].get<std::uint64_t>()),
+               Us(name["total_ns"].get<std::int64_t>()), Us(name["median_ns"].get<std::int64_t>()),
+               bytes("bytes_read"), bytes("bytes_written"), bytes("remote_bytes"),
+               Percent(name["link_share"]), Percent(name["hbm_share"]),
+               (unfinished ? "* " : "  ") + name["name"].get<std::string>()});
+  }
+  if (table.empty()) return "";
+  std::string out = table.Text();
+  if (names.size() > kMaxRows) out += fmt::format("and {} more\n", names.size() - kMaxRows);
+  if (std::ranges::any_of(names, [](const json& name) { return name["unfinished"] != 0; }))
+    out += "* did not end; counted until the end of the run\n";
+  return out + "\n";
+}
+
+// What the program has marked by NVTX.
+std::string Ranges(const json& stats) {
+  TextTable table(
+      {{"calls"}, {"total us"}, {"longest us"}, {"  range", TextTable::Align::kLeft, true}});
+  const json& ranges = stats["ranges"];
+  for (std::size_t r = 0; r < std::min(ranges.size(), kMaxRows); ++r) {
+    const json& range = ranges[r];
+    std::string name = range["name"].get<std::string>();
+    if (name.empty()) name = "(unnamed)";
+    if (const auto domain = range["domain"].get<std::string>(); !domain.empty())
+      name = fmt::format("{}: {}", domain, name);
+    table.Add({fmt::format("{}", range["calls"].get<std::uint64_t>()),
+               Us(range["total_ns"].get<std::int64_t>()),
+               Us(range["longest_ns"].get<std::int64_t>()), "  " + name});
+  }
+  if (table.empty()) return "";
+  std::string out = table.Text();
+  if (ranges.size() > kMaxRows) out += fmt::format("and {} more\n", ranges.size() - kMaxRows);
+  return out + "\n";
+}
+
+std::string Kernels(const json& stats) {
+  const json& kernels = stats["kernels"];
+  TextTable table({{"rank"},
+                   {"dev"},
+                   {"grid"},
+                   {"block"},
+                   {"start us"},
+                   {"end us"},
+                   {"thread instr"},
+                   {"bytes read"},
+                   {"bytes written"},
+                   {"  kernel", TextTable::Align::kLeft, true}});
+  for (std::size_t k = 0; k < std::min(kernels.size(), kMaxRows); ++k) {
+    const json& kernel = kernels[k];
+    const auto count = [&](const char* member) {
+      return fmt::format("{}", kernel[member].get<std::uint64_t>());
+    };
+    table.Add({fmt::format("{}", kernel["rank"].get<int>()),
+               fmt::format("{}", kernel["device"].get<int>()), Dim(kernel["grid"]),
+               Dim(kernel["block"]), Us(kernel["start_ns"].get<std::int64_t>()),
+               kernel["end_ns"].is_null() ? "-" : Us(kernel["end_ns"].get<std::int64_t>()),
+               count("thread_instructions"), count("bytes_read"), count("bytes_written"),
+               "  " + kernel["name"].get<std::string>()});
+  }
+  if (table.empty()) return "";
+  std::string out = table.Text();
+  if (kernels.size() > kMaxRows) out += fmt::format("and {} more\n", kernels.size() - kMaxRows);
+  return out;
+}
+
+// One row per direction in which something went; `bytes` writes a number of them.
+TextTable LinkTable(const json& stats, const std::vector<std::string>& movers,
+                    std::string (*bytes)(std::uint64_t), std::size_t* left_out) {
+  std::vector<TextTable::Column> columns = {{"link", TextTable::Align::kLeft, true}};
+  for (const std::string& mover : movers) columns.push_back({mover});
+  for (const char* title : {"wire bytes", "payload", "use", "busy", "poll bytes"})
+    columns.push_back({title});
+  TextTable table(std::move(columns));
+  std::size_t rows = 0;
   for (const json& link : stats["links"]) {
     for (const json& direction : link["directions"]) {
       if (direction["wire_bytes"] == 0 && direction["poll_bytes"] == 0) continue;
-      rows.push_back({fmt::format("{} > {}", direction["from"].get<std::string>(),
-                                  direction["to"].get<std::string>()),
-                      &direction});
-      width = std::max(width, rows.back().link.size());
+      if (++rows > kMaxRows) continue;
+      std::vector<std::string> cells = {fmt::format("{} > {}", direction["from"].get<std::string>(),
+                                                    direction["to"].get<std::string>())};
+      for (const std::string& mover : movers)
+        cells.push_back(bytes(direction["bytes"][mover].get<std::uint64_t>()));
+      cells.push_back(bytes(direction["wire_bytes"].get<std::uint64_t>()));
+      for (const char* share : {"efficiency", "use", "busy_use"})
+        cells.push_back(Percent(direction[share]));
+      cells.push_back(bytes(direction["poll_bytes"].get<std::uint64_t>()));
+      table.Add(std::move(cells));
     }
   }
-  std::string out = fmt::format("{:<{}}", "link", width);
-  for (const std::string& mover : movers) out += fmt::format(" {:>14}", mover);
-  out += fmt::format(" {:>14} {:>8} {:>7} {:>7} {:>12}\n", "wire bytes", "payload", "use", "busy",
-                     "poll bytes");
-  for (std::size_t r = 0; r < std::min(rows.size(), kMaxRows); ++r) {
-    const json& direction = *rows[r].direction;
-    out += fmt::format("{:<{}}", rows[r].link, width);
-    for (const std::string& mover : movers)
-      out += fmt::format(" {:>14}", direction["bytes"][mover].get<std::uint64_t>());
-    out += fmt::format(
-        " {:>14} {:>8} {:>7} {:>7} {:>12}\n", direction["wire_bytes"].get<std::uint64_t>(),
-        Percent(direction["efficiency"]), Percent(direction["use"]), Percent(direction["busy_use"]),
-        direction["poll_bytes"].get<std::uint64_t>());
-  }
-  if (rows.size() > kMaxRows) out += fmt::format("and {} more\n", rows.size() - kMaxRows);
+  *left_out = rows > kMaxRows ? rows - kMaxRows : 0;
+  return table;
+}
+
+std::string Links(const json& stats) {
+  const std::vector<std::string> movers = MoversOf(stats);
+  std::size_t left_out = 0;
+  TextTable table = LinkTable(
+      stats, movers, [](std::uint64_t bytes) { return fmt::format("{}", bytes); }, &left_out);
+  if (table.empty()) return "";
+  if (table.Width() > kTextWidth) table = LinkTable(stats, movers, &Bytes, &left_out);
+  std::string out = table.Text();
+  if (left_out != 0) out += fmt::format("and {} more\n", left_out);
   return out;
 }
 
 std::string Movers(const json& stats) {
-  const std::vector<std::string> movers = MoversOf(stats);
-  if (movers.empty()) return "";
-  std::string out = fmt::format("{:<12} {:>14} {:>16} {:>14} {:>8}\n", "mover", "bytes moved",
-                                "bytes x links", "wire bytes", "payload");
-  for (const std::string& mover : movers) {
+  TextTable table({{"mover", TextTable::Align::kLeft},
+                   {"bytes moved"},
+                   {"bytes x links"},
+                   {"wire bytes"},
+                   {"payload"}});
+  for (const std::string& mover : MoversOf(stats)) {
     const json& record = stats["movers"][mover];
-    out +=
-        fmt::format("{:<12} {:>14} {:>16} {:>14} {:>8}\n", mover,
-                    record["bytes"].get<std::uint64_t>(), record["link_bytes"].get<std::uint64_t>(),
-                    record["wire_bytes"].get<std::uint64_t>(), Percent(record["efficiency"]));
+    const auto count = [&](const char* member) {
+      return fmt::format("{}", record[member].get<std::uint64_t>());
+    };
+    table.Add({mover, count("bytes"), count("link_bytes"), count("wire_bytes"),
+               Percent(record["efficiency"])});
   }
-  return out;
+  return table.empty() ? "" : table.Text();
 }
 
 }  // namespace
@@ -129,53 +226,54 @@ std::vector<std::string> RefusedIn(const std::string& text) {
   return parsed.value("refused_images", std::vector<std::string>());
 }
 
+std::vector<Failed> FaultsIn(const std::string& text) {
+  const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  std::vector<Failed> faults;
+  if (!parsed.is_object()) return faults;
+  const bool several = parsed.value("processes", 1) > 1;
+  for (const json& fault : parsed.value("faults", json::array())) {
+    const int status = fault["status"].get<int>();
+    // It could not be decoded. Libraries ask for many kernels that they never launch.
+    if (status == kInvalidPtx) continue;
+    std::string name = std::to_string(status);
+    for (const auto& [number, known] : kErrorNames)
+      if (number == status && known != nullptr) name = known;
+    const std::string message = fault["message"].get<std::string>();
+    faults.push_back({status, message,
+                      fmt::format("{}device {}: {} ({})",
+                                  several ? fmt::format("rank {}, ", fault["rank"].get<int>()) : "",
+                                  fault["device"].get<int>(), message, name)});
+  }
+  return faults;
+}
+
 std::string StatsTable(const std::string& text) {
   const json stats = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (stats.is_discarded()) return "";
-  std::string out;
-  out +=
-      fmt::format("allranks: {} us of virtual time on {}{}\n",
-                  Us(stats["virtual_ns"].get<std::int64_t>()), stats["profile"].get<std::string>(),
-                  stats["deterministic"].get<bool>() ? "" : " (not deterministic)");
+  std::string out = ByKernel(stats) + Ranges(stats);
+  const auto line = [&](std::size_t indent, const std::string& words) {
+    out += Wrapped(words, indent) + "\n";
+  };
+  line(2,
+       fmt::format("allranks: {} us of virtual time on {}{}",
+                   Us(stats["virtual_ns"].get<std::int64_t>()), stats["profile"].get<std::string>(),
+                   stats["deterministic"].get<bool>() ? "" : " (not deterministic)"));
   if (stats.contains("nondeterministic_because"))
     for (const json& reason : stats["nondeterministic_because"])
-      out += fmt::format("  because {}\n", reason.get<std::string>());
+      line(4, fmt::format("  because {}", reason.get<std::string>()));
   if (stats.contains("ptx_above_device"))
-    out += fmt::format(
-        "  PTX for compute_{} is executed: the program has none for this device or an earlier "
-        "one\n",
-        stats["ptx_above_device"].get<std::uint32_t>());
-  out += fmt::format("{} warp instructions, {} thread instructions, {} copies of {} bytes\n",
-                     stats["warp_instructions"].get<std::uint64_t>(),
-                     stats["thread_instructions"].get<std::uint64_t>(),
-                     stats["copies"]["count"].get<std::uint64_t>(),
-                     stats["copies"]["bytes"].get<std::uint64_t>());
-  const json& kernels = stats["kernels"];
-  if (!kernels.empty())
-    out += fmt::format("{:>4} {:>4} {:>12} {:>10} {:>12} {:>12} {:>14} {:>13} {:>13}  {}\n", "rank",
-                       "dev", "grid", "block", "start us", "end us", "thread instr", "bytes read",
-                       "bytes written", "kernel");
-  std::size_t rows = 0;
-  for (const json& kernel : kernels) {
-    if (rows++ == kMaxRows) {
-      out += fmt::format("and {} more\n", kernels.size() - kMaxRows);
-      break;
-    }
-    std::string name = kernel["name"].get<std::string>();
-    if (name.size() > 60) name = name.substr(0, 57) + "...";
-    out += fmt::format("{:>4} {:>4} {:>12} {:>10} {:>12} {:>12} {:>14} {:>13} {:>13}  {}\n",
-                       kernel["rank"].get<int>(), kernel["device"].get<int>(), Dim(kernel["grid"]),
-                       Dim(kernel["block"]), Us(kernel["start_ns"].get<std::int64_t>()),
-                       kernel["end_ns"].is_null() ? "-" : Us(kernel["end_ns"].get<std::int64_t>()),
-                       kernel["thread_instructions"].get<std::uint64_t>(),
-                       kernel["bytes_read"].get<std::uint64_t>(),
-                       kernel["bytes_written"].get<std::uint64_t>(), name);
-  }
-  out += Links(stats);
-  out += Movers(stats);
+    line(4, fmt::format("  PTX for compute_{} is executed: the program has none for this device or "
+                        "an earlier one",
+                        stats["ptx_above_device"].get<std::uint32_t>()));
+  line(2, fmt::format("{} warp instructions, {} thread instructions, {} copies of {} bytes",
+                      stats["warp_instructions"].get<std::uint64_t>(),
+                      stats["thread_instructions"].get<std::uint64_t>(),
+                      stats["copies"]["count"].get<std::uint64_t>(),
+                      stats["copies"]["bytes"].get<std::uint64_t>()));
+  out += Kernels(stats) + Links(stats) + Movers(stats);
   for (const json& fault : stats["faults"])
-    out += fmt::format("fault on device {}: {}\n", fault["device"].get<int>(),
-                       fault["message"].get<std::string>());
+    line(2, fmt::format("fault on device {}: {}", fault["device"].get<int>(),
+                        fault["message"].get<std::string>()));
   return out;
 }
 

@@ -8,7 +8,8 @@
 
 namespace allranks::cli {
 
-// A table of at most 40 kernels and the totals. `json` is what the node answered to Finish.
+// Tables of at most 40 rows: kernels by name, ranges, kernels, links, movers; no line is longer
+// than kTextWidth. `json` is what the node answered to Finish.
 std::string StatsTable(const std::string& json);
 // The same JSON, indented, for --stats-json.
 std::string Indented(const std::string& json);
@@ -17,5 +18,12 @@ std::vector<node::Finding> FindingsIn(const std::string& json);
 std::string CheckedIn(const std::string& json);
 // Why images of the program could not be loaded.
 std::vector<std::string> RefusedIn(const std::string& json);
+// A kernel or a copy that failed.
+struct Failed {
+  int status = 0;       // a CUresult
+  std::string message;  // what happened, and where
+  std::string text;     // a sentence: the device, the message and the name of the status
+};
+std::vector<Failed> FaultsIn(const std::string& json);
 
 }  // namespace allranks::cli

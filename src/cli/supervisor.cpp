@@ -38,6 +38,7 @@
 
 #include "base/check.h"
 #include "cli/fault_check.h"
+#include "cli/judge_tools.h"
 #include "cli/places.h"
 #include "cli/private_folder.h"
 #include "cli/ranks.h"
@@ -233,6 +234,10 @@ Result<void> Supervisor::StartNode(const std::string& profile, const std::string
       "--trace-fd",       std::to_string(trace_.get()),
       "--memory-limit",   std::to_string(kMemoryLimit)};
   if (options_.check) arguments.push_back("--check");
+  if (const std::string cache = CacheFolder(); !cache.empty()) {
+    arguments.push_back("--index-folder");
+    arguments.push_back(cache + "/indices");  // not "modules": the judge keeps its own there
+  }
   for (const std::string& fault : options_.faults) {
     arguments.push_back("--fault");
     arguments.push_back(fault);
@@ -271,6 +276,8 @@ Result<void> Supervisor::StartProgram(const std::string& shim, const std::string
   const bool redirect = !options_.no_redirect && access(runtime.c_str(), R_OK) == 0;
   if (redirect) preload += ":" + runtime;
   const std::string audit = prefixed(shim + "/liballranks_audit.so", "LD_AUDIT");
+  // A build without NVTX's headers has none.
+  const std::string nvtx = shim + "/liballranks_nvtx.so";
   std::vector<std::string> arguments = launcher_;
   arguments.insert(arguments.end(), options_.command.begin(), options_.command.end());
   std::vector<char*> argv;
@@ -291,7 +298,10 @@ Result<void> Supervisor::StartProgram(const std::string& shim, const std::string
     setenv("LD_PRELOAD", preload.c_str(), 1);
     if (redirect) setenv("LD_AUDIT", audit.c_str(), 1);
     setenv("ALLRANKS_SOCKET", socket.c_str(), 1);
-    setenv("NCCL_CUMEM_HOST_ENABLE", "0", 0);  // it uses host memory by handles where it has some
+    const bool wants_ranges =
+        options_.stats || !options_.stats_json.empty() || !options_.trace.empty();
+    if (wants_ranges && access(nvtx.c_str(), R_OK) == 0)
+      setenv("NVTX_INJECTION64_PATH", nvtx.c_str(), 0);
     setenv("NCCL_TOPO_FILE", (folder_->path() + "/" + kTopologyFile).c_str(), 0);
     unsetenv("ALLRANKS_JOIN");
     SetLauncherDefaults(several_hosts_);

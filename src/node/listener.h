@@ -39,6 +39,12 @@ struct WaitEvent {
   const std::string* what = nullptr;    // its instruction
   const std::string* object = nullptr;  // what it reads; null: nothing in memory
   std::uint64_t offset = 0;
+  // Only when it ends: the operation whose write has ended it, and when that was made; 0: none, or
+  // it is not known.
+  OpId by = 0;
+  Time written = 0;
+  const std::string* by_file = nullptr;  // of a kernel's store; null: not known
+  int by_line = 0;
 };
 
 // Calls come in the order in which things are found out, which is nearly that of time: a warp may
@@ -46,6 +52,8 @@ struct WaitEvent {
 class Listener {
  public:
   virtual ~Listener() = default;
+  // An operation was made, by the call that is being carried out; it may begin much later.
+  virtual void OnQueued(OpId op) = 0;
   virtual void OnBegin(const OperationEvent& event) = 0;
   // `kernel`: its figures; null for other operations and beyond the limit of records.
   virtual void OnEnd(OpId op, Time at, const KernelRecord* kernel) = 0;

@@ -52,6 +52,8 @@ struct MachineOptions {
   std::uint64_t fuel = 0;
   // The key from which handles that travel between processes are made; empty: a random one.
   std::string secret;
+  // Where indices of large libraries are kept (machine/module_index.h); empty: nowhere.
+  std::string index_folder;
   // Tests of what must not depend on order: not 0, warps start up to some hundred cycles late and
   // take turns at equal times in an order drawn from it.
   std::uint64_t order_seed = 0;
@@ -151,6 +153,8 @@ class Machine : public MemoryApi, public SharingApi, public WorkApi, public Judg
   // Stuck() because all kernels that run go round in circles (livelock.h).
   virtual bool Livelocked() const { return false; }
   virtual std::vector<Waiter> Waiters() const = 0;
+  // By process, device and stream.
+  virtual std::vector<QueuedWork> Queued() const { return {}; }
 
   virtual std::vector<Fault> TakeFaults() = 0;
   // At most `limit` bytes, and whole printfs; the rest is for the next time.

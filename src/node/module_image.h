@@ -23,6 +23,10 @@ class ModuleImage {
   bool trusted() const { return trusted_; }
   void Trust() { trusted_ = true; }
 
+  // The bytes are there as long as the machine, so that they can be read again.
+  bool stays() const { return stays_; }
+  void Stay() { stays_ = true; }
+
   // Equal for equal contents: of bytes their SHA-256.
   const std::string& key() const { return key_; }
   // Empty: a link set that is damaged.
@@ -32,6 +36,7 @@ class ModuleImage {
   std::string key_;
   std::vector<LinkSetImage> parts_;
   bool trusted_ = false;
+  bool stays_ = false;
 };
 
 }  // namespace allranks::node

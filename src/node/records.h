@@ -22,7 +22,10 @@ struct KernelRecord {
   Time start = 0, end = 0;  // end < 0: did not end
   std::uint64_t warp_instructions = 0, thread_instructions = 0;
   std::uint64_t bytes_read = 0, bytes_written = 0;  // global memory, as requested by lanes
-  std::uint64_t remote_bytes = 0;                   // of these: other devices' memory
+  std::uint64_t remote_bytes = 0;                   // of these: of other devices or of hosts
+  // How long what it moved takes at full rate: payload on the direction of a link that it used
+  // most, and bytes of HBM on the device whose HBM it used most.
+  Time link_busy = 0, hbm_busy = 0;
 };
 
 struct CopyRecord {
@@ -62,6 +65,19 @@ struct Waiter {
   bool has_object = false;
   std::string writer;  // last kernel known to have written there: "Send on device 1, a.cu:12, ..."
   int others = 0;      // further equal waiters folded into this one
+};
+
+// The work of a stream that is not done, in the order in which it was given.
+struct QueuedWork {
+  struct Item {
+    std::string what;    // "kernel", "copy of 64 bytes", ...
+    std::string kernel;  // its name; empty: it is none
+    bool running = false;
+  };
+  ProcessId process = 0;
+  int device = 0;
+  int stream = 0;  // of the process and device, in the order of their creation; 0: the default one
+  std::vector<Item> items;
 };
 
 // A kernel or copy that failed. The owning context is poisoned, as on hardware.

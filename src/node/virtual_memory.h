@@ -5,10 +5,15 @@
 //
 // A handle is a process's own number of something shared. What it stands for lives until the last
 // handle, mapping, binding and open descriptor of it is gone, in whatever process.
+//
+// Memory of the host is a memory file, as pinned memory is. Its mappings have two kinds of rights:
+// those of devices, which the node checks, and those of the host, which the process's own pages
+// have.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "node/ids.h"
 #include "node/status.h"
@@ -24,11 +29,28 @@ using FabricHandle = std::array<std::uint8_t, 64>;
 // As CUmemAccess_flags has them.
 enum class AccessRight : std::uint8_t { kNone = 0, kRead = 1, kReadWrite = 3 };
 
+// Where memory lies, by the names of CUmemLocationType. The hosts have no NUMA nodes, as their
+// devices say (CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID): both kinds of host memory are the same, but only
+// the latter can be shared.
+enum class MemoryPlace : std::uint8_t { kDevice, kHost, kHostNuma };
+
 struct HandleInfo {
   bool multicast = false;
+  MemoryPlace place = MemoryPlace::kDevice;
   int device = -1;  // ordinal as the process sees it; -1: it does not, or a multicast object
   std::uint64_t size = 0;
   std::uint32_t share = 0;
+};
+
+// What a descriptor of a range of device memory stands for: bytes of objects, in order.
+struct MemoryRange {
+  struct Part {
+    std::uint64_t object = 0;  // PointerInfo::object
+    std::uint64_t offset = 0, size = 0;
+  };
+  int device = -1;  // machine-wide
+  std::uint64_t size = 0;
+  std::vector<Part> parts;
 };
 
 // The switch can copy stores and add up loads: NVSwitch from the third generation on.
@@ -44,6 +66,8 @@ class VirtualMemory {
   // --- handles
   virtual Status Create(ProcessId process, int device, std::uint64_t size, std::uint32_t share,
                         HandleId* handle) = 0;
+  virtual Status CreateHost(ProcessId process, MemoryPlace place, std::uint64_t size,
+                            std::uint32_t share, HandleId* handle) = 0;
   virtual Status Release(ProcessId process, HandleId handle) = 0;
   // The handle that is mapped at `address`, once more to be released.
   virtual Status Retain(ProcessId process, Address address, HandleId* handle) = 0;
@@ -62,6 +86,12 @@ class VirtualMemory {
   virtual Status SetAccess(ProcessId process, Address address, std::uint64_t size, int device,
                            AccessRight right) = 0;
   virtual Status GetAccess(ProcessId process, Address address, int device, AccessRight* right) = 0;
+  // The memory file that is mapped at `address`, -1: no host memory. The machine's.
+  virtual int FileAt(ProcessId process, Address address) const = 0;
+  // `place`: by which name the host is meant. kHostNuma is not for memory that has another place.
+  virtual Status SetHostAccess(ProcessId process, Address address, std::uint64_t size,
+                               MemoryPlace place, AccessRight right) = 0;
+  virtual Status GetHostAccess(ProcessId process, Address address, AccessRight* right) = 0;
   // Whether any of the process's devices may use what is mapped in the range.
   virtual bool InUse(ProcessId process, Address address, std::uint64_t size, int device) const = 0;
 
@@ -71,6 +101,12 @@ class VirtualMemory {
   virtual Status ImportDescriptor(ProcessId process, int fd, HandleId* handle) = 0;
   virtual Status ExportFabric(ProcessId process, HandleId handle, FabricHandle* fabric) = 0;
   virtual Status ImportFabric(ProcessId process, const FabricHandle& fabric, HandleId* handle) = 0;
+
+  // A descriptor, as above, of whole host pages of one cudaMalloc, or of mappings without a gap of
+  // one device's memory. It keeps the memory.
+  virtual Status ExportRange(ProcessId process, Address address, std::uint64_t size, int* fd) = 0;
+  // What such a descriptor stands for; kInvalidValue: it is none, or of another host.
+  virtual Status FindRange(ProcessId process, int fd, MemoryRange* range) const = 0;
 
   // --- multicast objects
   virtual Status CreateMulticast(ProcessId process, std::uint32_t devices, std::uint64_t size,

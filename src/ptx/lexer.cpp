@@ -1,6 +1,10 @@
 // The lexer (lexer.h): a table of character classes and loops over it.
 #include "ptx/lexer.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <array>
 #include <bit>
 #include <charconv>
@@ -189,34 +193,53 @@ bool Lexer::SkipPast(char stop) {
   return true;
 }
 
+// To the next brace, quote or slash, or to the end. Function bodies are nearly all of a text, and
+// of large libraries most are never read: this is what reading such a module takes.
+const char* Lexer::NextMark(const char* p) {
+#ifdef __SSE2__
+  constexpr std::ptrdiff_t kBlock = sizeof(__m128i);
+  const auto all = [](char c) { return _mm_set1_epi8(c); };
+  const __m128i open = all('{'), close = all('}'), quote = all('"'), slash = all('/');
+  const __m128i newline = all('\n');
+  for (; end_ - p >= kBlock; p += kBlock) {
+    const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    const __m128i braces = _mm_or_si128(_mm_cmpeq_epi8(block, open), _mm_cmpeq_epi8(block, close));
+    const __m128i others = _mm_or_si128(_mm_cmpeq_epi8(block, quote), _mm_cmpeq_epi8(block, slash));
+    const auto marks = static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(braces, others)));
+    const auto lines = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(block, newline)));
+    const unsigned before = marks == 0 ? ~0U : (marks & (0U - marks)) - 1;
+    line_ += static_cast<std::uint32_t>(std::popcount(lines & before));
+    if (marks != 0) return p + std::countr_zero(marks);
+  }
+#endif
+  for (; p != end_; ++p) {
+    if (*p == '{' || *p == '}' || *p == '"' || *p == '/') return p;
+    line_ += *p == '\n' ? 1 : 0;
+  }
+  return p;
+}
+
 bool Lexer::SkipBraces() {
   int depth = 0;
-  for (const char* p = cursor_; p != end_; ++p) {
-    switch (*p) {
-      case '\n':
-        ++line_;
-        break;
+  for (const char* p = NextMark(cursor_); p != end_; p = NextMark(p)) {
+    switch (*p++) {
       case '{':
         ++depth;
         break;
       case '}':
         if (--depth > 0) break;
-        cursor_ = p + 1;
+        cursor_ = p;
         return depth == 0;
       case '"':  // on one line (TryString)
-        do {
-          ++p;
-        } while (p != end_ && *p != '"' && *p != '\n');
-        if (p == end_ || *p == '\n') --p;
-        break;
-      case '/':
-        if (p[1] == '/' || p[1] == '*') {
-          cursor_ = p;
-          SkipSpaceSlow();
-          p = cursor_ - 1;
-        }
+        while (p != end_ && *p != '"' && *p != '\n') ++p;
+        if (p != end_ && *p == '"') ++p;
         break;
       default:
+        if (*p == '/' || *p == '*') {
+          cursor_ = p - 1;
+          SkipSpaceSlow();
+          p = cursor_;
+        }
         break;
     }
   }

@@ -77,6 +77,7 @@ class Lexer {
  private:
   void SkipSpace();
   void SkipSpaceSlow();
+  const char* NextMark(const char* p);
   // Moves to `to`, the end of the token that starts at the cursor.
   void Take(const char* to) {
     last_ = std::string_view(cursor_, static_cast<std::size_t>(to - cursor_));

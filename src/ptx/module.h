@@ -161,8 +161,13 @@ struct Function {
   std::uint32_t text_line = 0;
   // Not null: the body has not been read; what belongs to it (registers to prototypes) is empty.
   std::shared_ptr<BodyReader> reader;
-  std::uint32_t body = 0;      // its number there
-  std::string_view body_text;  // of a body that was left for later, also when it has been read
+  std::uint32_t body = 0;  // its number there
+  // Of a body that was left for later, also when it has been read: its text or, of an outline
+  // (outline.h), what is needed of it.
+  std::string_view body_text;
+  bool outlined = false;
+  bool declares_shared = false;                // in the body
+  std::vector<std::string_view> names_shared;  // the module's shared variables that it names
 };
 
 // Reads the function's body if that was left for later.

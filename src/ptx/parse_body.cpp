@@ -148,7 +148,7 @@ bool Parser::AddRegisters(std::string_view name, Type type, std::int64_t count) 
   if (function_->registers.size() + added > kMaxRegistersPerFunction) {
     return Reject("more than {} registers in a function", kMaxRegistersPerFunction);
   }
-  if (registers_ > text_->size() + kSpareRegisters) {
+  if (registers_ > text_bytes_ + kSpareRegisters) {
     return Reject("far more registers declared than the text can use");
   }
   Locals* table = count < 0 ? &body_.names : &body_.ranges;

@@ -234,7 +234,7 @@ bool Parser::StoreBytes(Variable* variable, std::uint64_t at, std::uint64_t bits
   const std::uint64_t end = at + static_cast<std::uint64_t>(size);
   if (variable->init.size() < end) {
     initialiser_bytes_ += end - variable->init.size();
-    if (initialiser_bytes_ > text_->size() * kMaxInitialiserBytesPerTextByte) {
+    if (initialiser_bytes_ > text_bytes_ * kMaxInitialiserBytesPerTextByte) {
       return Reject("the initialisers fill far more memory than they are written with");
     }
     variable->init.resize(end);

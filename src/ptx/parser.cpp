@@ -13,13 +13,12 @@ Result<Module> Parse(std::string text, Bodies bodies) {
   if (text.size() > kMaxTextBytes) {
     return Fail("ptx:1: the text has {} bytes, the limit is {}", text.size(), kMaxTextBytes);
   }
-  // In fat binaries the text is padded with zeros.
-  text.erase(text.find_last_not_of('\0') + 1);
-  return std::make_shared<Parser>(std::move(text), bodies)->Run();
+  return std::make_shared<Parser>(WithoutPadding(std::move(text)), bodies)->Run();
 }
 
 Parser::Parser(std::string text, Bodies bodies)
     : text_(std::make_shared<const std::string>(std::move(text))),
+      text_bytes_(text_->size()),
       lexer_(*text_),
       bodies_(bodies),
       debug_(&module_) {
@@ -39,9 +38,14 @@ Result<Module> Parser::Run() {
     site_of_.push_back(static_cast<std::int32_t>(i));
   for (Function& function : module.functions) {
     if (!function.has_body) continue;
-    const Later& later = later_[function.body];
     function.reader = shared_from_this();
-    function.body_text = {later.begin.at, static_cast<std::size_t>(later.end - later.begin.at)};
+    if (outline_) {
+      TellOutlined(module, &function);
+    } else {
+      const Later& later = later_[function.body];
+      function.body_text = {later.begin.at,
+                            static_cast<std::size_t>(later.end.at - later.begin.at)};
+    }
   }
   return module;
 }
@@ -53,6 +57,9 @@ void Parser::SetLinked(std::int32_t first_file, std::int32_t first_site, const R
 }
 
 Result<void> Parser::Read(Module* module, Function* function) {
+  if (whole_) {
+    if (auto read = ReadWhole(module); !read) return read;
+  }
   lexer_.Return(later_[function->body].begin);
   failed_ = false;
   const bool good = ParseBody(function);
@@ -333,17 +340,23 @@ bool Parser::ParseFunction(const Linkage& linkage, bool is_entry) {
   if (!AddFunction(std::move(header))) return false;
   const std::uint32_t position = module_.function_index.at(function.name);
   if (bodies_ == Bodies::kLater) {
-    lexer_.Peek();  // to the brace
-    Later later;
-    later.begin = lexer_.mark();
-    if (lexer_.Peek() != '{' || !lexer_.SkipBraces()) return Error("expected a body");
-    later.end = lexer_.mark().at;
     function.body = static_cast<std::uint32_t>(later_.size());
-    later_.push_back(later);
+    if (!SkipBody()) return false;
   } else if (!ParseBody(&function)) {
     return false;
   }
   module_.functions[position] = std::move(function);
+  return true;
+}
+
+bool Parser::SkipBody() {
+  if (outline_) return SkipOutlined();
+  lexer_.Peek();  // to the brace
+  Later later;
+  later.begin = lexer_.mark();
+  if (lexer_.Peek() != '{' || !lexer_.SkipBraces()) return Error("expected a body");
+  later.end = lexer_.mark();
+  later_.push_back(later);
   return true;
 }
 

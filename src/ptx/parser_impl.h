@@ -10,7 +10,9 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -21,14 +23,23 @@
 #include "ptx/debug_info.h"
 #include "ptx/lexer.h"
 #include "ptx/module.h"
+#include "ptx/outline.h"
 #include "ptx/parser.h"
 
 namespace allranks::ptx {
 
+// In fat binaries a text is padded with zeros.
+inline std::string WithoutPadding(std::string text) {
+  text.erase(text.find_last_not_of('\0') + 1);
+  return text;
+}
+
 class Parser final : public BodyReader, public std::enable_shared_from_this<Parser> {
  public:
   Parser(std::string text, Bodies bodies);
+  Parser(Outline outline, std::function<Result<std::string>()> whole);
   Result<Module> Run();
+  Result<Outline> MakeOutline();
 
   Result<void> Read(Module* module, Function* function) override;
   void SetLinked(std::int32_t first_file, std::int32_t first_site, const Renames& renames) override;
@@ -122,7 +133,12 @@ class Parser final : public BodyReader, public std::enable_shared_from_this<Pars
   bool ParseFunction(const Linkage& linkage, bool is_entry);
   bool ParseFunctionDirectives(Function* function);
   bool ParseDimensions(std::uint32_t (&dimensions)[3]);
+  bool SkipBody();
   bool AddFunction(Function function);
+  // Of outlines (outline.cpp).
+  bool SkipOutlined();
+  void TellOutlined(const Module& module, Function* function) const;
+  Result<void> ReadWhole(Module* module);
   bool Finish();
 
   // Declarations (parse_variable.cpp).
@@ -169,6 +185,7 @@ class Parser final : public BodyReader, public std::enable_shared_from_this<Pars
   bool CountOperand();
 
   std::shared_ptr<const std::string> text_;
+  std::size_t text_bytes_;  // of an outline: of the whole text
   Lexer lexer_;
   Bodies bodies_;
   Module module_;
@@ -186,9 +203,11 @@ class Parser final : public BodyReader, public std::enable_shared_from_this<Pars
   // and inlined calls.
   struct Later {
     Lexer::Mark begin;
-    const char* end = nullptr;
+    Lexer::Mark end;
   };
   std::vector<Later> later_;
+  std::optional<Outline> outline_;              // without its text, which is text_
+  std::function<Result<std::string>()> whole_;  // empty once the whole text has been read
   std::int32_t first_file_ = 0;
   std::vector<std::int32_t> site_of_;
   Renames renames_;

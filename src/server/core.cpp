@@ -31,7 +31,8 @@ Core::Core(std::unique_ptr<node::Machine> machine, CoreOptions options)
       hosts_(desk_.hosts()),
       machine_(desk_.machine()),
       roster_(desk_.roster()),
-      calls_(std::make_unique<Calls>(desk_)) {
+      calls_(std::make_unique<Calls>(desk_)),
+      ranges_(options_.trace) {
   if (options_.interrupt != nullptr) machine_.SetInterrupt(options_.interrupt);
   machine_.SetRankKiller([this](int rank, Time at) { KillRank(rank, at); });
   if (options_.judged) {
@@ -194,11 +195,8 @@ bool Core::DevicesStuck() const {
 
 void Core::FinishTrace() {
   if (options_.trace == nullptr) return;
-  for (auto& [thread, record] : roster_.threads()) {
-    if (!record.since) continue;
-    options_.trace->OnCall(thread, wire::OpName(record.op), *record.since, hosts_.now());
-    record.since.reset();
-  }
+  for (auto& [thread, record] : roster_.threads()) desk_.EndTraced(thread, record);
+  ranges_.Finish(hosts_.now());
   options_.trace->Finish(hosts_.now());
 }
 
@@ -251,6 +249,7 @@ RunReport Core::Report() {
   TakeFaults();
   report.faults = faults_;
   report.refused_images = desk_.refused_images();
+  report.ranges = ranges_.Totals(hosts_.now());
   const auto& ranks = roster_.machine_ranks();
   report.ranks.insert(ranks.begin(), ranks.end());
   report.checked = desk_.checking() != nullptr;
@@ -283,6 +282,7 @@ std::string Core::Where() {
   const auto& ranks = roster_.machine_ranks();
   report.ranks.insert(ranks.begin(), ranks.end());
   AddStanding(&report);
+  report.queued = machine_.Queued();
   return WhereText(report);
 }
 

@@ -36,6 +36,7 @@
 #include "server/desk.h"
 #include "server/link.h"
 #include "server/options.h"
+#include "server/ranges.h"
 #include "server/records.h"
 #include "server/report.h"
 #include "server/roster.h"
@@ -116,6 +117,9 @@ class Core final : private RunControl {
   node::Status Refused(Thread thread, const std::string& why, int device,
                        std::uint64_t stream) const;
   void Touched(Thread thread, const std::vector<wire::HostTouch>& touches);
+  // For the trace: a call begins.
+  void BeginTraced(Thread thread, Time since, const std::vector<std::uint64_t>& stack);
+  void NoteRanges(Thread thread, const std::vector<wire::RangeEvent>& events, Time now);
 
   // --- core.cpp: the loop
   bool RunMachine(std::optional<Time> due);
@@ -148,6 +152,7 @@ class Core final : private RunControl {
   std::unique_ptr<Calls> calls_;
   std::unique_ptr<Judged> judged_;
   std::unordered_map<Link*, Session> sessions_;
+  Ranges ranges_;
   std::vector<node::Finding> findings_;
   std::vector<node::Fault> faults_;
   bool deadlock_ = false;

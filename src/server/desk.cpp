@@ -1,9 +1,13 @@
 // Who asks, what a message names, and how it is answered. desk.h has the theory.
 #include "server/desk.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "server/call_args.h"
 #include "server/link.h"
 #include "server/trace.h"
 
@@ -126,9 +130,7 @@ void Desk::Send(Thread thread, node::Status status, const wire::Blob& body, int 
   }
   Release(thread);
   record->asked = false;
-  if (record->since && options_.trace != nullptr)
-    options_.trace->OnCall(thread, wire::OpName(record->op), *record->since, hosts_.now());
-  record->since.reset();
+  EndTraced(thread, *record);
   if (record->link != nullptr) {
     wire::ReplyHeader header;
     header.status = static_cast<std::int32_t>(status);
@@ -155,13 +157,28 @@ void Desk::Send(Thread thread, node::Status status, const wire::Blob& body, int 
   hosts_.Resume(thread);
 }
 
+void Desk::EndTraced(Thread thread, ThreadRecord& record) {
+  if (options_.trace == nullptr || !record.since) return;
+  std::string name, args = std::move(record.args);
+  if (record.site != 0 && *record.since < hosts_.now()) {
+    const node::HostSite& site = sites_.Of(record.site);
+    name = site.call;
+    if (!site.frames.empty() && site.frames[0].line != 0)
+      args += fmt::format("{}\"at\":{}", args.empty() ? "" : ",", Trace::Quoted(site.Place()));
+  }
+  if (name.empty()) name = HostFunctionOf(record.op);
+  options_.trace->OnCall(thread, name, std::move(args), *record.since, hosts_.now());
+  record.since.reset();
+}
+
 bool Desk::MayChange(std::int32_t rank) const {
   // Instrumented host code says itself what it looks at, and its steps have their own times; its
   // pages stay open.
   if (judged_ != nullptr) return machine_->Busy() && !judged_->host_window();
   if (machine_->Busy()) return true;
   const Process* process = roster_.Find(rank);
-  return process != nullptr && process->pinned && hosts_.ThreadCount(rank) > 1;
+  return process != nullptr && process->pinned &&
+         (process->shares_host_memory || hosts_.ThreadCount(rank) > 1);
 }
 
 void Desk::Release(Thread thread) {

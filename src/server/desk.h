@@ -119,6 +119,8 @@ class Desk {
                Reply<M>(thread, reply, ErrorOf(thread, device));
              });
   }
+  // Tells the trace of the thread's call, if it was in one.
+  void EndTraced(Thread thread, ThreadRecord& record);
   // Whatever the thread waited for no longer needs to know of it.
   void Release(Thread thread);
 

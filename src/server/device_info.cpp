@@ -86,6 +86,7 @@ wire::DeviceInfo DescribeDevice(const node::Profile& profile, int device) {
   info.cta_shared_optin_bytes = u32(profile.sm.shared_per_cta_bytes);
   info.cta_shared_reserved = u32(profile.sm.shared_reserved_per_cta);
   info.multicast = info.fabric = node::HasMulticast(profile);
+  info.host_handles = info.ranges = true;
   for (const NvLinksOfDevice& links : NvLinksOf(profile, device)) {
     info.nvlinks.push_back(links.links);
     info.hosts_share_fabric |= links.beyond_host;

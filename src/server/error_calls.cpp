@@ -20,15 +20,30 @@ constexpr std::size_t kMostText = 300;  // of what a program says
 
 }  // namespace
 
+// The runtime's functions are the driver's callers: what fails within one of them is reported by
+// it, under its own name, or is no failure of it. Libraries ask for much that may be missing
+// (NCCL's probes of the driver, UCX's of pointers) and pass on what their callers have to know.
+bool ErrorCalls::IsOfProgram(const wire::ApiError& message) const {
+  const bool of_runtime = message.name.starts_with("cuda");
+  const HostSites::Caller caller = desk_.sites().CallerOf(desk_.caller());
+  if (!of_runtime && (!caller.known || caller.runtime)) return false;
+  return !caller.library;
+}
+
 void ErrorCalls::Handle(Thread thread, const wire::ApiError& message, Time at) {
-  // A function that notes its error also calls others that do.
+  if (desk_.checking() == nullptr || !IsOfProgram(message)) {
+    desk_.Reply<wire::ApiError>(thread);
+    return;
+  }
   const node::SiteId caller = desk_.caller();
-  const Key key{thread, caller, message.error, message.arguments};
+  const Key key{thread, caller, message.error};
+  // Only the runtime remembers a thread's last error.
+  const bool asked = !message.name.starts_with("cuda");
   if (const auto known = known_.find(key); known != known_.end()) {
     Error& error = errors_[known->second];
     ++error.finding.count;
-    error.seen = false;
-  } else if (desk_.checking() != nullptr && errors_.size() < kMostErrors) {
+    error.seen = asked;
+  } else if (errors_.size() < kMostErrors) {
     known_.emplace(key, errors_.size());
     node::FindingAccess access;
     access.what = "call";
@@ -48,7 +63,7 @@ void ErrorCalls::Handle(Thread thread, const wire::ApiError& message, Time at) {
         "{}{} returns {} ({}): {}", call, message.arguments.substr(0, kMostText),
         message.name.substr(0, kMostText), message.error, message.text.substr(0, kMostText));
     finding.accesses.push_back(std::move(access));
-    errors_.push_back({std::move(finding), thread, message.error, false});
+    errors_.push_back({std::move(finding), thread, message.error, asked});
   }
   desk_.Reply<wire::ApiError>(thread);
 }

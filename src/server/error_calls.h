@@ -1,5 +1,5 @@
-// Handlers of errors that functions of CUDA's return to the program (wire/host_messages.h): each
-// place that gets one is a finding.
+// Handlers of errors that functions of CUDA's runtime and driver return to the program
+// (wire/host_messages.h): each place that gets one is a finding.
 #pragma once
 
 #include <map>
@@ -33,9 +33,12 @@ class ErrorCalls {
     node::Finding finding;
     Thread thread;
     int number = 0;
-    bool seen = false;  // its thread has asked for its last error since
+    bool seen = false;  // its thread has asked for its last error since, or need not
   };
-  using Key = std::tuple<Thread, node::SiteId, int, std::string>;  // error, arguments
+  using Key = std::tuple<Thread, node::SiteId, int>;  // its arguments are those of the first time
+
+  // Whether the program's own code has made the call that failed.
+  bool IsOfProgram(const wire::ApiError& message) const;
 
   Desk& desk_;
   std::vector<Error> errors_;

@@ -35,8 +35,13 @@ void HostCalls::Handle(Thread thread, const wire::Hello&, Time) {
   reply.realtime_base_ns = kRealtimeBase;
   reply.monotonic_base_ns = kMonotonicBase;
   reply.stacks = desk_.checking() != nullptr && desk_.judged() == nullptr;
+  reply.call_stacks = desk_.options().trace != nullptr && desk_.judged() == nullptr;
   hosts_.Note(thread, Hosts::Activity::kActs);
   desk_.Reply<wire::Hello>(thread, reply);
+}
+
+void HostCalls::Handle(Thread thread, const wire::Ranges&, Time) {
+  desk_.Reply<wire::Ranges>(thread);
 }
 
 void HostCalls::Handle(Thread thread, const wire::NewThread&, Time) {

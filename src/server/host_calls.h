@@ -40,6 +40,7 @@ class HostCalls {
   void Handle(Thread thread, const wire::UnwatchKey& message, Time at);
   void Handle(Thread thread, const wire::WaitKey& message, Time at);
   void Handle(Thread thread, const wire::WakeKey& message, Time at);
+  void Handle(Thread thread, const wire::Ranges& message, Time at);
 
   // --- for the Core
   // The thread no longer watches any key. While its record is there.

@@ -42,6 +42,26 @@ bool OfSystem(const std::string& path) {
   return BeginsWithAny(NameOf(path), kNames);
 }
 
+// A shared library of the system's folders, or one that is known by its name wherever it lies
+// (wheels and modules of clusters bring theirs). A program and its own libraries are the user's.
+bool OfLibrary(const std::string& path) {
+  static constexpr std::array<std::string_view, 4> kFolders = {"/usr/lib/", "/usr/lib64/", "/lib/",
+                                                               "/lib64/"};
+  // Whole names, up to what begins a variant: a user's own library may begin like these.
+  static constexpr std::array<std::string_view, 36> kNames = {
+      "libnccl.",       "libnccl-",     "libnvshmem.",  "libnvshmem_host.", "libcublas.",
+      "libcublasLt.",   "libcudnn.",    "libcudnn_",    "libcufft.",        "libcurand.",
+      "libcusolver.",   "libcusparse.", "libcutensor.", "libnvrtc.",        "libnvrtc-",
+      "libnvJitLink.",  "libnvidia-",   "libnvjpeg.",   "libcufile.",       "libcupti.",
+      "libnvToolsExt.", "libmpi.",      "libmpi_cxx.",  "libucp.",          "libucs.",
+      "libuct.",        "libucm.",      "libfabric.",   "libtorch.",        "libtorch_cpu.",
+      "libtorch_cuda.", "libc10.",      "libc10_cuda.", "libnppc.",         "libnppi",
+      "libnpps."};
+  const std::string name = NameOf(path);
+  if (name.find(".so") == std::string::npos) return false;
+  return BeginsWithAny(path, kFolders) || BeginsWithAny(name, kNames);
+}
+
 // Code that nobody wrote at that place: the toolkit's and the C++ library's headers.
 bool OfHeaders(const std::string& file) {
   const std::string name = NameOf(file);
@@ -305,6 +325,20 @@ node::SiteId HostSites::OfAccess(pid_t pid, std::uint64_t pc, std::uint64_t call
   const node::SiteId site = Intern(std::move(raw));
   if (process.accesses.size() < kMostSites) process.accesses.emplace(std::move(key), site);
   return site;
+}
+
+HostSites::Caller HostSites::CallerOf(node::SiteId id) const {
+  Caller caller;
+  if (id == 0 || id >= raw_.size()) return caller;
+  caller.known = true;
+  const std::vector<Frame>& frames = raw_[id]->frames;
+  const auto path = [&](std::size_t i) { return modules_[frames[i].first]->path(); };
+  std::size_t i = 0;
+  while (i < frames.size() && OfShim(path(i))) ++i;
+  caller.runtime = i > 0 && NameOf(path(i - 1)).starts_with("libcudart.so");
+  while (i < frames.size() && OfSystem(path(i))) ++i;
+  caller.library = i < frames.size() && OfLibrary(path(i));
+  return caller;
 }
 
 void HostSites::Forget(pid_t pid) { processes_.erase(pid); }

@@ -36,6 +36,13 @@ class HostSites : public node::HostSites {
   // where the functions around it return to, as far as that is code; 0: nothing more is known.
   node::SiteId OfAccess(pid_t pid, std::uint64_t pc, std::uint64_t caller,
                         std::span<const std::uint64_t> above);
+  // Who has made a call, by the files that its frames belong to.
+  struct Caller {
+    bool known = false;
+    bool runtime = false;  // the function that was called is one of the runtime, not of the driver
+    bool library = false;  // its caller is a library that the user did not write
+  };
+  Caller CallerOf(node::SiteId id) const;
   // The process has another program from now on, or none.
   void Forget(pid_t pid);
 

@@ -61,7 +61,9 @@ std::optional<node::ModuleImage> ImageFiles::Find(const wire::FileImage& message
     key += fmt::format(" {}+{}", part.offset, part.size);
     parts.push_back({"", file->bytes.subspan(part.offset, part.size)});
   }
-  return node::ModuleImage(std::move(key), std::move(parts));
+  node::ModuleImage image(std::move(key), std::move(parts));
+  image.Stay();  // files stay mapped
+  return image;
 }
 
 }  // namespace allranks::server

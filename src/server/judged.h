@@ -218,6 +218,7 @@ class Judged final : public JudgedRules {
   std::string RefusedArguments(std::int32_t rank, const wire::FreeAsync& message);
   std::string RefusedArguments(std::int32_t rank, const wire::FreePinned& message);
   std::string RefusedArguments(std::int32_t rank, const wire::RegisterHost& message);
+  std::string RefusedArguments(std::int32_t rank, const wire::CreateMemory& message);
   std::string RefusedArguments(std::int32_t rank, const wire::IpcClose& message);
   std::string RefusedArguments(std::int32_t rank, const wire::UnmapMemory& message);
   std::string RefusedArguments(std::int32_t rank, const wire::FreeAddress& message);

@@ -227,6 +227,8 @@ std::string CallName(Op op) {
     case Op::kExportEvent:
     case Op::kOpenEvent:
       return "CUDA IPC";
+    case Op::kExportRange:  // in every phase: what it is for is another driver
+      return "cuMemGetHandleForAddressRange";
     case Op::kResetDevice:
       return "cudaDeviceReset";
     case Op::kSetVisible:
@@ -385,6 +387,10 @@ std::string Judged::RefusedArguments(std::int32_t rank, const wire::FreePinned& 
 }
 std::string Judged::RefusedArguments(std::int32_t, const wire::RegisterHost& message) {
   return message.file_inode == 0 ? "" : "cudaHostRegister of memory that processes share";
+}
+std::string Judged::RefusedArguments(std::int32_t, const wire::CreateMemory& message) {
+  if (message.place == wire::MemoryPlace::kDevice) return {};
+  return "cuMemCreate of host memory is not allowed";
 }
 std::string Judged::RefusedArguments(std::int32_t rank, const wire::IpcClose& message) {
   return RefusedGiven(rank, message.address, 1, "cudaIpcCloseMemHandle");

@@ -3,7 +3,10 @@
 // Core's loop says when.
 #pragma once
 
+#include <poll.h>
+
 #include <set>
+#include <vector>
 
 #include "node/hosts.h"
 #include "node/time.h"
@@ -47,6 +50,7 @@ class PollCalls {
   Desk& desk_;
   node::Hosts& hosts_;
   Polls& waits_;
+  std::vector<pollfd> polls_;  // of PollDescriptors, kept for its room
   std::set<Thread> doubting_;  // those that Doubt() has woken, until their next request is handled
 };
 

@@ -78,6 +78,7 @@ void Core::ThreadEnded(Thread thread, Time at) {
   calls_->host().WithdrawKeys(thread);
   LeaveSession(*record);
   roster_.Remove(thread);
+  ranges_.ThreadEnded(thread, at);
   calls_->stream().ThreadEnded(thread);
   calls_->share().ThreadEnded(thread);
   calls_->host().ThreadEnded(thread, at);
@@ -90,6 +91,7 @@ void Core::DropMachineProcess(Process& process) {
   machine_.RemoveProcess(*process.machine);
   process.machine.reset();
   process.pinned = false;
+  process.shares_host_memory = false;
   process.images.clear();
   process.image_bytes = process.queued_bytes = 0;
   process.modules.clear();
@@ -108,6 +110,7 @@ void Core::ProcessEnded(std::int32_t rank, Time at) {
   DropMachineProcess(*found);
   desk_.sites().Forget(found->pid);
   const Process process = roster_.Remove(rank);
+  ranges_.ProcessEnded(rank, at);
   calls_->stream().ProcessEnded(rank);
   calls_->network().ProcessEnded(rank);
   std::vector<Link*> links;

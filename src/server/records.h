@@ -9,12 +9,14 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "node/host_site.h"
 #include "node/hosts.h"
 #include "node/ids.h"
 #include "node/module_image.h"
@@ -47,7 +49,10 @@ struct ThreadRecord {
   bool asked = false;  // a request is under way
   wire::Op op = wire::Op::kNone;
   std::uint64_t sequence = 0;
-  std::optional<node::Time> since;  // when the call began; only for the trace
+  // Only for the trace: when the call began, what it was given, where it was made.
+  std::optional<node::Time> since;
+  std::string args;
+  node::SiteId site = 0;
   std::vector<wire::Fd> fds;
   std::vector<std::int16_t> fd_events;
   std::uint64_t when_done = 0, watch = 0;
@@ -98,6 +103,7 @@ struct Process {
   std::vector<Child> children;
   std::optional<node::ProcessId> machine;  // made at the first call that needs a device
   bool pinned = false;
+  bool shares_host_memory = false;  // whose contents other processes may change, too
   std::map<std::uint64_t, Image> images;
   std::uint64_t image_bytes = 0, queued_bytes = 0;
   std::unordered_set<std::uint64_t> modules;

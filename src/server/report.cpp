@@ -4,8 +4,10 @@
 #include <cxxabi.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "node/findings.h"
@@ -104,11 +106,94 @@ json Movers(const node::Stats& stats) {
   return movers;
 }
 
+// What one kernel, or all of a name, have used of the rates of links and HBM; null: took no time.
+struct Use {
+  node::Time link = 0, hbm = 0, time = 0;
+  json LinkShare() const { return Share(static_cast<double>(link), static_cast<double>(time)); }
+  json HbmShare() const { return Share(static_cast<double>(hbm), static_cast<double>(time)); }
+};
+
+// All launches of one name. Those that have not ended count until now.
+struct KernelName {
+  std::uint64_t unfinished = 0, bytes_read = 0, bytes_written = 0, remote_bytes = 0;
+  std::vector<node::Time> times;
+  Use use;
+};
+
+node::Time MedianOf(std::vector<node::Time> times) {
+  std::ranges::sort(times);
+  const std::size_t half = times.size() / 2;
+  return times.size() % 2 != 0 ? times[half] : (times[half - 1] + times[half]) / 2;
+}
+
+Use UseOf(const node::KernelRecord& kernel, node::Time now) {
+  const node::Time end = kernel.end < 0 ? std::max(now, kernel.start) : kernel.end;
+  return {kernel.link_busy, kernel.hbm_busy, end - kernel.start};
+}
+
+// The slowest first.
+json ByKernel(const std::vector<node::KernelRecord>& kernels, node::Time now) {
+  std::map<std::string, KernelName> names;
+  for (const node::KernelRecord& kernel : kernels) {
+    KernelName& name = names[kernel.name];
+    const Use use = UseOf(kernel, now);
+    name.times.push_back(use.time);
+    name.unfinished += kernel.end < 0 ? 1 : 0;
+    name.bytes_read += kernel.bytes_read;
+    name.bytes_written += kernel.bytes_written;
+    name.remote_bytes += kernel.remote_bytes;
+    name.use.link += use.link;
+    name.use.hbm += use.hbm;
+    name.use.time += use.time;
+  }
+  std::vector<const std::pair<const std::string, KernelName>*> order;
+  for (const auto& entry : names) order.push_back(&entry);
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [](const auto* entry) { return entry->second.use.time; });
+  json list = json::array();
+  for (const auto* entry : order) {
+    const KernelName& name = entry->second;
+    list.push_back({{"name", Demangle(entry->first)},
+                    {"calls", name.times.size()},
+                    {"unfinished", name.unfinished},
+                    {"total_ns", node::ToNs(name.use.time)},
+                    {"median_ns", node::ToNs(MedianOf(name.times))},
+                    {"bytes_read", name.bytes_read},
+                    {"bytes_written", name.bytes_written},
+                    {"remote_bytes", name.remote_bytes},
+                    {"link_share", name.use.LinkShare()},
+                    {"hbm_share", name.use.HbmShare()}});
+  }
+  return list;
+}
+
+json RangesOf(const std::vector<RangeTotal>& totals) {
+  json list = json::array();
+  for (const RangeTotal& total : totals) {
+    list.push_back({{"domain", total.domain},
+                    {"name", total.name},
+                    {"calls", total.calls},
+                    {"total_ns", node::ToNs(total.total)},
+                    {"longest_ns", node::ToNs(total.longest)}});
+  }
+  return list;
+}
+
 // It begins with the kernel's name.
 std::string WriterOf(const node::Waiter& waiter) {
   const std::size_t end = waiter.writer.find(' ');
   if (end == std::string::npos) return waiter.writer;
   return Demangle(waiter.writer.substr(0, end)) + waiter.writer.substr(end);
+}
+
+// The kernel's name in a fault's message stands behind this.
+std::string Readable(const std::string& message) {
+  static constexpr std::string_view kBefore = " in kernel ";
+  const std::size_t before = message.find(kBefore);
+  if (before == std::string::npos) return message;
+  const std::size_t begin = before + kBefore.size(), end = message.find(',', begin);
+  return message.substr(0, begin) + Demangle(message.substr(begin, end - begin)) +
+         (end == std::string::npos ? "" : message.substr(end));
 }
 
 json Deadlock(const RunReport& report) {
@@ -164,6 +249,7 @@ std::string Demangle(const std::string& name) {
 
 std::string ToJson(const RunReport& report) {
   json kernels = json::array();
+  json by_kernel = json::array();
   json faults = json::array();
   json links = json::array();
   json movers = Movers(report.stats != nullptr ? *report.stats : node::Stats{});
@@ -171,6 +257,7 @@ std::string ToJson(const RunReport& report) {
   if (report.stats != nullptr) {
     for (const node::KernelRecord& kernel : report.stats->kernels) {
       if (kernels.size() == kMaxKernels) break;
+      const Use use = UseOf(kernel, report.virtual_time);
       kernels.push_back({{"name", Demangle(kernel.name)},
                          {"device", kernel.device},
                          {"rank", RankOf(report, kernel.process)},
@@ -182,8 +269,11 @@ std::string ToJson(const RunReport& report) {
                          {"thread_instructions", kernel.thread_instructions},
                          {"bytes_read", kernel.bytes_read},
                          {"bytes_written", kernel.bytes_written},
-                         {"remote_bytes", kernel.remote_bytes}});
+                         {"remote_bytes", kernel.remote_bytes},
+                         {"link_share", use.LinkShare()},
+                         {"hbm_share", use.HbmShare()}});
     }
+    by_kernel = ByKernel(report.stats->kernels, report.virtual_time);
     for (const node::LinkRecord& link : report.stats->links)
       links.push_back(Link(link, report.virtual_time));
     for (const node::CopyRecord& copy : report.stats->copies) {
@@ -195,7 +285,7 @@ std::string ToJson(const RunReport& report) {
     faults.push_back({{"rank", RankOf(report, fault.process)},
                       {"device", fault.device},
                       {"status", static_cast<int>(fault.status)},
-                      {"message", fault.message}});
+                      {"message", Readable(fault.message)}});
   }
   json all = {{"version", 1},
               {"profile", report.profile},
@@ -204,6 +294,8 @@ std::string ToJson(const RunReport& report) {
               {"processes", report.processes},
               {"thread_instructions", report.stats ? report.stats->thread_instructions : 0},
               {"warp_instructions", report.stats ? report.stats->warp_instructions : 0},
+              {"by_kernel", by_kernel},
+              {"ranges", RangesOf(report.ranges)},
               {"kernels", kernels},
               {"copies", {{"count", copies}, {"bytes", copied_bytes}}},
               {"links", links},
@@ -231,6 +323,37 @@ std::string DeadlockJson(const RunReport& report) {
 }
 
 namespace {
+
+constexpr std::size_t kMostQueued = 12;  // lines of a stream
+
+// What each stream has to do, in order. The same several times in a row is one line.
+std::string QueuedText(const RunReport& report, bool several) {
+  std::string text;
+  for (const node::QueuedWork& work : report.queued) {
+    text += "  ";
+    if (several) text += fmt::format("rank {}, ", RankOf(report, work.process));
+    text += fmt::format("device {}, ", work.device);
+    text += work.stream == 0 ? "default stream\n" : fmt::format("stream {}\n", work.stream);
+    std::vector<std::pair<std::string, std::size_t>> lines;
+    for (const node::QueuedWork::Item& item : work.items) {
+      std::string line = item.what;
+      if (!item.kernel.empty()) line += " " + Demangle(item.kernel);
+      if (item.running) line += ", running";
+      if (!lines.empty() && lines.back().first == line) {
+        ++lines.back().second;
+      } else {
+        lines.emplace_back(std::move(line), 1);
+      }
+    }
+    for (std::size_t i = 0; i < std::min(lines.size(), kMostQueued); ++i)
+      text += fmt::format("    {}{}\n", lines[i].first,
+                          lines[i].second == 1 ? "" : fmt::format(", {} times", lines[i].second));
+    std::size_t more = 0;
+    for (std::size_t i = kMostQueued; i < lines.size(); ++i) more += lines[i].second;
+    if (more != 0) text += fmt::format("    and {} more\n", more);
+  }
+  return text;
+}
 
 // What waits on the devices and on the hosts. The rank is named where there are several processes.
 std::string Standing(const RunReport& report) {
@@ -268,6 +391,7 @@ std::string Standing(const RunReport& report) {
     }
     if (waiter.others > 0) text += fmt::format("    and {} more like this\n", waiter.others);
   }
+  if (!report.queued.empty()) text += "in the streams, not done:\n" + QueuedText(report, several);
   if (!report.hosts.empty()) text += "on the hosts:\n" + HostsText(report.hosts, several);
   return text;
 }

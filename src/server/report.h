@@ -10,6 +10,7 @@
 #include "node/finding.h"
 #include "node/hosts.h"
 #include "node/machine.h"
+#include "server/ranges.h"
 
 namespace allranks::server {
 
@@ -21,6 +22,7 @@ struct RunReport {
   int processes = 0;
   const node::Stats* stats = nullptr;
   std::vector<node::Fault> faults;
+  std::vector<RangeTotal> ranges;           // of the program, by NVTX
   std::vector<std::string> refused_images;  // kernels in them did not run: why
   bool checked = false;                     // there is a checker
   node::PlaceCounts places{};
@@ -29,6 +31,7 @@ struct RunReport {
   bool deadlock = false;
   bool livelock = false;  // a deadlock in which kernels still run, in circles
   std::vector<node::Waiter> waiters;
+  std::vector<node::QueuedWork> queued;
   std::vector<node::Hosts::ThreadInfo> hosts;
 };
 

@@ -8,9 +8,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "server/call_args.h"
 #include "server/calls.h"
 #include "server/core.h"
 #include "server/judged.h"
+#include "server/trace.h"
 
 namespace allranks::server {
 namespace {
@@ -81,6 +83,7 @@ void Core::Accept(Link* link, Session& session, wire::Frame& frame) {
   const bool good =
       wire::DecodeFrom(bytes, &header) && wire::DecodeFrom(bytes, message.get()) && bytes.empty();
   Ask(link, session, frame, good ? &header : nullptr, [this, message](Thread thread, Time at) {
+    if (options_.trace != nullptr) desk_.RecordOf(thread).args = CallArgs::Of(*message);
     constexpr bool kAsks =
         std::is_same_v<M, wire::StickyError> || std::is_same_v<M, wire::ResetDevice> ||
         std::is_same_v<M, wire::CanAccessPeer> || std::is_same_v<M, wire::MemInfo>;
@@ -103,7 +106,8 @@ void Core::Accept(Link* link, Session& session, wire::Frame& frame) {
 void Core::Ask(Link* link, Session& session, wire::Frame& frame, const wire::RequestHeader* header,
                std::function<void(Thread, Time)> carry_out) {
   if (header == nullptr || header->local_ps < 0 || header->local_ps > kMaxLocal ||
-      header->touches.size() > wire::kMaxTouches || header->stack.size() > wire::kMaxStack)
+      header->touches.size() > wire::kMaxTouches || header->stack.size() > wire::kMaxStack ||
+      header->ranges.size() > wire::kMaxRanges)
     return Violation(link, fmt::format("a malformed '{}'", wire::OpName(frame.op)));
   const Thread thread = session.thread;
   ThreadRecord& record = desk_.RecordOf(thread);
@@ -121,17 +125,47 @@ void Core::Ask(Link* link, Session& session, wire::Frame& frame, const wire::Req
                      [this, thread, cost, op = frame.op, touches = header->touches,
                       stack = header->stack, carry_out = std::move(carry_out)](Time at) {
                        calls_->poll().EndDoubt(thread);
-                       if (options_.trace != nullptr) desk_.RecordOf(thread).since = at - cost;
+                       if (options_.trace != nullptr) BeginTraced(thread, at - cost, stack);
                        desk_.Meet(thread);
                        Touched(thread, touches);
                        if (desk_.checking() != nullptr)
                          desk_.SetCaller(desk_.SiteOf(thread, stack));
                        carry_out(thread, at);
+                       if (options_.trace != nullptr) options_.trace->LeaveCall();
                        if (desk_.checking() != nullptr) desk_.SetCaller(0);
                        if (op != wire::Op::kHostPoll)
                          calls_->poll().LookAgain(thread, op == wire::Op::kWaitThread, at);
                      });
-  if (!accepted) Violation(link, "a message from a thread that does not run");
+  if (!accepted) return Violation(link, "a message from a thread that does not run");
+  if (judged_ == nullptr && !header->ranges.empty())
+    NoteRanges(thread, header->ranges, hosts_.now() + header->local_ps);
+}
+
+void Core::BeginTraced(Thread thread, Time since, const std::vector<std::uint64_t>& stack) {
+  ThreadRecord& record = desk_.RecordOf(thread);
+  record.since = since;
+  record.args.clear();
+  record.site = 0;
+  const Process* process = roster_.Find(thread.rank);
+  if (judged_ == nullptr && process != nullptr && !stack.empty())
+    record.site = desk_.sites().OfCall(process->pid, stack);
+  options_.trace->EnterCall(thread);
+}
+
+void Core::NoteRanges(Thread thread, const std::vector<wire::RangeEvent>& events, Time now) {
+  ranges_.Note(thread, events, now);
+  if (options_.trace == nullptr) return;
+  for (const wire::RangeEvent& event : events) {
+    if (event.kind == wire::RangeEvent::Kind::kNameThread) {
+      for (const auto& [other, record] : roster_.threads())
+        if (other.rank == thread.rank && static_cast<std::uint64_t>(record.tid) == event.id)
+          options_.trace->NameThread(other, event.text);
+    } else if (event.kind == wire::RangeEvent::Kind::kNameStream) {
+      const Process* process = roster_.Find(thread.rank);
+      if (process != nullptr && process->machine && process->streams.contains(event.id))
+        options_.trace->NameStream(*process->machine, event.id, event.text);
+    }
+  }
 }
 
 // A context that has failed answers everything that would use it with its error.

@@ -15,11 +15,19 @@ using node::Status;
 // --- handles -----------------------------------------------------------------------------------
 
 void ShareCalls::Handle(Thread thread, const wire::CreateMemory& message, Time) {
+  node::VirtualMemory& memory = machine_.virtual_memory();
+  node::HandleId handle = 0;
+  if (message.place != wire::MemoryPlace::kDevice) {
+    hosts_.Note(thread, Hosts::Activity::kActs);
+    const Status status =
+        memory.CreateHost(desk_.MachineOf(thread), static_cast<node::MemoryPlace>(message.place),
+                          message.size, message.share, &handle);
+    return desk_.Reply<wire::CreateMemory>(thread, {.handle = handle}, status);
+  }
   if (!desk_.DeviceOk(thread, message.device))
     return desk_.Fail<wire::CreateMemory>(thread, Status::kInvalidDevice);
-  node::HandleId handle = 0;
-  const Status status = machine_.virtual_memory().Create(desk_.MachineOf(thread), message.device,
-                                                         message.size, message.share, &handle);
+  const Status status =
+      memory.Create(desk_.MachineOf(thread), message.device, message.size, message.share, &handle);
   desk_.Reply<wire::CreateMemory>(thread, {.handle = handle}, status);
 }
 
@@ -44,10 +52,13 @@ void ShareCalls::Handle(Thread thread, const wire::MemoryInfo& message, Time) {
   node::HandleInfo info;
   const Status status =
       machine_.virtual_memory().Info(desk_.MachineOf(thread), message.handle, &info);
-  desk_.Reply<wire::MemoryInfo>(
-      thread,
-      {.multicast = info.multicast, .device = info.device, .size = info.size, .share = info.share},
-      status);
+  desk_.Reply<wire::MemoryInfo>(thread,
+                                {.multicast = info.multicast,
+                                 .place = static_cast<wire::MemoryPlace>(info.place),
+                                 .device = info.device,
+                                 .size = info.size,
+                                 .share = info.share},
+                                status);
 }
 
 void ShareCalls::Handle(Thread thread, const wire::ExportMemory& message, Time) {
@@ -78,6 +89,15 @@ void ShareCalls::Handle(Thread thread, const wire::ImportMemory& message, Time) 
   desk_.Reply<wire::ImportMemory>(thread, {.handle = handle}, status);
 }
 
+void ShareCalls::Handle(Thread thread, const wire::ExportRange& message, Time) {
+  hosts_.Note(thread, Hosts::Activity::kActs);
+  int fd = -1;
+  const Status status = machine_.virtual_memory().ExportRange(desk_.MachineOf(thread),
+                                                              message.address, message.size, &fd);
+  const wire::Fd own(fd);
+  desk_.Reply<wire::ExportRange>(thread, {}, status, own.get());
+}
+
 // --- addresses ---------------------------------------------------------------------------------
 
 void ShareCalls::Handle(Thread thread, const wire::ReserveAddress& message, Time) {
@@ -96,9 +116,22 @@ void ShareCalls::Handle(Thread thread, const wire::FreeAddress& message, Time) {
 }
 
 void ShareCalls::Handle(Thread thread, const wire::MapMemory& message, Time) {
-  WhenTeamComplete<wire::MapMemory>(thread, [this, thread, message] {
+  const auto attempt = [this, thread, message] {
     return machine_.virtual_memory().Map(desk_.MachineOf(thread), message.address, message.size,
                                          message.offset, message.handle);
+  };
+  WhenTeamComplete(thread, attempt, [this, thread, message](Status status) {
+    const int fd = status == Status::kSuccess
+                       ? machine_.virtual_memory().FileAt(desk_.MachineOf(thread), message.address)
+                       : -1;
+    if (fd >= 0) {
+      node::HandleInfo info;
+      machine_.virtual_memory().Info(desk_.MachineOf(thread), message.handle, &info);
+      Process& process = desk_.ProcessOf(thread);
+      process.pinned = true;
+      process.shares_host_memory = process.shares_host_memory || info.share != 0;
+    }
+    desk_.Reply<wire::MapMemory>(thread, {.mapped = fd >= 0 ? message.size : 0}, status, fd);
   });
 }
 
@@ -121,39 +154,50 @@ void ShareCalls::Handle(Thread thread, const wire::UnmapMemory& message, Time at
 }
 
 void ShareCalls::Handle(Thread thread, const wire::SetMemoryAccess& message, Time) {
-  if (!desk_.DeviceOk(thread, message.device))
+  const bool of_device = message.place == wire::MemoryPlace::kDevice;
+  if (!of_device) hosts_.Note(thread, Hosts::Activity::kActs);
+  if (of_device && !desk_.DeviceOk(thread, message.device))
     return desk_.Fail<wire::SetMemoryAccess>(thread, Status::kInvalidDevice);
   const auto right = static_cast<node::AccessRight>(message.flags);
   if (right != node::AccessRight::kNone && right != node::AccessRight::kRead &&
       right != node::AccessRight::kReadWrite) {
     return desk_.Fail<wire::SetMemoryAccess>(thread, Status::kInvalidValue);
   }
+  node::VirtualMemory& memory = machine_.virtual_memory();
+  const node::ProcessId process = desk_.MachineOf(thread);
   desk_.Fail<wire::SetMemoryAccess>(
-      thread, machine_.virtual_memory().SetAccess(desk_.MachineOf(thread), message.address,
-                                                  message.size, message.device, right));
+      thread, of_device
+                  ? memory.SetAccess(process, message.address, message.size, message.device, right)
+                  : memory.SetHostAccess(process, message.address, message.size,
+                                         static_cast<node::MemoryPlace>(message.place), right));
 }
 
 void ShareCalls::Handle(Thread thread, const wire::GetMemoryAccess& message, Time) {
-  if (!desk_.DeviceOk(thread, message.device))
+  const bool of_device = message.place == wire::MemoryPlace::kDevice;
+  if (!of_device) hosts_.Note(thread, Hosts::Activity::kActs);
+  if (of_device && !desk_.DeviceOk(thread, message.device))
     return desk_.Fail<wire::GetMemoryAccess>(thread, Status::kInvalidDevice);
+  node::VirtualMemory& memory = machine_.virtual_memory();
+  const node::ProcessId process = desk_.MachineOf(thread);
   node::AccessRight right = node::AccessRight::kNone;
-  const Status status = machine_.virtual_memory().GetAccess(
-      desk_.MachineOf(thread), message.address, message.device, &right);
+  const Status status = of_device
+                            ? memory.GetAccess(process, message.address, message.device, &right)
+                            : memory.GetHostAccess(process, message.address, &right);
   desk_.Reply<wire::GetMemoryAccess>(thread, {.flags = static_cast<std::uint8_t>(right)}, status);
 }
 
 // --- multicast objects -------------------------------------------------------------------------
 
-template <class M>
-void ShareCalls::WhenTeamComplete(Thread thread, std::function<Status()> attempt) {
+void ShareCalls::WhenTeamComplete(Thread thread, std::function<Status()> attempt, Answer answer) {
   hosts_.Note(thread, Hosts::Activity::kActs);
   const Status status = attempt();
-  if (status != Status::kNotReady) return desk_.Fail<M>(thread, status);
+  if (status != Status::kNotReady) return answer(status);
   hosts_.Wait(thread, "a call on a multicast object whose team is not complete", false);
-  team_waits_[thread] = [this, thread, attempt = std::move(attempt)](Time at) {
+  team_waits_[thread] = [this, thread, attempt = std::move(attempt),
+                         answer = std::move(answer)](Time at) {
     const Status now = attempt();
     if (now == Status::kNotReady) return false;
-    hosts_.WakeAt(thread, at, [this, thread, now](Time) { desk_.Fail<M>(thread, now); });
+    hosts_.WakeAt(thread, at, [answer, now](Time) { answer(now); });
     return true;
   };
 }
@@ -180,13 +224,16 @@ void ShareCalls::Handle(Thread thread, const wire::AddMulticastDevice& message, 
 }
 
 void ShareCalls::Handle(Thread thread, const wire::BindMulticast& message, Time) {
-  WhenTeamComplete<wire::BindMulticast>(thread, [this, thread, message] {
+  const auto attempt = [this, thread, message] {
     node::VirtualMemory& memory = machine_.virtual_memory();
     const node::ProcessId process = desk_.MachineOf(thread);
     return message.memory != 0 ? memory.Bind(process, message.handle, message.offset,
                                              message.memory, message.place, message.size)
                                : memory.BindAddress(process, message.handle, message.offset,
                                                     message.place, message.size);
+  };
+  WhenTeamComplete(thread, attempt, [this, thread](Status status) {
+    desk_.Fail<wire::BindMulticast>(thread, status);
   });
 }
 

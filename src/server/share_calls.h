@@ -41,14 +41,15 @@ class ShareCalls {
   void Handle(Thread thread, const wire::ImportPool& message, Time at);
   void Handle(Thread thread, const wire::ExportPointer& message, Time at);
   void Handle(Thread thread, const wire::ImportPointer& message, Time at);
+  void Handle(Thread thread, const wire::ExportRange& message, Time at);
 
   // --- for the Core
   void ThreadEnded(Thread thread) { team_waits_.erase(thread); }
 
  private:
   // Answers with what `attempt` says, when it no longer says that a team is not complete.
-  template <class M>
-  void WhenTeamComplete(Thread thread, std::function<node::Status()> attempt);
+  using Answer = std::function<void(node::Status)>;
+  void WhenTeamComplete(Thread thread, std::function<node::Status()> attempt, Answer answer);
   // Those who wait for a team try again, in the order of their ranks, whoever came first.
   void TryTeams(Time at);
 

@@ -20,8 +20,14 @@ constexpr std::size_t kMaxName = 400;
 
 std::string Size(const node::Dim3& dim) { return fmt::format("{}x{}x{}", dim.x, dim.y, dim.z); }
 
-// A path of the program's choice, in JSON's quotes.
-std::string Quoted(const std::string& text) {
+std::string Place(const node::Profile& profile, int device) {
+  if (device < 0) return "host";
+  return profile.topology.vertices[static_cast<std::size_t>(device)].name;
+}
+
+}  // namespace
+
+std::string Trace::Quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text.substr(0, kMaxName))
     out += c == '"' || c == '\\' || static_cast<unsigned char>(c) < 32 ||
@@ -30,13 +36,6 @@ std::string Quoted(const std::string& text) {
                : c;
   return out + "\"";
 }
-
-std::string Place(const node::Profile& profile, int device) {
-  if (device < 0) return "host";
-  return profile.topology.vertices[static_cast<std::size_t>(device)].name;
-}
-
-}  // namespace
 
 void Bins::Add(Time begin, Time end, std::uint64_t bytes) {
   constexpr Time kLatest = Time{1} << 60;  // keeps edges of bins within 63 bits
@@ -81,12 +80,42 @@ std::uint32_t Trace::NameOf(const std::string& name) {
   return it->second;
 }
 
-void Trace::Keep(Slice slice) {
+std::optional<std::uint32_t> Trace::Keep(Slice slice) {
   if (slices_.size() >= max_slices_) {
     ++dropped_;
-    return;
+    return std::nullopt;
   }
   slices_.push_back(std::move(slice));
+  return static_cast<std::uint32_t>(slices_.size() - 1);
+}
+
+void Trace::KeepOperation(node::OpId op, Open& open) {
+  const bool instant = open.slice.end < 0;
+  const std::optional<std::uint32_t> slice = Keep(std::move(open.slice));
+  const auto call = queued_.find(op);
+  if (slice && !instant) {
+    op_slices_.emplace(op, *slice);
+    if (call != queued_.end()) flows_.push_back({.to = *slice, .call = call->second});
+  }
+  if (call != queued_.end()) queued_.erase(call);
+}
+
+void Trace::KeepWait(Wait& wait) {
+  if (!wait.by_place.empty())
+    wait.last.args += fmt::format(R"(,"ended_by":{})", Quoted(wait.by_place));
+  const std::optional<std::uint32_t> slice = Keep(std::move(wait.last));
+  if (slice && wait.by != 0)
+    flows_.push_back({.to = *slice, .op = wait.by, .written = wait.written});
+}
+
+void Trace::EnterCall(node::HostThread thread) {
+  if (finished_) return;
+  current_call_ = calling_[thread] = ++calls_;
+}
+
+void Trace::OnQueued(node::OpId op) {
+  if (!finished_ && current_call_ != 0 && queued_.size() < max_slices_)
+    queued_.emplace(op, current_call_);
 }
 
 void Trace::OnBegin(const OperationEvent& event) {
@@ -144,7 +173,11 @@ void Trace::OnBegin(const OperationEvent& event) {
 
 void Trace::OnEnd(node::OpId op, Time at, const node::KernelRecord* kernel) {
   const auto it = open_.find(op);
-  if (finished_ || it == open_.end()) return;
+  if (finished_) return;
+  if (it == open_.end()) {
+    queued_.erase(op);
+    return;
+  }
   Open& open = it->second;
   CloseWaits(op, open, at);
   open.slice.end = open.kind == OperationEvent::Kind::kRecord ? -1 : at;
@@ -152,7 +185,7 @@ void Trace::OnEnd(node::OpId op, Time at, const node::KernelRecord* kernel) {
     open.slice.args += fmt::format(R"(,"bytes_read":{},"bytes_written":{},"remote_bytes":{})",
                                    kernel->bytes_read, kernel->bytes_written, kernel->remote_bytes);
   }
-  Keep(std::move(open.slice));
+  KeepOperation(op, open);
   open_.erase(it);
 }
 
@@ -181,10 +214,16 @@ void Trace::OnWake(const node::WaitEvent& event) {
   const auto open = open_.find(event.op);
   const auto it = waits_.find({event.op, event.place});
   if (finished_ || open == open_.end() || it == waits_.end() || it->second.parked == 0) return;
-  if (--it->second.parked == 0) CloseWait(it->second, open->second, event.time);
+  if (--it->second.parked == 0) CloseWait(it->second, open->second, event.time, &event);
 }
 
-void Trace::CloseWait(Wait& wait, const Open& open, Time at) {
+void Trace::CloseWait(Wait& wait, const Open& open, Time at, const node::WaitEvent* event) {
+  const auto ended_by = [&] {
+    wait.by = event != nullptr ? event->by : 0;
+    wait.written = event != nullptr ? event->written : 0;
+    const bool place = wait.by != 0 && event->by_file != nullptr && event->by_line != 0;
+    wait.by_place = place ? fmt::format("{}:{}", *event->by_file, event->by_line) : "";
+  };
   Slice slice;
   slice.begin = std::max(wait.begin, open.slice.begin);
   slice.end = std::max(at, slice.begin);
@@ -193,21 +232,23 @@ void Trace::CloseWait(Wait& wait, const Open& open, Time at) {
   if (wait.last.end >= 0) {
     if (slice.begin <= wait.last.end + kPause) {
       wait.last.end = std::max(slice.end, wait.last.end);
+      ended_by();
       return;
     }
-    Keep(std::move(wait.last));
+    KeepWait(wait);
   }
   slice.args = wait.args + fmt::format(R"(,"warps":{})", wait.most);
   wait.last = std::move(slice);
+  ended_by();
 }
 
 void Trace::CloseWaits(node::OpId op, const Open& open, Time at) {
   auto it = waits_.lower_bound({op, 0});
   while (it != waits_.end() && it->first.first == op) {
-    if (it->second.parked != 0) CloseWait(it->second, open, at);
+    if (it->second.parked != 0) CloseWait(it->second, open, at, nullptr);
     if (it->second.last.end >= 0) {
       it->second.last.end = std::min(it->second.last.end, std::max(at, it->second.last.begin));
-      Keep(std::move(it->second.last));
+      KeepWait(it->second);
     }
     it = waits_.erase(it);
   }
@@ -217,14 +258,64 @@ void Trace::OnPort(std::size_t port, Time begin, Time end, std::uint64_t bytes) 
   if (!finished_) ports_[port].Add(begin, end, bytes);
 }
 
-void Trace::OnCall(node::HostThread thread, const char* what, Time begin, Time end) {
+void Trace::OnCall(node::HostThread thread, const std::string& what, std::string args, Time begin,
+                   Time end) {
+  const auto call = calling_.find(thread);
+  const std::uint64_t number = call != calling_.end() ? call->second : 0;
+  if (call != calling_.end()) calling_.erase(call);
   if (finished_ || end <= begin) return;
   Slice slice;
   slice.begin = begin;
   slice.end = end;
   slice.track = TrackOf({Group::kRank, thread.rank, 0, thread.number, Kind::kThread});
   slice.name = NameOf(what);
+  slice.args = std::move(args);
+  if (const auto kept = Keep(std::move(slice)); kept && number != 0)
+    call_slices_.emplace(number, *kept);
+}
+
+namespace {
+
+// As tools show it: the domain in front of the name, unless it is the default one.
+std::string Shown(const std::string& domain, const std::string& name) {
+  const std::string text = name.empty() ? "(unnamed)" : name;
+  return domain.empty() ? text : domain + ": " + text;
+}
+
+}  // namespace
+
+void Trace::OnRange(node::HostThread thread, const std::string& domain, const std::string& name,
+                    bool pushed, Time begin, Time end) {
+  if (finished_) return;
+  Slice slice;
+  slice.begin = begin;
+  slice.end = std::max(begin, end);
+  slice.range = true;
+  slice.track = TrackOf(
+      {Group::kRank, thread.rank, 0, thread.number, pushed ? Kind::kThread : Kind::kRanges});
+  slice.name = NameOf(Shown(domain, name));
+  slice.args = fmt::format(R"("nvtx":"{}")", pushed ? "push" : "start");
   Keep(std::move(slice));
+}
+
+void Trace::OnMark(node::HostThread thread, const std::string& domain, const std::string& text,
+                   Time at) {
+  if (finished_) return;
+  Slice slice;
+  slice.begin = at;
+  slice.end = -1;
+  slice.track = TrackOf({Group::kRank, thread.rank, 0, thread.number, Kind::kThread});
+  slice.name = NameOf(Shown(domain, text));
+  slice.args = R"("nvtx":"mark")";
+  Keep(std::move(slice));
+}
+
+void Trace::NameThread(node::HostThread thread, const std::string& name) {
+  if (!finished_ && !name.empty()) thread_names_[thread] = name;
+}
+
+void Trace::NameStream(node::ProcessId process, node::StreamId stream, const std::string& name) {
+  if (!finished_ && !name.empty()) stream_names_[{process, stream}] = name;
 }
 
 void Trace::Finish(Time end) {
@@ -232,7 +323,7 @@ void Trace::Finish(Time end) {
     CloseWaits(op, open, end);
     open.slice.end = std::max(end, open.slice.begin);
     open.slice.args += open.slice.args.empty() ? R"("ended":false)" : R"(,"ended":false)";
-    Keep(std::move(open.slice));
+    KeepOperation(op, open);
   }
   open_.clear();
   std::erase_if(faults_, [&](const auto& fault) { return fault.first > end; });

@@ -1,10 +1,13 @@
 // A trace as JSON in Chrome's trace event format: an object with the list `traceEvents`, in which
 // times are microseconds. Metadata (M) names processes and tracks, complete events (X) are slices,
-// instants (i) event records, counters (C) the use of links.
+// instants (i) event records and marks, counters (C) the use of links, flow events (s, f) arrows
+// between slices: each end lies within the slice that it belongs to.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <unordered_map>
 
 #include "server/trace.h"
 
@@ -40,7 +43,9 @@ class TraceWriter {
                     R"("traceEvents":[)",
                     Quoted(trace_.profile_->name), trace_.dropped_);
     Processes();
+    CountStarts();
     Slices();
+    Flows();
     Links();
     out_ += "\n]}\n";
     sink_(out_);
@@ -99,7 +104,12 @@ class TraceWriter {
 
   std::string NameOf(const Trace::TrackKey& key) const {
     const auto& [group, number, process, id, kind] = key;
-    if (kind == Kind::kThread) return fmt::format("thread {}", id);
+    if (kind == Kind::kThread || kind == Kind::kRanges) {
+      const auto named = trace_.thread_names_.find({number, static_cast<std::uint32_t>(id)});
+      std::string thread = fmt::format("thread {}", id);
+      if (named != trace_.thread_names_.end()) thread += fmt::format(" ({})", named->second);
+      return kind == Kind::kThread ? thread : thread + ": ranges";
+    }
     if (kind == Kind::kEngine) return fmt::format("copy engine {}", id);
     const auto rank = ranks_.find(process);
     const auto stream = trace_.streams_.find({number, process, id});
@@ -107,8 +117,34 @@ class TraceWriter {
     name += stream == trace_.streams_.end() || stream->second < 0
                 ? " default stream"
                 : fmt::format(" stream {}", stream->second);
+    if (const auto named = trace_.stream_names_.find({process, id});
+        named != trace_.stream_names_.end())
+      name += fmt::format(" ({})", named->second);
     return kind == Kind::kWaits ? name + ": waits" : name;
   }
+
+  // What a call's own slice says of what it has started.
+  struct Starts {
+    std::uint32_t first = 0;  // a name
+    int count = 0;
+  };
+  void CountStarts() {
+    places_.resize(trace_.slices_.size());
+    for (const Trace::Flow& flow : trace_.flows_) {
+      const auto call = trace_.call_slices_.find(flow.call);
+      if (flow.call == 0 || call == trace_.call_slices_.end()) continue;
+      Starts& starts = starts_[call->second];
+      if (starts.count++ == 0) starts.first = trace_.slices_[flow.to].name;
+    }
+  }
+
+  // Of slices of a track: what contains others comes before them.
+  auto Order(std::size_t s) const {
+    const Trace::Slice& slice = trace_.slices_[s];
+    return std::tuple(slice.begin, -slice.end, !slice.range,
+                      slice.range ? -NumberOf(s) : NumberOf(s));
+  }
+  static std::int64_t NumberOf(std::size_t s) { return static_cast<std::int64_t>(s); }
 
   void Slices() {
     std::vector<std::vector<std::size_t>> by_track(trace_.tracks_.size());
@@ -118,40 +154,84 @@ class TraceWriter {
     for (const auto& [key, track] : trace_.tracks_) {
       std::vector<std::size_t>& slices = by_track[track];
       if (slices.empty()) continue;
-      std::sort(slices.begin(), slices.end(), [&](std::size_t a, std::size_t b) {
-        return std::pair(trace_.slices_[a].begin, a) < std::pair(trace_.slices_[b].begin, b);
-      });
+      std::sort(slices.begin(), slices.end(),
+                [&](std::size_t a, std::size_t b) { return Order(a) < Order(b); });
       const int pid = PidOf(key);
       const std::string name = NameOf(key);
-      // Each in the first lane that is free again.
-      std::vector<std::int64_t> lanes;
+      // Each in the first lane that is free again, or whose open slices contain it: calls lie
+      // within ranges. Other slices never lie within each other; operations that happen to are
+      // beside each other.
+      const bool nests = std::get<Kind>(key) == Kind::kThread;
+      std::vector<std::vector<std::int64_t>> lanes;  // ends of the open slices, outermost first
       for (const std::size_t s : slices) {
         const Trace::Slice& slice = trace_.slices_[s];
         const std::int64_t begin = node::ToNs(slice.begin);
+        const std::int64_t end = slice.end >= 0 ? node::ToNs(slice.end) : begin;
         std::size_t lane = 0;
-        while (lane < lanes.size() && lanes[lane] > begin) ++lane;
+        for (; lane < lanes.size(); ++lane) {
+          std::vector<std::int64_t>& open = lanes[lane];
+          while (!open.empty() && open.back() <= begin) open.pop_back();
+          if (open.empty() || (nests && end <= open.back()) || slice.end < 0) break;
+        }
         if (lane == lanes.size()) {
-          lanes.push_back(0);
+          lanes.emplace_back();
           const std::string lane_name = lane == 0 ? name : fmt::format("{} ({})", name, lane + 1);
           const int number = tid + static_cast<int>(lane);
           Metadata("thread_name", pid, number, fmt::format(R"("name":{})", Quoted(lane_name)));
           Metadata("thread_sort_index", pid, number, fmt::format(R"("sort_index":{})", number));
         }
-        if (slice.end >= 0) lanes[lane] = node::ToNs(slice.end);
-        Put(slice, pid, tid + static_cast<int>(lane), begin);
+        if (slice.end >= 0) lanes[lane].push_back(end);
+        places_[s] = {pid, tid + static_cast<int>(lane)};
+        Put(s, begin);
       }
       tid += static_cast<int>(lanes.size());
     }
   }
 
-  void Put(const Trace::Slice& slice, int pid, int tid, std::int64_t begin) {
+  void Put(std::size_t s, std::int64_t begin) {
+    const Trace::Slice& slice = trace_.slices_[s];
     std::string text = slice.end < 0 ? fmt::format(R"("ph":"i","s":"t","ts":{})", Us(begin))
                                      : fmt::format(R"("ph":"X","ts":{},"dur":{})", Us(begin),
                                                    Us(node::ToNs(slice.end) - begin));
-    text +=
-        fmt::format(R"(,"pid":{},"tid":{},"name":{})", pid, tid, Quoted(trace_.names_[slice.name]));
-    if (!slice.args.empty()) text += fmt::format(R"(,"args":{{{}}})", slice.args);
+    text += fmt::format(R"(,"pid":{},"tid":{},"name":{})", places_[s].first, places_[s].second,
+                        Quoted(trace_.names_[slice.name]));
+    std::string args = slice.args;
+    if (const auto starts = starts_.find(s); starts != starts_.end()) {
+      std::string what = trace_.names_[starts->second.first];
+      if (starts->second.count > 1) what += fmt::format(" and {} more", starts->second.count - 1);
+      args += fmt::format(R"({}"starts":{})", args.empty() ? "" : ",", Quoted(what));
+    }
+    if (!args.empty()) text += fmt::format(R"(,"args":{{{}}})", args);
     Event(text);
+  }
+
+  // One end of an arrow, at a time within the slice.
+  void End(char phase, std::size_t id, const char* name, std::size_t s, std::int64_t at) {
+    const Trace::Slice& slice = trace_.slices_[s];
+    const std::int64_t begin = node::ToNs(slice.begin), end = node::ToNs(slice.end);
+    // A slice does not contain its end.
+    at = std::clamp(at, begin, std::max(begin, end - 1));
+    Event(fmt::format(R"("ph":"{}",{}"id":{},"cat":"{}","name":"{}","ts":{},"pid":{},"tid":{})",
+                      phase, phase == 'f' ? R"("bp":"e",)" : "", id, name, name, Us(at),
+                      places_[s].first, places_[s].second));
+  }
+
+  void Flows() {
+    std::size_t id = 0;
+    for (const Trace::Flow& flow : trace_.flows_) {
+      const auto& sources = flow.call != 0 ? trace_.call_slices_ : trace_.op_slices_;
+      const auto from = sources.find(flow.call != 0 ? flow.call : flow.op);
+      if (from == sources.end()) continue;
+      const Trace::Slice& to = trace_.slices_[flow.to];
+      ++id;
+      if (flow.call != 0) {
+        End('s', id, "launch", from->second, node::ToNs(trace_.slices_[from->second].begin));
+        End('f', id, "launch", flow.to, node::ToNs(to.begin));
+      } else {
+        End('s', id, "write", from->second, node::ToNs(flow.written));
+        End('f', id, "write", flow.to, node::ToNs(to.end));
+      }
+    }
   }
 
   // A value holds until the next one: only changes are written.
@@ -183,6 +263,8 @@ class TraceWriter {
   const std::function<void(std::string_view)>& sink_;
   std::string out_;
   bool first_ = true;
+  std::vector<std::pair<int, int>> places_;         // by slice: process and track
+  std::unordered_map<std::size_t, Starts> starts_;  // by slice of a call
 };
 
 void Trace::Write(const std::map<node::ProcessId, int>& ranks,

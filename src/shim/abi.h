@@ -33,6 +33,10 @@ ALLRANKS_EXPORT int ar_call(std::uint16_t op, const void* head, std::size_t head
 // Return addresses of the caller, innermost first; 0 unless the node wants to know.
 ALLRANKS_EXPORT std::size_t ar_stack(std::uint64_t* addresses, std::size_t most);
 
+// What the program marks by NVTX: an event of the calling thread, now. `domain` and `text` may be
+// cut; `kind` is a wire::RangeEvent::Kind. Takes no virtual time.
+ALLRANKS_EXPORT void ar_range(int kind, std::uint64_t id, const char* domain, const char* text);
+
 // CUDA was initialised in this process: a child made by fork from now on has no usable CUDA.
 ALLRANKS_EXPORT void ar_cuda_initialised();
 // True in such a child.
@@ -41,6 +45,8 @@ ALLRANKS_EXPORT bool ar_cuda_lost_by_fork();
 // Maps `size` bytes of `fd` at exactly `address`; the fd is used up. False if that place is taken.
 ALLRANKS_EXPORT bool ar_map_pinned(std::uint64_t address, std::uint64_t size, int fd);
 ALLRANKS_EXPORT void ar_unmap_pinned(std::uint64_t address);
+// What the program may do with a mapping; anything, if nothing else is said.
+ALLRANKS_EXPORT void ar_protect_pinned(std::uint64_t address, bool read, bool write);
 // What the pages of the program's own memory are.
 enum ArPages : int {
   kArPagesPrivate = 0,

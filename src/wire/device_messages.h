@@ -45,6 +45,7 @@ struct DeviceInfo {
                 cta_shared_reserved = 0;
   bool multicast = false, fabric = false;  // multicast objects, and fabric handles, work
   bool hosts_share_fabric = false;         // NVLink goes beyond the host
+  bool host_handles = false, ranges = false;  // memory of the host by handles; ExportRange
   std::vector<NvLinks> nvlinks;
   PciePlace place;
   template <class A> void Visit(A& a) {
@@ -54,7 +55,7 @@ struct DeviceInfo {
     a(max_grid_x, max_grid_yz, max_cluster_size);
     a(sm_threads, sm_ctas, sm_registers, max_registers_per_thread);
     a(sm_shared_bytes, cta_shared_bytes, cta_shared_optin_bytes, cta_shared_reserved);
-    a(multicast, fabric, hosts_share_fabric, nvlinks, place);
+    a(multicast, fabric, hosts_share_fabric, host_handles, ranges, nvlinks, place);
   }
 };
 struct InitReply {

@@ -25,9 +25,11 @@ struct HelloReply {
   bool sockets = false;                // the node wants the messages below "the network"
   std::int64_t realtime_base_ns = 0;   // CLOCK_REALTIME when the thread's clock was 0
   std::int64_t monotonic_base_ns = 0;  // the same for CLOCK_MONOTONIC
-  bool stacks = false;                 // RequestHeader::stack is wanted
+  bool stacks = false;                 // RequestHeader::stack is wanted of what makes work or memory
+  bool call_stacks = false;            // the same of all calls of CUDA that take time
   template <class A> void Visit(A& a) {
-    a(token, thread, rank, host, hosts, sockets, realtime_base_ns, monotonic_base_ns, stacks);
+    a(token, thread, rank, host, hosts, sockets, realtime_base_ns, monotonic_base_ns, stacks,
+      call_stacks);
   }
 };
 struct Hello {
@@ -276,18 +278,27 @@ struct NetworkFull {
 // --- errors ------------------------------------------------------------------------------------
 // Both only where HelloReply::stacks is set.
 
-// A function of CUDA's runtime returns an error to the program.
+// A function of CUDA's runtime or driver returns an error. Those of the driver also come from within
+// functions of the runtime; the node tells by the stack.
 struct ApiError {
   using Reply = Empty;
   std::int32_t error = 0;
   std::string name, text;  // "cudaErrorInvalidValue", "invalid argument"
-  std::string arguments;   // "(grid 1x1x1, block 2048x1x1)"; may be empty
+  std::string arguments;   // "(device=99)"; may be empty
   template <class A> void Visit(A& a) { a(error, name, text, arguments); }
 };
 // The thread has asked for its last error, which was one.
 struct ApiErrorSeen {
   using Reply = Empty;
   template <class A> void Visit(A&) {}
+};
+
+// --- ranges ------------------------------------------------------------------------------------
+
+// Nothing but its header, for RequestHeader::ranges.
+struct Ranges {
+  using Reply = Empty;
+  template <class A> void Visit(A& a) { a(); }
 };
 
 // clang-format on

@@ -12,7 +12,7 @@
 
 namespace allranks::wire {
 
-inline constexpr std::uint16_t kProtocolVersion = 16;
+inline constexpr std::uint16_t kProtocolVersion = 17;
 // Data of one copy or image request; the shim splits what is larger.
 inline constexpr std::uint32_t kMaxChunk = 64u << 20;
 inline constexpr std::uint32_t kMaxPayload = kMaxChunk + (64u << 10);
@@ -87,6 +87,27 @@ inline constexpr std::size_t kMaxTouches = 48;
 // Frames of a stack that are sent, those of the shim included.
 inline constexpr std::size_t kMaxStack = 24;
 
+// What the program has marked by NVTX.
+struct RangeEvent {
+  enum class Kind : std::uint8_t {
+    kPush, kPop,    // of the thread and domain
+    kStart, kEnd,   // `id`: of the process
+    kMark,
+    kNameThread,    // `id`: the system's number of the thread
+    kNameStream,    // `id`: the stream's number
+    kLast_ = kNameStream
+  };
+  Kind kind = Kind::kMark;
+  std::int64_t at = 0;  // the thread's clock, ps
+  std::uint64_t id = 0;
+  std::string domain, text;
+  template <class A> void Visit(A& a) { a(kind, at, id, domain, text); }
+};
+// Of one message: beyond these the shim sends a message for their sake.
+inline constexpr std::size_t kMaxRanges = 256;
+inline constexpr std::size_t kMaxRangeBytes = 3072;  // encoded
+inline constexpr std::size_t kMaxRangeText = 256;
+
 struct RequestHeader {
   // What reads of the clock have added to the thread's clock since its last message.
   std::int64_t local_ps = 0;
@@ -95,7 +116,8 @@ struct RequestHeader {
   // Where the call was made, if the node has asked for it (HelloReply::stacks): return addresses,
   // innermost first, at most kMaxStack. Empty for calls that make no work and no memory.
   std::vector<std::uint64_t> stack;
-  template <class A> void Visit(A& a) { a(local_ps, touches, stack); }
+  std::vector<RangeEvent> ranges;  // since the thread's last message, at most kMaxRanges
+  template <class A> void Visit(A& a) { a(local_ps, touches, stack, ranges); }
 };
 
 struct ReplyHeader {

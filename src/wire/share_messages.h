@@ -15,6 +15,9 @@ namespace allranks::wire {
 // How something travels, as CUmemAllocationHandleType has it.
 enum class ShareBy : std::uint8_t { kDescriptor, kFabric, kLast_ = kFabric };
 
+// Where memory lies, or who may use it; by the names of CUmemLocationType.
+enum class MemoryPlace : std::uint8_t { kDevice, kHost, kHostNuma, kLast_ = kHostNuma };
+
 // --- handles -----------------------------------------------------------------------------------
 
 struct HandleReply {
@@ -23,10 +26,11 @@ struct HandleReply {
 };
 struct CreateMemory {
   using Reply = HandleReply;
-  std::int32_t device = 0;
+  std::int32_t device = 0;  // of a device's memory
   std::uint64_t size = 0;
   std::uint32_t share = 0;  // bits of CUmemAllocationHandleType
-  template <class A> void Visit(A& a) { a(device, size, share); }
+  MemoryPlace place = MemoryPlace::kDevice;
+  template <class A> void Visit(A& a) { a(device, size, share, place); }
 };
 struct ReleaseMemory {
   using Reply = Empty;
@@ -40,10 +44,11 @@ struct RetainMemory {
 };
 struct MemoryInfoReply {
   bool multicast = false;
+  MemoryPlace place = MemoryPlace::kDevice;
   std::int32_t device = -1;
   std::uint64_t size = 0;
   std::uint32_t share = 0;
-  template <class A> void Visit(A& a) { a(multicast, device, size, share); }
+  template <class A> void Visit(A& a) { a(multicast, place, device, size, share); }
 };
 struct MemoryInfo {
   using Reply = MemoryInfoReply;
@@ -69,6 +74,13 @@ struct ImportMemory {
   template <class A> void Visit(A& a) { a(by, fabric); }
 };
 
+// The reply's frame carries a descriptor that other drivers take (dma-buf).
+struct ExportRange {
+  using Reply = Empty;
+  std::uint64_t address = 0, size = 0;
+  template <class A> void Visit(A& a) { a(address, size); }
+};
+
 // --- addresses ---------------------------------------------------------------------------------
 
 struct ReserveAddress {
@@ -81,9 +93,15 @@ struct FreeAddress {
   std::uint64_t address = 0, size = 0;
   template <class A> void Visit(A& a) { a(address, size); }
 };
+// Of memory of the host: the frame carries the memory file, `mapped` bytes to be mapped at the
+// address that was asked for.
+struct MapMemoryReply {
+  std::uint64_t mapped = 0;
+  template <class A> void Visit(A& a) { a(mapped); }
+};
 // Of a multicast object: answered when its team is complete.
 struct MapMemory {
-  using Reply = Empty;
+  using Reply = MapMemoryReply;
   std::uint64_t address = 0, size = 0, offset = 0, handle = 0;
   template <class A> void Visit(A& a) { a(address, size, offset, handle); }
 };
@@ -98,7 +116,8 @@ struct SetMemoryAccess {
   std::uint64_t address = 0, size = 0;
   std::int32_t device = 0;
   std::uint8_t flags = 0;  // CUmemAccess_flags
-  template <class A> void Visit(A& a) { a(address, size, device, flags); }
+  MemoryPlace place = MemoryPlace::kDevice;  // else: the host's
+  template <class A> void Visit(A& a) { a(address, size, device, flags, place); }
 };
 struct GetMemoryAccessReply {
   std::uint8_t flags = 0;
@@ -108,7 +127,8 @@ struct GetMemoryAccess {
   using Reply = GetMemoryAccessReply;
   std::uint64_t address = 0;
   std::int32_t device = 0;
-  template <class A> void Visit(A& a) { a(address, device); }
+  MemoryPlace place = MemoryPlace::kDevice;
+  template <class A> void Visit(A& a) { a(address, device, place); }
 };
 
 // --- multicast objects -------------------------------------------------------------------------

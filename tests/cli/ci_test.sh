@@ -27,8 +27,8 @@ has "$said" '^leak: ' 'device 5 allocation #1' 'suppress: leak'
 # Errors of calls: the arguments, the line, and whether anybody asked.
 said=$("$allranks" exec --check --findings found.sarif -- ./errors wrong 2>&1)
 (($? == 87)) || fail "errors of calls do not count: $said"
-has "$said" 'api_error: cudaSetDevice of 99 returns cudaErrorInvalidDevice \(101\): ' \
-  'api_error: .* of 1x1x1 blocks of 2048x1x1 threads, 0 bytes of shared memory returns cudaErrorInvalidConfiguration' \
+has "$said" 'api_error: cudaSetDevice\(device=99\) returns cudaErrorInvalidDevice \(101\): ' \
+  'api_error: cudaLaunchKernel\(Fill\(int\*\), 1x1x1 blocks of 2048x1x1 threads, 0 bytes of dynamic shared memory\) returns cudaErrorInvalidConfiguration' \
   'errors\.cu:1[0-9]' 'missing: the thread does not call cudaGetLastError after it' '2 findings: 2 api_error'
 (($(grep -c 'does not call cudaGetLastError' <<<"$said") == 1)) || fail "the first error was asked for: $said"
 for word in '"version": "2.1.0"' '"ruleId": "api_error"' 'tests/cli/errors.cu' '"startLine": 1[0-9]'; do
@@ -48,7 +48,18 @@ begin=$SECONDS
 said=$("$allranks" exec --timeout 3 -- ./hangs 2>&1)
 (($? == 124)) || fail "exit code $? of a timeout: $said"
 ((SECONDS - begin < 60)) || fail "the timeout took $((SECONDS - begin)) s"
-has "$said" '^allranks: --timeout 3: the program is ended; after ' 'device 0, kernel Compute\(' 'hangs\.cu:[0-9]+' 'thread 1: waiting in device_sync'
+has "$said" '^allranks: --timeout 3: the program is ended; after ' 'device 0, kernel Compute\(' 'hangs\.cu:[0-9]+' 'thread 1: waiting in device_sync' \
+  '^in the streams, not done:$'
+queue=$(sed -n '/^in the streams/,/^on the hosts/p' <<<"$said" | sed '1d;$d')
+[[ $queue == '  device 0, default stream
+    kernel Compute(unsigned long long*), running
+  device 0, stream 1
+    kernel Compute(unsigned long long*), running
+    memset of 256 bytes
+    event record
+    kernel Clear(unsigned long long*), 3 times
+    copy of 128 bytes
+    host function' ]] || fail "what is queued: $said"
 for signal in TERM INT; do
   setsid env --default-signal=INT "$allranks" exec -- ./hangs >signal.log 2>&1 &
   child=$!

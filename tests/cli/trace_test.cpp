@@ -49,8 +49,42 @@ TEST_F(ExecTraceTest, KernelsCopiesCallsAndLinks) {
     EXPECT_TRUE(trace.counters.contains(name + " > nvswitch GB/s"));
     EXPECT_TRUE(trace.counters.contains("nvswitch > " + name + " GB/s"));
   }
-  EXPECT_EQ(trace.Count("rank 0/thread", "launch"), 40u);
-  EXPECT_GE(trace.Count("rank 0/thread", "stream_sync"), 8u);
+  EXPECT_EQ(trace.Count("rank 0/thread", "cudaLaunchKernel"), 40u);
+  EXPECT_GE(trace.Count("rank 0/thread", "cudaStreamSynchronize"), 8u);
+}
+
+TEST_F(ExecTraceTest, CallsHaveTheirNamesArgumentsAndKernels) {
+  const CheckedTrace trace = CheckTrace(Trace("communication/allreduce_one_shot 8"));
+  std::size_t launches = 0, allocations = 0;
+  for (const auto& [track, list] : trace.slices) {
+    if (track.find("rank 0/thread") == std::string::npos) continue;
+    for (const auto& call : list) {
+      const std::string name = call["name"];
+      // Nothing of how the node is asked: "device_sync", "copy_in".
+      EXPECT_TRUE(name.starts_with("cuda") || name.starts_with("cu") || name == "pthread_create" ||
+                  name == "pthread_join" || name.find(' ') != std::string::npos ||
+                  name.starts_with("sched_"))
+          << name;
+      if (name == "cudaMalloc") {
+        ++allocations;
+        EXPECT_GT(call["args"]["bytes"], 0) << call;
+      }
+      if (name != "cudaLaunchKernel") continue;
+      ++launches;
+      EXPECT_EQ(call["args"]["block"].get<std::string>().find("x1x1"), 3u) << call;
+      EXPECT_NE(call["args"]["starts"].get<std::string>().find("AllReduce"), std::string::npos);
+    }
+  }
+  EXPECT_EQ(launches, 40u);
+  EXPECT_GT(allocations, 0u);
+  std::size_t arrows = 0;
+  for (const auto& flow : trace.flows) {
+    if (flow.name != "launch" || flow.from["name"] != "cudaLaunchKernel") continue;
+    ++arrows;
+    EXPECT_NE(flow.to["name"].get<std::string>().find("AllReduce"), std::string::npos);
+    EXPECT_LE(flow.start["ts"].get<double>(), flow.end["ts"].get<double>());
+  }
+  EXPECT_EQ(arrows, 40u);
 }
 
 TEST_F(ExecTraceTest, WaitsOfTwoProcesses) {
@@ -65,6 +99,18 @@ TEST_F(ExecTraceTest, WaitsOfTwoProcesses) {
   for (const auto& wait : trace.slices.at("gpu1/rank 1 default stream: waits")) {
     EXPECT_NE(wait["args"]["at"].get<std::string>().find(".h:"), std::string::npos) << wait;
   }
+  // Each wait is ended by the other side's store of its flag.
+  std::size_t ended = 0;
+  for (const auto& flow : trace.flows) {
+    if (flow.name != "write") continue;
+    ++ended;
+    const bool first = flow.to_track.starts_with("gpu0");
+    EXPECT_TRUE(flow.from_track.starts_with(first ? "gpu1/rank 1" : "gpu0/rank 0")) << flow.from;
+    EXPECT_NE(flow.to_track.find(": waits"), std::string::npos);
+    EXPECT_LE(flow.start["ts"].get<double>(), flow.end["ts"].get<double>());
+    EXPECT_NE(flow.to["args"]["ended_by"].get<std::string>().find(".h:"), std::string::npos);
+  }
+  EXPECT_EQ(ended, trace.Count(": waits", "PingPong"));
   EXPECT_EQ(text, Trace("communication/pingpong_ipc")) << "the same twice";
 }
 

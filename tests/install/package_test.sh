@@ -2,10 +2,10 @@
 # The packages: what they are made of, and a fresh minimal Debian with nothing but them and what they depend on, in
 # which an ordinary user runs, checks and judges. Nothing is left when they are removed. CUDA, which Debian has not,
 # is mounted from this machine. Needs root and mmdebstrap for the second half.
-# Usage: package_test.sh BUILD CUDA_HOME FOLDER
+# Usage: package_test.sh BUILD CUDA_HOME FOLDER SOURCE
 set -u
 export LC_ALL=C
-build=$1 cuda=$(realpath "$2") folder=$3
+build=$1 cuda=$(realpath "$2") folder=$3 source=$4
 fail() { echo "FAIL $*"; exit 1; }
 rm -rf "$folder" && mkdir -p "$folder/packages" || exit 1
 for kind in DEB TGZ; do
@@ -48,6 +48,17 @@ inside() {
     setpriv --reuid=1000 --regid=1000 --clear-groups bash -c "$1"
 }
 inside 'allranks --version' || fail "--version"
+# Models, NCCL and Slurm are not there: programs run and candidates are judged all the same.
+said=$(inside 'allranks doctor --json') || fail "doctor: $said"
+[[ $said == *'"exec": true'*'"judge": true'* ]] || fail "doctor: $said"
+inside 'allranks doctor' || fail "doctor"
+# README.md's first example, from its source.
+cp "$source/tests/programs/communication/allreduce_one_shot.cu" "$source"/tests/programs/*.h "$root/home/user/" || fail copy
+begin=$SECONDS
+said=$(inside 'nvcc -lineinfo -I . -o one_shot allreduce_one_shot.cu && allranks exec --devices 8 --stats -- ./one_shot 8' 2>&1) ||
+  fail "the first example: $said"
+[[ $said == *'PASS allreduce_one_shot: 8 ranks'*'us of virtual time on h100x8'* ]] || fail "the first example: $said"
+echo "README.md's first example, from the source: $((SECONDS - begin)) s"
 begin=$SECONDS
 inside 'nvcc -lineinfo -o relaxed /usr/share/allranks/examples/relaxed_flag.cu' || fail nvcc
 said=$(inside 'allranks exec --check -- ./relaxed' 2>&1)

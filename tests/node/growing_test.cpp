@@ -2,14 +2,21 @@
 // as in a small module.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "kernel_runner.h"
+#include "node/machine/module_index.h"
 
 namespace allranks::node {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Two functions that only a table names, one that only another function names, and a variable of
 // shared memory and one of global memory that only functions name.
@@ -69,6 +76,120 @@ TEST(GrowingTest, CallsByPointerAreTheSame) {
   EXPECT_EQ(large.took, small.took) << "when a function is decoded is no matter of time";
   // The code has grown already, and constants of the new launch are complete from the start.
   EXPECT_EQ(large.RunOn(Large(text), buffer, 32, 4), expected);
+}
+
+// A folder for indices, and runs of a large text whose bytes stay.
+class IndexTest : public testing::Test {
+ protected:
+  IndexTest()
+      : folder_(fs::temp_directory_path() / ("modules." + std::to_string(getpid()))),
+        text_(Large(KernelRunner::Text(kBody, kFunctions))) {}
+  ~IndexTest() override { fs::remove_all(folder_); }
+
+  std::vector<std::uint32_t> Run(bool indexed, bool stays = true) {
+    MachineOptions options;
+    if (indexed) options.index_folder = folder_;
+    KernelRunner runner(options);
+    runner.stays = stays;
+    std::vector<std::uint32_t> values = runner.RunOn(text_, std::vector<std::uint32_t>(32, 0), 32);
+    EXPECT_EQ(runner.status, Status::kSuccess) << runner.message;
+    took_ = runner.took;
+    return values;
+  }
+  std::vector<fs::path> Files() const {
+    std::vector<fs::path> files;
+    if (!fs::exists(folder_)) return files;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder_))
+      files.push_back(entry.path());
+    return files;
+  }
+
+  const fs::path folder_;
+  const std::string text_;
+  Time took_ = 0;
+};
+
+TEST_F(IndexTest, AnOutlineGivesTheSame) {
+  const auto expected = Run(false, false);
+  const Time took = took_;
+  EXPECT_EQ(Run(false), expected);
+  EXPECT_EQ(took_, took);
+  EXPECT_EQ(Run(true, false), expected);
+  EXPECT_TRUE(Files().empty()) << "bytes that do not stay have no index";
+  EXPECT_EQ(Run(true), expected);
+  EXPECT_EQ(took_, took);
+  ASSERT_EQ(Files().size(), 1u);
+  EXPECT_EQ(Run(true), expected) << "from the index";
+  EXPECT_EQ(took_, took);
+  EXPECT_EQ(Files().size(), 1u);
+}
+
+TEST_F(IndexTest, ItIsRead) {
+  const auto expected = Run(true);
+  ASSERT_EQ(Files().size(), 1u);
+  const std::string name = Files()[0].filename();
+  auto index = LoadIndex(folder_, name);
+  ASSERT_TRUE(index);
+  std::string& text = index->texts.at(0).outline.text;
+  text.replace(text.find("addend = 100"), 12, "addend = 300");
+  StoreIndex(folder_, name, *index);
+  EXPECT_EQ(Run(true)[0], expected[0] + 200) << "only the index says so";
+}
+
+TEST_F(IndexTest, ADamagedOneIsMadeAgain) {
+  const auto expected = Run(true);
+  ASSERT_EQ(Files().size(), 1u);
+  const fs::path file = Files()[0];
+  const auto size = fs::file_size(file);
+  for (const std::uint64_t kept : {std::uint64_t{0}, std::uint64_t{30}, size / 2, size - 1}) {
+    fs::resize_file(file, kept);
+    EXPECT_FALSE(LoadIndex(folder_, file.filename()));
+    EXPECT_EQ(Run(true), expected);
+    EXPECT_EQ(fs::file_size(file), size);
+  }
+  for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{40}, size / 2, size - 1}) {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(static_cast<std::streamoff>(at));
+    const char changed = static_cast<char>(stream.get() ^ 1);
+    stream.seekp(static_cast<std::streamoff>(at));
+    stream.put(changed);
+    stream.close();
+    EXPECT_FALSE(LoadIndex(folder_, file.filename())) << at;
+    EXPECT_EQ(Run(true), expected);
+    EXPECT_TRUE(LoadIndex(folder_, file.filename()));
+  }
+}
+
+// One of other images: it is whole, but what it says is not so.
+TEST_F(IndexTest, AForeignOneIsNotUsed) {
+  const auto expected = Run(true);
+  ASSERT_EQ(Files().size(), 1u);
+  const std::string name = Files()[0].filename();
+  const auto index = LoadIndex(folder_, name);
+  ASSERT_TRUE(index);
+  auto foreign = *index;
+  foreign.texts.at(0).image = 1;
+  StoreIndex(folder_, name, foreign);
+  EXPECT_EQ(Run(true), expected);
+  foreign = *index;
+  foreign.texts.at(0).outline.bodies.pop_back();
+  StoreIndex(folder_, name, foreign);
+  EXPECT_EQ(Run(true), expected);
+}
+
+TEST_F(IndexTest, AFolderThatCannotBeMadeIsNoError) {
+  const auto expected = Run(false);
+  std::ofstream(folder_.string()) << "a file";
+  EXPECT_EQ(Run(true), expected);
+}
+
+TEST_F(IndexTest, ItsNameIsThatOfTheContents) {
+  const auto name = [](std::string_view bytes, std::uint32_t arch) {
+    return IndexName({{"", std::as_bytes(std::span(bytes))}}, arch);
+  };
+  EXPECT_EQ(name("a text", 90), name("a text", 90));
+  EXPECT_NE(name("a text", 90), name("a test", 90));
+  EXPECT_NE(name("a text", 90), name("a text", 100));
 }
 
 TEST(GrowingTest, AWrongBodyFaultsWhenItIsCalled) {

@@ -39,7 +39,9 @@ class KernelRunner {
                              std::uint32_t threads, std::uint32_t blocks = 1) {
     status = Status::kSuccess;
     Status loading = Status::kSuccess;
-    auto module = machine_->LoadModule(process_, 0, std::as_bytes(std::span(text)), &loading);
+    ModuleImage image(std::as_bytes(std::span(text)));
+    if (stays) image.Stay();
+    auto module = machine_->LoadModule(process_, 0, image, &loading);
     EXPECT_TRUE(module) << module.error().message << "\n" << text;
     if (!module) return buffer;
     KernelInfo info;
@@ -93,6 +95,7 @@ class KernelRunner {
   Machine& machine() { return *machine_; }
   ProcessId process() const { return process_; }
 
+  bool stays = false;  // the caller keeps the text
   Status status = Status::kSuccess;
   std::string message;
   bool finished = false;  // false: nothing was left to happen

@@ -22,7 +22,8 @@ struct Plain {
 TEST(LateWritesTest, AgreesWithAPlainList) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
-    constexpr std::uint64_t kBytes = 512;
+    // Lines are kept by 8: these are of two such pages.
+    constexpr std::uint64_t kBytes = 512, kFirst = 64 * LateWrites::kLineBytes - kBytes / 2;
     std::byte memory[kBytes] = {};
     LateWrites late;
     std::vector<Plain> list;
@@ -36,7 +37,7 @@ TEST(LateWritesTest, AgreesWithAPlainList) {
         case 0: {  // a store, which becomes visible later
           Plain plain{offset, size, {}, now + static_cast<Time>(random() % 60), cta};
           std::memcpy(plain.old, memory + offset, size);
-          late.Add(offset, size, plain.old, cta, now);
+          late.Add(kFirst + offset, size, plain.old, cta, now);
           late.Close(plain.visible);
           list.push_back(plain);
           for (std::uint32_t i = 0; i < size; ++i) memory[offset + i] = std::byte(random());
@@ -44,7 +45,7 @@ TEST(LateWritesTest, AgreesWithAPlainList) {
         }
         case 1:  // an atomic has seen the newest
           if (random() % 4 != 0) break;
-          late.Reveal(offset, size, now);
+          late.Reveal(kFirst + offset, size, now);
           for (Plain& plain : list) {
             if (plain.offset < offset + size && offset < plain.offset + plain.size)
               plain.visible = std::min(plain.visible, now);
@@ -55,7 +56,7 @@ TEST(LateWritesTest, AgreesWithAPlainList) {
           std::byte expected[LateWrites::kLineBytes], got[LateWrites::kLineBytes];
           std::memcpy(expected, memory + offset, size);
           std::memcpy(got, memory + offset, size);
-          late.Hide(offset, size, got, sampled, cta);
+          late.Hide(kFirst + offset, size, got, sampled, cta);
           Time next = kTimeNever;
           bool missing = false;
           for (std::uint32_t i = 0; i < size; ++i) {
@@ -70,7 +71,7 @@ TEST(LateWritesTest, AgreesWithAPlainList) {
           ASSERT_EQ(std::memcmp(got, expected, size), 0) << seed << " " << step;
           if (missing) {
             EXPECT_TRUE(late.Pending(sampled));
-            EXPECT_LE(late.Next(offset, size, now), next);
+            EXPECT_LE(late.Next(kFirst + offset, size, now), next);
           }
           break;
         }

@@ -38,11 +38,12 @@ class TrafficTest : public ::testing::Test {
     ASSERT_EQ(machine_->EnablePeer(process_, 0, 1), Status::kSuccess);
   }
 
-  // A kernel of one warp on device 0 with the address of device 1's memory in %rd1.
-  void RunOnDevice0(const std::string& body) {
+  // A kernel of one warp on device 0 with the address of device 1's memory in %rd1, or of `home`'s.
+  void RunOnDevice0(const std::string& body, int home = 1) {
     const std::string text =
         ".version 9.0\n.target sm_90\n.address_size 64\n"
-        ".visible .entry k(.param .u64 p)\n{\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n"
+        ".visible .entry k(.param .u64 p)\n{\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n.reg .pred "
+        "%p0;\n"
         "ld.param.u64 %rd0, [p];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %rd1, %r0, 4;\n"
         "add.u64 %rd1, %rd1, %rd0;\n" +
         body + "\nret;\n}\n";
@@ -55,7 +56,7 @@ class TrafficTest : public ::testing::Test {
     request.kernel = info.id;
     request.block.x = 32;
     request.params.resize(info.param_bytes);
-    std::memcpy(request.params.data(), &memory_[1], 8);
+    std::memcpy(request.params.data(), &memory_[home], 8);
     OpId op = 0;
     ASSERT_EQ(machine_->Launch(process_, machine_->DefaultStream(process_, 0), request,
                                machine_->now(), &op),
@@ -135,6 +136,27 @@ TEST_F(TrafficTest, AStoreGoesOutAndALoadComesIn) {
   EXPECT_EQ(BytesOf(*in, Mover::kSm), 128u);
   EXPECT_EQ(BytesOf(*Find(stats, "gpu1", "nvswitch"), Mover::kSm), 128u);
   EXPECT_EQ(stats.movers[0].bytes, 3 * 128u);
+}
+
+// How much of the rates of links and HBM a kernel has used: by what it has moved, in time.
+TEST_F(TrafficTest, AKernelKnowsWhatItHasUsedOfLinksAndHbm) {
+  const auto& bandwidth = machine_->profile().bandwidth;
+  const double hbm = bandwidth.hbm_gbs * bandwidth.hbm_efficiency;
+  const auto time = [](double bytes, double gbs) { return static_cast<Time>(bytes * 1e3 / gbs); };
+  // A line goes out and into the other device's memory, where nothing of it is in the L2 yet.
+  RunOnDevice0("st.global.u32 [%rd1], %r0;");
+  const double link = machine_->stats().links[0].gbs;
+  EXPECT_EQ(machine_->stats().kernels[0].link_busy, time(128, link));
+  EXPECT_EQ(machine_->stats().kernels[0].hbm_busy, time(128, hbm));
+  // It comes back from there; half of it goes out again. The busier direction counts.
+  RunOnDevice0(
+      "ld.global.u32 %r1, [%rd1];\nsetp.lt.u32 %p0, %r0, 16;\n@%p0 st.global.u32 [%rd1], %r1;");
+  EXPECT_EQ(machine_->stats().kernels[1].link_busy, time(128, link));
+  EXPECT_EQ(machine_->stats().kernels[1].hbm_busy, 0) << "the line was in the L2";
+  // Own memory: no link, two lines of HBM.
+  RunOnDevice0("st.global.u32 [%rd1], %r0;\nst.global.u32 [%rd1+256], %r0;", 0);
+  EXPECT_EQ(machine_->stats().kernels[2].link_busy, 0);
+  EXPECT_EQ(machine_->stats().kernels[2].hbm_busy, time(256, hbm));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "ptx/describe.h"
 #include "ptx/link.h"
+#include "ptx/outline.h"
 #include "ptx/parser.h"
 #include "ptx/read_file.h"
 
@@ -24,10 +25,17 @@ std::vector<fs::path> StoredTexts() {
   return texts;
 }
 
-Result<Module> Linked(const std::vector<std::string>& texts, Bodies bodies) {
+// By way of an outline.
+Result<Module> Outlined(const std::string& text) {
+  auto outline = MakeOutline(text);
+  if (!outline) return Fail(outline.error());
+  return ParseOutline(std::move(*outline), [text]() -> Result<std::string> { return text; });
+}
+
+Result<Module> Linked(const std::vector<std::string>& texts, Bodies bodies, bool outlined = false) {
   std::vector<LinkInput> inputs;
   for (const std::string& text : texts) {
-    auto module = Parse(text, bodies);
+    auto module = outlined ? Outlined(text) : Parse(text, bodies);
     if (!module) return Fail(module.error());
     inputs.push_back({std::move(*module), "a file"});
   }
@@ -57,6 +65,11 @@ TEST(LaterTest, StoredTextsAreTheSame) {
     EXPECT_TRUE(left) << path;
     ReadAll(&*later);
     EXPECT_EQ(Describe(*later), Describe(*Parse(text))) << path;
+    auto outlined = Outlined(text);
+    ASSERT_TRUE(outlined.has_value()) << outlined.error().message;
+    EXPECT_LT(outlined->text->size(), text.size()) << "without the bodies";
+    ReadAll(&*outlined);
+    EXPECT_EQ(Describe(*outlined), Describe(*Parse(text))) << path;
   }
 }
 
@@ -86,6 +99,67 @@ TEST(LaterTest, LinkedTextsAreTheSame) {
   ASSERT_TRUE(later.has_value()) << later.error().message;
   ReadAll(&*later);
   EXPECT_EQ(Describe(*later), Describe(*now));
+  auto outlined = Linked(texts, Bodies::kLater, true);
+  ASSERT_TRUE(outlined.has_value()) << outlined.error().message;
+  ReadAll(&*outlined);
+  EXPECT_EQ(Describe(*outlined), Describe(*now));
+}
+
+// Whatever stands where in the blocks in which bodies are skipped.
+TEST(LaterTest, EndsOfBodiesAreFoundAnywhere) {
+  const std::string head = ".version 9.0\n.target sm_90\n.address_size 64\n";
+  for (std::size_t room = 0; room < 40; ++room) {
+    for (const char* odd : {"/* } */", "// }", ".pragma \"}\";", "{ }", "/**/", "{{}{}}", "//"}) {
+      const std::string text = head + ".visible .entry k() {" + std::string(room, ' ') + odd +
+                               "\n  ret;\n}" + std::string(room % 7, '\n') +
+                               ".visible .entry l() { ret; }\n";
+      auto later = Parse(text, Bodies::kLater);
+      ASSERT_TRUE(later.has_value()) << later.error().message << text;
+      ReadAll(&*later);
+      EXPECT_EQ(Describe(*later), Describe(*Parse(text))) << text;
+      auto outlined = Outlined(text);
+      ASSERT_TRUE(outlined.has_value()) << outlined.error().message << text;
+      ReadAll(&*outlined);
+      EXPECT_EQ(Describe(*outlined), Describe(*Parse(text))) << text;
+      EXPECT_EQ(outlined->functions[1].text_line, Parse(text)->functions[1].text_line);
+    }
+  }
+}
+
+TEST(LaterTest, AnOutlineTellsOfSharedMemory) {
+  const auto outline = MakeOutline(R"(.version 9.0
+.target sm_90
+.address_size 64
+.shared .b32 room[4];
+.func own() { .shared .b32 here[2]; ret; }
+.func names() { .reg .b32 %r1; mov.u32 %r1, room; ld.shared.u32 %r1, [%r1]; ret; }
+.func neither() { ret; }
+)");
+  ASSERT_TRUE(outline.has_value()) << outline.error().message;
+  ASSERT_EQ(outline->bodies.size(), 3u);
+  EXPECT_TRUE(outline->bodies[0].shared);
+  EXPECT_FALSE(outline->bodies[1].shared);
+  EXPECT_EQ(outline->bodies[1].named, std::vector<std::uint32_t>{0});
+  EXPECT_TRUE(outline->bodies[2].named.empty());
+  EXPECT_EQ(outline->shared_names, std::vector<std::string>{"room"});
+}
+
+TEST(LaterTest, AnotherTextIsRefused) {
+  const std::string text =
+      ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n";
+  for (const std::string& other : {text + " ", std::string(text.size(), 'x')}) {
+    auto outline = MakeOutline(text);
+    ASSERT_TRUE(outline.has_value());
+    auto module = ParseOutline(std::move(*outline), [&]() -> Result<std::string> { return other; });
+    ASSERT_TRUE(module.has_value());
+    const auto read = ReadBody(&*module, &module->functions[0]);
+    ASSERT_FALSE(read.has_value());
+    EXPECT_EQ(read.error().message, "the text is not the one that was read before");
+  }
+  auto outline = MakeOutline(text);
+  outline->bodies.clear();
+  EXPECT_FALSE(
+      ParseOutline(std::move(*outline), [&]() -> Result<std::string> { return text; }).has_value());
 }
 
 // Names that the parser makes up outlive it.

@@ -6,6 +6,8 @@
 #include <deque>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "server/core.h"
 
@@ -26,7 +28,8 @@ class Client final : public Link {
     wire::Frame frame;
     frame.op = wire::kOpOf<M>;
     frame.sequence = ++sequence_;
-    frame.payload = wire::EncodePayload(wire::RequestHeader{local_ps, {}, {}}, message);
+    frame.payload = wire::EncodePayload(
+        wire::RequestHeader{local_ps, {}, {}, std::exchange(ranges, {})}, message);
     frame.fds = std::move(fds);
     core_.Received(this, std::move(frame));
   }
@@ -57,7 +60,8 @@ class Client final : public Link {
   void Gone() { core_.Closed(this); }
   bool Answered() const { return !replies_.empty(); }
 
-  wire::ReplyHeader header;  // of the last reply taken
+  std::vector<wire::RangeEvent> ranges;  // of the next request
+  wire::ReplyHeader header;              // of the last reply taken
   int fd = -1;
   bool closed = false;
 

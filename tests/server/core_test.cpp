@@ -20,6 +20,28 @@ using node::Ms;
 using node::Ns;
 using node::Us;
 
+TEST_F(CoreTest, RangesComeWithMessagesAndCostNothing) {
+  using Kind = wire::RangeEvent::Kind;
+  auto rank = Root(100);
+  rank->ranges = {{Kind::kPush, 0, 0, "", "work"}};
+  wire::Alloc alloc;
+  alloc.size = 64;
+  rank->Call(alloc);
+  EXPECT_EQ(rank->header.clock, Us(1)) << "as without it";
+  rank->ranges = {{Kind::kPop, Us(1), 0, "", ""}, {Kind::kPush, Us(1), 0, "", "open"}};
+  rank->Call(wire::Ranges{});
+  EXPECT_EQ(rank->header.clock, Us(1)) << "a message for their sake takes no time";
+  const RunReport report = core->Report();
+  ASSERT_EQ(report.ranges.size(), 2u);
+  EXPECT_EQ(report.ranges[0].name, "work");
+  EXPECT_EQ(report.ranges[0].calls, 1u);
+  EXPECT_EQ(report.ranges[0].total, Us(1));
+  EXPECT_EQ(report.ranges[1].name, "open");
+  rank->ranges.assign(wire::kMaxRanges + 1, {});
+  rank->Ask(wire::Ranges{});
+  EXPECT_TRUE(rank->closed) << "more than a shim sends";
+}
+
 TEST_F(CoreTest, AWholeConversation) {
   auto rank = Root(100);
   EXPECT_EQ(rank->header.clock, 0);

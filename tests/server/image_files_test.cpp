@@ -38,6 +38,7 @@ TEST_F(ImageFilesTest, PartsAreReadWhereTheyAre) {
   EXPECT_EQ(TextOf(image->parts()[0]), "234");
   EXPECT_EQ(TextOf(image->parts()[1]), "89");
   EXPECT_FALSE(image->trusted());
+  EXPECT_TRUE(image->stays());
 }
 
 TEST_F(ImageFilesTest, KeysStandForFileAndParts) {

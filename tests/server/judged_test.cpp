@@ -226,6 +226,17 @@ TEST_F(JudgedTest, WhatIsAllowedInSetupAndInTheCapture) {
   ExpectForbidden(wire::NewProcess{}, "fork");
   ExpectForbidden(wire::Exec{}, "exec");
   ExpectForbidden(wire::AllocPinned{4'096, false}, "pinned");
+  // Libraries do not even try what is not offered.
+  const std::vector<wire::DeviceInfo> devices = Call(0, wire::Init{}).devices;
+  ASSERT_FALSE(devices.empty());
+  EXPECT_FALSE(devices[0].host_handles || devices[0].ranges);
+  wire::CreateMemory host;
+  host.size = 2 << 20;
+  for (const auto place : {wire::MemoryPlace::kHost, wire::MemoryPlace::kHostNuma}) {
+    host.place = place;
+    ExpectForbidden(host, "cuMemCreate of host memory is not allowed");
+  }
+  ExpectForbidden(wire::ExportRange{args.in, 4'096}, "cuMemGetHandleForAddressRange");
   ExpectForbidden(wire::UpdateGraph{}, "update");
   ExpectForbidden(wire::SetVisible{}, "CUDA_VISIBLE_DEVICES");
   ExpectForbidden(wire::JudgeOpen{}, "judge_open");

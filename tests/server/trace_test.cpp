@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <vector>
 
 #include "node/hardware/profile.h"
 #include "tests/trace_checks.h"
@@ -147,11 +148,97 @@ TEST_F(TraceTest, WhatHasNotEndedEndsWithTheRun) {
 }
 
 TEST_F(TraceTest, CallsOfHostThreads) {
-  trace_.OnCall({3, 1}, "launch", Us(1), Us(2));
-  trace_.OnCall({3, 1}, "get_kernel", Us(2), Us(2));  // takes no time: nothing to see
+  trace_.OnCall({3, 1}, "cudaMalloc", R"("bytes":64)", Us(1), Us(2));
+  trace_.OnCall({3, 1}, "cuInit", "", Us(2), Us(2));  // takes no time: nothing to see
   const CheckedTrace trace = Written(Us(7));
   ASSERT_EQ(trace.slices.at("rank 3/thread 1").size(), 1u);
-  EXPECT_EQ(trace.slices.at("rank 3/thread 1")[0]["name"], "launch");
+  EXPECT_EQ(trace.slices.at("rank 3/thread 1")[0]["name"], "cudaMalloc");
+  EXPECT_EQ(trace.slices.at("rank 3/thread 1")[0]["args"]["bytes"], 64);
+}
+
+TEST_F(TraceTest, PushedRangesContainCallsAndEachOther) {
+  trace_.OnCall({3, 1}, "cudaMalloc", "", Us(1), Us(2));
+  trace_.OnRange({3, 1}, "", "inner", true, Us(1), Us(2));  // around this call alone
+  trace_.OnRange({3, 1}, "", "middle", true, Us(1), Us(2));
+  trace_.OnCall({3, 1}, "cudaFree", "", Us(3), Us(4));
+  trace_.OnRange({3, 1}, "mine", "outer", true, Us(0), Us(5));
+  trace_.OnRange({3, 1}, "", "started", false, Us(1), Us(9));  // ends after what is around it
+  trace_.OnMark({3, 1}, "", "here", Us(2));
+  const CheckedTrace trace = Written(Us(9));
+  std::vector<std::string> names;
+  for (const auto& event : trace.all["traceEvents"])
+    if (event["ph"] == "X" && event["name"] != "started") names.push_back(event["name"]);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"mine: outer", "middle", "inner", "cudaMalloc", "cudaFree"}))
+      << "what contains others comes first, and all are on one track";
+  EXPECT_EQ(trace.slices.at("rank 3/thread 1").size(), 5u);
+  EXPECT_EQ(trace.slices.at("rank 3/thread 1: ranges").size(), 1u);
+  ASSERT_EQ(trace.instants.size(), 1u);
+  EXPECT_EQ(trace.instants[0]["name"], "here");
+}
+
+TEST_F(TraceTest, TracksHaveTheNamesThatTheProgramGives) {
+  trace_.OnBegin(Kernel(1, Us(0)));
+  trace_.OnEnd(1, Us(3), nullptr);
+  trace_.OnCall({3, 1}, "cudaMalloc", "", Us(1), Us(2));
+  trace_.NameThread({3, 1}, "feeder");
+  trace_.NameStream(1, 1, "compute");
+  const CheckedTrace trace = Written(Us(9));
+  EXPECT_TRUE(trace.slices.contains("rank 3/thread 1 (feeder)"));
+  EXPECT_TRUE(trace.slices.contains("gpu0/rank 5 stream 1 (compute)"));
+}
+
+TEST_F(TraceTest, AnArrowLeadsFromACallToWhatItStarts) {
+  trace_.EnterCall({3, 1});
+  trace_.OnQueued(1);
+  trace_.OnQueued(2);
+  trace_.OnCall({3, 1}, "cudaGraphLaunch", "", Us(1), Us(2));
+  trace_.LeaveCall();
+  trace_.OnQueued(3);  // by nobody's call
+  for (node::OpId op = 1; op <= 3; ++op) {
+    trace_.OnBegin(Kernel(op, Us(3 * static_cast<std::int64_t>(op))));
+    trace_.OnEnd(op, Us(3 * static_cast<std::int64_t>(op) + 2), nullptr);
+  }
+  const CheckedTrace trace = Written(Us(20));
+  ASSERT_EQ(trace.flows.size(), 2u);
+  for (const auto& flow : trace.flows) {
+    EXPECT_EQ(flow.name, "launch");
+    EXPECT_EQ(flow.from_track, "rank 3/thread 1");
+    EXPECT_EQ(flow.from["name"], "cudaGraphLaunch");
+    EXPECT_EQ(flow.from["args"]["starts"], "Work() and 1 more");
+    EXPECT_EQ(flow.to_track, "gpu0/rank 5 stream 1");
+    EXPECT_EQ(flow.end["ts"], flow.to["ts"]);
+  }
+  EXPECT_EQ(trace.flows[0].to["ts"], 3.0);
+  EXPECT_EQ(trace.flows[1].to["ts"], 6.0);
+}
+
+TEST_F(TraceTest, AnArrowLeadsFromAWriteToTheWaitThatItEnds) {
+  const std::string source = "producer.cu";
+  trace_.OnBegin(Kernel(1, Us(0)));
+  trace_.OnBegin(Kernel(2, Us(0), 2));
+  for (int warp = 0; warp < 2; ++warp) trace_.OnPark(At(2, Us(1)));
+  for (int warp = 0; warp < 2; ++warp) {
+    node::WaitEvent wake = At(2, Us(5) + Ns(warp));
+    wake.by = 1;
+    wake.written = Us(4);
+    wake.by_file = &source;
+    wake.by_line = 9;
+    trace_.OnWake(wake);
+  }
+  trace_.OnPark(At(2, Us(6)));
+  trace_.OnWake(At(2, Us(7)));  // nobody knows by what
+  trace_.OnEnd(1, Us(8), nullptr);
+  trace_.OnEnd(2, Us(8), nullptr);
+  const CheckedTrace trace = Written(Us(9));
+  ASSERT_EQ(trace.flows.size(), 1u);
+  const auto& flow = trace.flows[0];
+  EXPECT_EQ(flow.name, "write");
+  EXPECT_EQ(flow.from_track, "gpu0/rank 5 stream 1");
+  EXPECT_EQ(flow.start["ts"], 4.0);
+  EXPECT_EQ(flow.to_track, "gpu0/rank 5 stream 2: waits");
+  EXPECT_EQ(flow.to["ts"], 1.0);
+  EXPECT_EQ(flow.to["args"]["ended_by"], "producer.cu:9");
 }
 
 TEST_F(TraceTest, LinksAreCountersInGigabytesPerSecond) {

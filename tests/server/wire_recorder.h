@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fuzz/wire_world.h"
@@ -45,7 +46,9 @@ class Recorder {
   }
   template <class M>
   void Ask(std::size_t which, const M& message, bool run) {
-    const wire::Blob payload = wire::EncodePayload(wire::RequestHeader{}, message);
+    wire::RequestHeader request;
+    request.ranges = std::exchange(ranges, {});
+    const wire::Blob payload = wire::EncodePayload(request, message);
     std::vector<std::uint8_t> record = {static_cast<std::uint8_t>(which | (run ? 16u : 0u)),
                                         static_cast<std::uint8_t>(wire::kOpOf<M>),
                                         static_cast<std::uint8_t>(payload.size()),
@@ -77,6 +80,7 @@ class Recorder {
   }
   bool violation() const { return world_.ViolationSeen(); }
 
+  std::vector<wire::RangeEvent> ranges;  // of the next message
   wire::ReplyHeader header;
   std::vector<std::uint8_t> recorded;
 

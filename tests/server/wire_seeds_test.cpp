@@ -134,6 +134,46 @@ void MemoryByHandles(Recorder& r) {
   r.Close(0);
 }
 
+// Memory of the host by handles, and descriptors of ranges.
+void HostMemoryAndRanges(Recorder& r) {
+  constexpr std::uint64_t kGranule = node::VirtualMemory::kGranularity;
+  const auto ok = [&] { EXPECT_EQ(r.header.status, 0); };
+  r.Call(0, wire::Hello{});
+  r.Call(0, wire::Init{});
+  const std::uint64_t host =
+      r.Call(0, wire::CreateMemory{0, kGranule, 1, wire::MemoryPlace::kHostNuma}).handle;
+  ok();
+  EXPECT_EQ(r.Call(0, wire::MemoryInfo{host}).place, wire::MemoryPlace::kHostNuma);
+  const std::uint64_t device = r.Call(0, wire::CreateMemory{0, kGranule, 0}).handle;
+  const std::uint64_t range = r.Call(0, wire::ReserveAddress{2 * kGranule, 0, 0}).address;
+  EXPECT_EQ(r.Call(0, wire::MapMemory{range, kGranule, 0, host}).mapped, kGranule);
+  EXPECT_EQ(r.Call(0, wire::MapMemory{range + kGranule, kGranule, 0, device}).mapped, 0u);
+  r.Call(0, wire::SetMemoryAccess{range, 2 * kGranule, 0, 3});
+  ok();
+  r.Call(0, wire::SetMemoryAccess{range, kGranule, 0, 3, wire::MemoryPlace::kHost});
+  ok();
+  r.Call(0, wire::SetMemoryAccess{range, 2 * kGranule, 0, 3, wire::MemoryPlace::kHost});
+  EXPECT_NE(r.header.status, 0);
+  EXPECT_EQ(r.Call(0, wire::GetMemoryAccess{range, 0, wire::MemoryPlace::kHost}).flags, 3);
+  wire::Copy copy;
+  copy.dst = range + kGranule;
+  copy.src = range;
+  copy.size = 64;
+  copy.wait = true;
+  r.Call(0, copy);
+  ok();
+  r.Call(0, wire::ExportMemory{host, wire::ShareBy::kDescriptor});
+  ok();
+  r.Call(0, wire::ExportRange{range + kGranule, 4096});
+  ok();
+  r.Call(0, wire::ExportRange{range, 4096});
+  EXPECT_NE(r.header.status, 0);
+  r.Call(0, wire::UnmapMemory{range, 2 * kGranule});
+  ok();
+  r.Call(0, wire::ReleaseMemory{host});
+  r.Close(0);
+}
+
 void StreamsAndEvents(Recorder& r) {
   r.Call(0, wire::Hello{});
   r.Call(0, wire::Init{});
@@ -238,6 +278,12 @@ void Processes(Recorder& r) {
   r.Call(2, wire::NetworkSend{near, far, 100});
   r.Call(2, wire::NetworkReceive{far, near, 100});
   r.Call(2, wire::NetworkFull{});
+  EXPECT_EQ(r.header.status, 0);
+  using Mark = wire::RangeEvent::Kind;
+  r.ranges = {{Mark::kPush, 5, 0, "d", "a"}, {Mark::kPop, 6, 0, "d", ""},
+              {Mark::kStart, 7, 1, "", "b"}, {Mark::kEnd, 8, 1, "", ""},
+              {Mark::kMark, 9, 0, "", "c"},  {Mark::kNameThread, 9, 1001, "", "t"}};
+  r.Call(2, wire::Ranges{});
   EXPECT_EQ(r.header.status, 0);
   r.Call(2, wire::Exec{});
   r.Close(2);
@@ -438,7 +484,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, WireSeedsTest,
                                            Seed{"polled_memory", PolledMemory},
                                            Seed{"pools_and_host_memory", PoolsAndHostMemory},
                                            Seed{"values_and_graphs", ValuesAndGraphs},
-                                           Seed{"memory_by_handles", MemoryByHandles}),
+                                           Seed{"memory_by_handles", MemoryByHandles},
+                                           Seed{"host_memory_and_ranges", HostMemoryAndRanges}),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 }  // namespace

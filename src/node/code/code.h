@@ -125,6 +125,9 @@ struct FunctionCode {
   std::uint32_t begin = 0, end = 0;  // ops
   std::uint32_t slots = 0, predicates = 0, local_bytes = 0;
   std::uint32_t wide_slots = 0;  // of `slots`: the first ones, in pairs
+  // How many of them the function uses, of these and of those behind them. The rest are there
+  // because all frames of a code have one shape.
+  std::uint32_t wide_used = 0, narrow_used = 0;
   std::vector<FramePlace> params, results;
 };
 

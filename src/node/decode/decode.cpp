@@ -283,6 +283,8 @@ Result<void> Decoder::Prepare() {
   function.name = std::string(function_.name);
   function.slots = static_cast<std::uint32_t>(flow_.slots);
   function.wide_slots = static_cast<std::uint32_t>(flow_.wide_slots);
+  function.wide_used = function.wide_slots;
+  function.narrow_used = function.slots - function.wide_slots;
   if (function.local_bytes > kMaxLocalBytes) {
     return Fail("{}: {} bytes of local memory per thread; the most is {}", function_.name,
                 function.local_bytes, kMaxLocalBytes);

@@ -1,6 +1,5 @@
 // Which functions a kernel needs, and the shared memory that they have together. See decode.h.
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <optional>
 #include <set>
@@ -9,6 +8,7 @@
 #include "base/check.h"
 #include "node/decode/decode.h"
 #include "node/decode/decode_internal.h"
+#include "ptx/outline.h"
 
 namespace allranks::node {
 namespace {
@@ -60,15 +60,9 @@ std::vector<const ptx::Function*> AddressTaken(const ptx::Module& module) {
   return taken;
 }
 
-// Whether a body's text has a declaration of shared memory: ".shared" that is no instruction's.
-bool DeclaresShared(std::string_view text) {
-  constexpr std::string_view kShared = ".shared";
-  for (std::size_t at = text.find(kShared); at != std::string_view::npos;
-       at = text.find(kShared, at + 1)) {
-    const char before = at == 0 ? '\n' : text[at - 1];
-    if (std::isalnum(static_cast<unsigned char>(before)) == 0 && before != '_') return true;
-  }
-  return false;
+// Whether a function's body that was left for later declares shared memory.
+bool DeclaresShared(const ptx::Function& function) {
+  return function.outlined ? function.declares_shared : ptx::DeclaresShared(function.body_text);
 }
 
 // Whether a function's body that was left for later names a variable of the module. By the text,
@@ -76,10 +70,12 @@ bool DeclaresShared(std::string_view text) {
 bool NamedLater(const ptx::Module& module, std::string_view name) {
   // The linker's names for what is one file's own are not in the text.
   const std::string_view written = name.substr(0, name.find('#'));
-  return std::any_of(
-      module.functions.begin(), module.functions.end(), [&](const ptx::Function& function) {
-        return !function.is_entry && function.body_text.find(written) != std::string_view::npos;
-      });
+  return std::ranges::any_of(module.functions, [&](const ptx::Function& function) {
+    if (function.is_entry) return false;
+    return function.outlined
+               ? std::ranges::find(function.names_shared, written) != function.names_shared.end()
+               : function.body_text.find(written) != std::string_view::npos;
+  });
 }
 
 }  // namespace
@@ -127,7 +123,7 @@ Result<void> Closure::Add(const ptx::Function* function) {
 Result<void> Closure::AddByPointer() {
   if (later_ != nullptr) {
     for (const ptx::Function& function : module.functions) {
-      if (function.is_entry || !DeclaresShared(function.body_text)) continue;
+      if (function.is_entry || !DeclaresShared(function)) continue;
       if (auto added = AddOne(&function); !added) return added;
     }
     return {};

@@ -31,6 +31,20 @@ void CopyPlaces(Warp& warp, std::uint32_t lanes, std::uint32_t to_frame,
   }
 }
 
+// The registers of all frames into a larger stack. Before the first call there is only the frame of
+// the kernel, of which it has far more than it uses if functions are called by pointer.
+void CopyRegisters(const Warp& warp, std::byte* to) {
+  const auto copy = [&](std::uint32_t first, std::uint32_t slots) {
+    std::memcpy(to + std::size_t{first} * kSlotBytes,
+                warp.registers + std::size_t{first} * kSlotBytes, std::size_t{slots} * kSlotBytes);
+  };
+  const Code& code = *warp.cta->launch->code;
+  if (!warp.stack.empty() || code.reads_unset) return copy(0, warp.slots);
+  const FunctionCode& kernel = code.functions[0];
+  copy(0, kernel.wide_used);
+  copy(kernel.wide_slots, kernel.narrow_used);
+}
+
 }  // namespace
 
 bool Simulator::GrowStacks(Warp& warp, const Frame& frame, const FunctionCode& function) {
@@ -48,12 +62,12 @@ bool Simulator::GrowStacks(Warp& warp, const Frame& frame, const FunctionCode& f
                               new_predicates * sizeof(std::uint32_t) + 64;
     if (stack_bytes + bytes - warp.stack.size() > kMaxStackBytes) return false;
     stack_bytes += bytes - warp.stack.size();
-    std::vector<std::byte> stack(bytes);
+    ZeroPages stack(bytes);
     const auto at = reinterpret_cast<std::uintptr_t>(stack.data());
     std::byte* registers = stack.data() + ((at + 63) / 64 * 64 - at);
     auto* ready = reinterpret_cast<Time*>(registers + std::size_t{new_slots} * kSlotBytes);
     auto* masks = reinterpret_cast<std::uint32_t*>(ready + times);
-    std::memcpy(registers, warp.registers, std::size_t{warp.slots} * kSlotBytes);
+    CopyRegisters(warp, registers);
     std::memcpy(ready, warp.ready, warp.slots * sizeof(Time));
     std::memcpy(masks, warp.predicates, warp.predicate_count * sizeof(std::uint32_t));
     warp.stack = std::move(stack);

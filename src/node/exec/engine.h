@@ -225,6 +225,8 @@ class EngineT final : public Engine {
   };
   std::array<Cached, 4> cache_;
   std::size_t cache_next_ = 0;
+  // Those of the last access to each large page, of protocols that go round many buffers.
+  std::array<Cached, 256> pages_;
 };
 
 }  // namespace allranks::node

@@ -272,7 +272,7 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
   if (m.Strong() && global) {
     ForLanes(wrote, [&](int l) {
       sim_.last_writes.Note(object->id, offset[l], base + offset[l], bytes, launch_->code,
-                            path_->pc, device_->number);
+                            path_->pc, device_->number, launch_->op, path_->clock);
     });
   }
   if (keeps && timed) {
@@ -303,7 +303,7 @@ bool EngineT<kChecked>::MemoryGroup(const MemoryOp& m, std::uint32_t lanes, Obje
     }
     if (changed_ && !object->watches.empty()) {
       ForLanes(lanes, [&](int l) {
-        sim_.waiting.NotifyWrite(*object, offset[l], bytes, path_->clock, visible);
+        sim_.waiting.NotifyWrite(*object, offset[l], bytes, path_->clock, visible, launch_->op);
       });
     }
   }

@@ -44,18 +44,24 @@ inline Time AtomicTurns(Simulator& sim, const Object& object, std::uint32_t lane
 template <bool kChecked>
 const Mapping* EngineT<kChecked>::FindMapping(std::uint64_t address) {
   const AddressTable& table = sim_.ProcessOf(launch_->process).table;
+  const auto holds = [&](const Cached& cached) {
+    return cached.process == launch_->process && cached.device == device_ &&
+           cached.version == table.version() &&
+           address - cached.mapping->base < cached.mapping->size;
+  };
   for (const Cached& cached : cache_) {
-    if (cached.process == launch_->process && cached.device == device_ &&
-        cached.version == table.version() &&
-        address - cached.mapping->base < cached.mapping->size) {
-      return cached.mapping;
-    }
+    if (holds(cached)) return cached.mapping;
   }
-  const Mapping* mapping = table.Find(address);
-  if (mapping != nullptr) {
-    cache_[cache_next_++ % cache_.size()] = {launch_->process, table.version(), mapping, device_};
+  constexpr int kLargePageShift = 21;
+  const auto device = static_cast<std::uint64_t>(device_->number);
+  Cached& page = pages_[((address >> kLargePageShift) + device * 32) % pages_.size()];
+  if (!holds(page)) {
+    const Mapping* mapping = table.Find(address);
+    if (mapping == nullptr) return nullptr;
+    page = {launch_->process, table.version(), mapping, device_};
   }
-  return mapping;
+  cache_[cache_next_++ % cache_.size()] = page;
+  return page.mapping;
 }
 
 template <bool kChecked>
@@ -309,11 +315,11 @@ void EngineT<kChecked>::TellWritten(const MemoryOp& m, std::uint32_t here, Objec
   }
   if (!changed_ || object.watches.empty()) return;
   if (dense_) {
-    sim_.waiting.NotifyWrite(object, offset[0], kLanes * bytes, path_->clock, visible);
+    sim_.waiting.NotifyWrite(object, offset[0], kLanes * bytes, path_->clock, visible, launch_->op);
     return;
   }
   ForLanes(here, [&](int l) {
-    sim_.waiting.NotifyWrite(object, offset[l], bytes, path_->clock, visible);
+    sim_.waiting.NotifyWrite(object, offset[l], bytes, path_->clock, visible, launch_->op);
   });
 }
 

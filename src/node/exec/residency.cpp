@@ -332,13 +332,16 @@ void Residency::OpenRegisters(Warp& warp) {
   const Code& code = *warp.cta->launch->code;
   RegisterPool& pool = *warp.cta->launch->registers;
   if (pool.spare.empty()) {
-    warp.file = std::make_unique<RegisterPool::Line[]>(pool.lines);
+    warp.file = std::make_unique_for_overwrite<RegisterPool::Line[]>(pool.lines);
   } else {
     warp.file = std::move(pool.spare.back());
     pool.spare.pop_back();
   }
   std::byte* memory = warp.file[0].bytes;
-  if (code.reads_unset) std::memset(memory, kPoison, pool.lines * sizeof(RegisterPool::Line));
+  // Instructions on matrices read the registers of all lanes, also of those that have no thread; of
+  // code that grows nobody knows yet what it reads. Nothing that was in this memory may be seen.
+  if (code.reads_unset || !code.matrices.empty() || code.growing != nullptr)
+    std::memset(memory, kPoison, pool.lines * sizeof(RegisterPool::Line));
   const std::size_t ready = ReadyTimes(code);
   warp.registers = memory;
   memory += static_cast<std::size_t>(code.slots) * kSlotBytes;

@@ -15,6 +15,18 @@ std::vector<int> HomesOf(std::span<const Replica> replicas) {
   return homes;
 }
 
+// While it lives, what passes the fabric is on a launch's ledger.
+class Charged {
+ public:
+  Charged(Fabric& fabric, std::uint64_t* ledger) : fabric_(fabric) { fabric_.SetLedger(ledger); }
+  ~Charged() { fabric_.SetLedger(nullptr); }
+  Charged(const Charged&) = delete;
+  Charged& operator=(const Charged&) = delete;
+
+ private:
+  Fabric& fabric_;
+};
+
 std::int64_t Units(std::uint64_t bytes) { return static_cast<std::int64_t>(bytes); }
 
 }  // namespace
@@ -94,12 +106,38 @@ bool Timing::CanCopy(int from, int to) {
   return source < 0 || target < 0 || state_.fabric.Alive(state_.fabric.Way(source, target));
 }
 
-Time Timing::AtHome(const Object& object, const Reach& reach, Time at) {
+Time Timing::AtHome(const Cta& cta, const Object& object, const Reach& reach, Time at) {
   if (object.device < 0) return at;
   Device& home = state_.devices[static_cast<std::size_t>(object.device)];
   const Time served = home.l2.Take(at, Units(reach.bytes));
   if (reach.missed == 0) return served;
-  return home.hbm.Take(served, Units(reach.bytes * reach.missed / reach.lines));
+  const std::uint64_t bytes = reach.bytes * reach.missed / reach.lines;
+  LedgerOf(cta)[state_.fabric.ports().size() + static_cast<std::size_t>(object.device)] += bytes;
+  return home.hbm.Take(served, Units(bytes));
+}
+
+std::uint64_t* Timing::LedgerOf(const Cta& cta) {
+  std::vector<std::uint64_t>& ledger = cta.launch->ledger;
+  if (ledger.empty()) ledger.resize(state_.fabric.ports().size() + state_.devices.size());
+  return ledger.data();
+}
+
+void Timing::SumUp(const Launch& launch, KernelRecord* record) const {
+  if (launch.ledger.empty()) return;
+  const std::vector<Port>& ports = state_.fabric.ports();
+  const auto busy = [](std::uint64_t bytes, double gbs) {
+    return static_cast<Time>(static_cast<double>(bytes) * 1000.0 / gbs);
+  };
+  for (std::size_t p = 0; p < ports.size(); ++p) {
+    record->link_busy =
+        std::max(record->link_busy, busy(launch.ledger[p], state_.fabric.GbsOf(ports[p])));
+  }
+  const auto& bandwidth = state_.profile.bandwidth;
+  for (std::size_t d = 0; d < state_.devices.size(); ++d) {
+    record->hbm_busy = std::max(
+        record->hbm_busy,
+        busy(launch.ledger[ports.size() + d], bandwidth.hbm_gbs * bandwidth.hbm_efficiency));
+  }
 }
 
 Time Timing::LeaveSm(const Cta& cta, std::uint64_t bytes, Time at) {
@@ -111,13 +149,14 @@ Time Timing::ChargeLoad(const Cta& cta, Mover mover, const Object& object, const
   Device& device = *cta.launch->device;
   const Time latency = reach.missed != 0 ? state_.costs.hbm : state_.costs.l2;
   if (object.device == device.number) {
-    return AtHome(object, reach, LeaveSm(cta, reach.bytes, at)) + latency;
+    return AtHome(cta, object, reach, LeaveSm(cta, reach.bytes, at)) + latency;
   }
   // The request goes out, the data comes back: a read takes the way in with its data.
   const Time sent = LeaveSm(cta, reach.bytes, at);
+  const Charged charged(state_.fabric, LedgerOf(cta));
   Time served =
       state_.fabric.Send(WayTo(device, object), Packet::kRequest, 0, reach.lines, sent, mover);
-  served = AtHome(object, reach, served) + (object.device < 0 ? 0 : latency);
+  served = AtHome(cta, object, reach, served) + (object.device < 0 ? 0 : latency);
   const Route& back = WayFrom(device, object);
   return state_.fabric.Send(back, Packet::kAnswer, reach.bytes, reach.lines, served, mover);
 }
@@ -126,14 +165,15 @@ Time Timing::ChargeStore(const Cta& cta, Mover mover, const Object& object, cons
                          Time at) {
   Device& device = *cta.launch->device;
   if (object.device == device.number) {
-    return AtHome(object, reach, LeaveSm(cta, reach.bytes, at)) + state_.costs.l2 / 2;
+    return AtHome(cta, object, reach, LeaveSm(cta, reach.bytes, at)) + state_.costs.l2 / 2;
   }
   const Time sent = LeaveSm(cta, reach.bytes, at);
   const Route& way = WayTo(device, object);
   const std::uint32_t packets =
       std::max(reach.lines, state_.fabric.Packets(way, mover, reach.bytes));
+  const Charged charged(state_.fabric, LedgerOf(cta));
   const Time there = state_.fabric.Send(way, Packet::kWrite, reach.bytes, packets, sent, mover);
-  return AtHome(object, reach, there) + (object.device < 0 ? 0 : state_.costs.l2 / 2);
+  return AtHome(cta, object, reach, there) + (object.device < 0 ? 0 : state_.costs.l2 / 2);
 }
 
 Time Timing::AtomicTurn(const Object& object, std::uint64_t offset, std::uint32_t operations,
@@ -152,10 +192,11 @@ Time Timing::ChargeMulticastStore(const Cta& cta, std::span<const Replica> repli
                                   const Reach& reach, Time at) {
   const std::vector<int> members = HomesOf(replicas);
   const Time sent = LeaveSm(cta, reach.bytes, at);
+  const Charged charged(state_.fabric, LedgerOf(cta));
   Time last =
       state_.fabric.Replicate(cta.launch->device->number, members, reach.bytes, reach.lines, sent);
   for (const Replica& replica : replicas) {
-    last = std::max(last, AtHome(*replica.object, reach, sent + state_.costs.l2 / 2));
+    last = std::max(last, AtHome(cta, *replica.object, reach, sent + state_.costs.l2 / 2));
   }
   return last + state_.costs.l2 / 2;
 }
@@ -164,8 +205,9 @@ Time Timing::ChargeMulticastLoad(const Cta& cta, std::span<const Replica> replic
                                  const Reach& reach, Time at) {
   const std::vector<int> members = HomesOf(replicas);
   const Time sent = LeaveSm(cta, reach.bytes, at);
-  for (const Replica& replica : replicas) AtHome(*replica.object, reach, sent);
+  for (const Replica& replica : replicas) AtHome(cta, *replica.object, reach, sent);
   const Time ready = reach.missed != 0 ? state_.costs.hbm : state_.costs.l2;
+  const Charged charged(state_.fabric, LedgerOf(cta));
   return state_.fabric.Reduce(cta.launch->device->number, members, reach.bytes, reach.lines, sent,
                               ready);
 }

@@ -67,13 +67,16 @@ class Timing {
   bool Reachable(const Device& device, const Mapping& mapping);
   bool CanCopy(int from, int to);  // the same between memories (-1: host)
   bool faulty_links = false;
+  // What the launch has used of links and HBM so far.
+  void SumUp(const Launch& launch, KernelRecord* record) const;
   // Bytes from one memory to another (device number, or -1: host) by an engine of `runner`.
   CopyTimes ChargeCopy(Device& runner, int engine, int from, int to, std::uint64_t bytes, Time at);
 
  private:
   // How many of these lines are not in the L2; all are now.
   std::uint32_t MissedLines(const Object& object, std::uint64_t first, std::uint64_t last);
-  Time AtHome(const Object& object, const Reach& reach, Time at);
+  Time AtHome(const Cta& cta, const Object& object, const Reach& reach, Time at);
+  std::uint64_t* LedgerOf(const Cta& cta);
   Time LeaveSm(const Cta& cta, std::uint64_t bytes, Time at);
 
   static constexpr std::size_t kAtomicLines = 4096;

@@ -107,7 +107,10 @@ void Waiting::Tell(const Path& path, bool parked, Time at) const {
   event.op = launch.op;
   event.place = spin.reads.empty() ? spin.loop->branch : spin.reads.front().pc;
   event.time = at;
-  if (!parked) return sim_.listener->OnWake(event);
+  if (!parked) {
+    NameWriter(spin, &event);
+    return sim_.listener->OnWake(event);
+  }
   event.file = &launch.code->lines[event.place].file;
   event.line = launch.code->lines[event.place].line;
   event.what = &launch.code->forms[event.place];
@@ -118,19 +121,39 @@ void Waiting::Tell(const Path& path, bool parked, Time at) const {
   sim_.listener->OnPark(event);
 }
 
+void Waiting::NameWriter(const SpinState& spin, WaitEvent* event) const {
+  if (!spin.due || spin.wake == SpinState::Wake::kTimer) return;
+  event->by = spin.by.op;
+  event->written = spin.by.time;
+  for (const SpinRead& read : spin.reads) {
+    const LastWrites::Write* last = sim_.last_writes.Find(read.object->id, read.offset, read.size);
+    if (last == nullptr || last->time > event->time) continue;  // a later one tells nothing
+    // What was under way when the wait began is known from here only.
+    if (spin.wake == SpinState::Wake::kArrival && read.change != kTimeNever) {
+      event->by = last->op;
+      event->written = last->time;
+    }
+    if (event->by != last->op) continue;
+    event->by_file = &last->code->lines[last->pc].file;
+    event->by_line = last->code->lines[last->pc].line;
+    return;
+  }
+}
+
 // Sets the wake-up at the start of the iteration after `skip` more ones, if none is due earlier.
-void Waiting::Schedule(Path& path, std::uint64_t skip, SpinState::Wake wake) {
+void Waiting::Schedule(Path& path, std::uint64_t skip, SpinState::Wake wake, WaitWriter by) {
   SpinState& spin = *path.parked;
   if (spin.due && spin.skip <= skip) return;
   spin.due = true;
   spin.skip = skip;
   spin.wake = wake;
+  spin.by = by;
   const Time at = spin.head + static_cast<Time>(skip) * spin.period;
   sim_.QueueParked(path, at);
 }
 
 void Waiting::NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size, Time time,
-                          Time visible) {
+                          Time visible, OpId by) {
   object.watches.ForEachOn(offset, size, [&](const Watch& watch) {
     if (watch.path == nullptr) {
       if (on_host_watch) on_host_watch(watch.host, visible);
@@ -140,7 +163,7 @@ void Waiting::NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t si
     const SpinRead& read = spin.reads[watch.index];
     // Its load is issued after the write and samples it when visible.
     Schedule(*watch.path, FirstToSee(spin, read, std::max(time + 1 + read.delay, visible)),
-             SpinState::Wake::kWrite);
+             SpinState::Wake::kWrite, {by, time});
   });
 }
 

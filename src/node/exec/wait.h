@@ -33,6 +33,7 @@
 namespace allranks::node {
 
 class Simulator;
+struct WaitEvent;  // listener.h
 
 class Waiting {
  public:
@@ -56,9 +57,10 @@ class Waiting {
   void RecordClock(Path& path);
   // Memory was changed, or state that is not recorded: the iteration was no mere waiting.
   void RecordChange(Path& path);
-  // Bytes of an object have changed at `time`; others can see it from `visible` on.
+  // Bytes of an object have changed at `time`; others can see it from `visible` on. `by`: the
+  // operation that has written them; 0: none has.
   void NotifyWrite(Object& object, std::uint64_t offset, std::uint64_t size, Time time,
-                   Time visible);
+                   Time visible, OpId by = 0);
   void Unpark(Path& path);
   // Something about the memory that a parked path polls has changed beside its bytes.
   void Disturb(Path& path);
@@ -73,8 +75,9 @@ class Waiting {
   static bool FindsTheSame(const Path& path, SpinState& spin);
   // Polls of a parked path load the links: from now on, or (sign -1) no longer.
   void LoadLinks(const SpinState& spin, int sign);
-  void Schedule(Path& path, std::uint64_t skip, SpinState::Wake wake);
+  void Schedule(Path& path, std::uint64_t skip, SpinState::Wake wake, WaitWriter by = {});
   void Tell(const Path& path, bool parked, Time at) const;  // the listener
+  void NameWriter(const SpinState& spin, WaitEvent* event) const;
 
   Simulator& sim_;
 };

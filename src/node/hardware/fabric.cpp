@@ -161,6 +161,7 @@ Time Fabric::Pass(Port& port, Packet packet, std::uint64_t bytes, std::uint32_t 
   port.last = std::max(port.last, served);
   if (listener_ != nullptr)
     listener_->OnPort(static_cast<std::size_t>(&port - ports_.data()), began, served, wire);
+  if (ledger_ != nullptr) ledger_[&port - ports_.data()] += bytes;
   MoverRecord& moved = moved_[static_cast<std::size_t>(mover)];
   moved.link_bytes += bytes;
   moved.wire_bytes += wire;

@@ -86,6 +86,13 @@ class Fabric {
   // Faults: both directions of a link. `rate` in (0, 1]; 0: it is dead.
   void SetRate(int link, double rate);
 
+  // Payload that ports carry from now on is also added here, by port; null: nowhere.
+  void SetLedger(std::uint64_t* ledger) { ledger_ = ledger; }
+  // What one direction of a port's link can carry, headers included.
+  double GbsOf(const Port& port) const {
+    const LinkKind& kind = KindOf(port);
+    return kind.gbs * kind.efficiency;
+  }
   // Is told what ports carry; may be null.
   void SetListener(Listener* listener) { listener_ = listener; }
 
@@ -121,6 +128,7 @@ class Fabric {
   std::vector<Uplink> uplinks_;  // by device
   std::array<MoverRecord, kMovers> moved_{};
   Listener* listener_ = nullptr;
+  std::uint64_t* ledger_ = nullptr;
 };
 
 }  // namespace allranks::node

@@ -347,6 +347,9 @@ const Stats& MachineImpl::stats() const {
     sim_.stats.checked_bytes = checker_->bytes;
     sim_.stats.chosen_loads = checker_->chosen();
   }
+  for (const Device& device : sim_.devices)
+    for (const struct Launch& launch : device.launches)
+      sim_.timing.SumUp(launch, &sim_.stats.kernels[launch.record]);
   sim_.stats.links = sim_.fabric.Records();
   sim_.stats.movers = sim_.fabric.moved();
   return sim_.stats;

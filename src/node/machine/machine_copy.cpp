@@ -251,7 +251,7 @@ void MachineImpl::ApplyCopy(Operation& op, std::uint64_t piece) {
           check::Errors::OnWrite(object, offset, bytes);
         }
         if (!object.watches.empty())
-          sim_.waiting.NotifyWrite(object, offset, bytes, sim_.now, sim_.now);
+          sim_.waiting.NotifyWrite(object, offset, bytes, sim_.now, sim_.now, op.id);
       });
     }
     op.done += part;

@@ -266,6 +266,7 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
   bool Stuck() const override;
   bool Livelocked() const override { return !Quiet() && Stuck(); }
   std::vector<Waiter> Waiters() const override;
+  std::vector<QueuedWork> Queued() const override;
   std::vector<struct Fault> TakeFaults() override;
   DeviceText TakeText(ProcessId process, std::size_t limit) override;
   Status SetLimit(ProcessId process, int device, DeviceLimit limit, std::uint64_t value) override;
@@ -304,7 +305,13 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
     std::function<void(Time)> done;
   };
   struct HostWatching {
+    struct Seen {
+      std::uint64_t offset = 0, value = 0;
+      std::uint32_t size = 0;
+    };
     std::vector<std::shared_ptr<Object>> objects;
+    ProcessId process = 0;   // whose host waits; 0: none's
+    std::vector<Seen> seen;  // of it, in each of the objects
     std::function<void(Time)> changed;
     bool fired = false;
   };
@@ -339,7 +346,9 @@ class MachineImpl final : public Machine, public LateWakes, public Checking {
   void StepValues(OpId id);
   // Looks at the value that the operation waits for; puts a watch on it if it is not there yet.
   bool HasValue(Operation& op);
-  void RecheckValues(Time at);  // after native stores to pinned memory
+  // After native stores to pinned memory: what streams wait for, and hosts of other processes.
+  void RecheckValues(Time at);
+  void RecheckHosts(ProcessId writer, Time at);
   void Complete(OpId id, Time at);
   void TellBegin(const Operation& op);  // the listener
   void ApplyCopy(Operation& op, std::uint64_t piece);

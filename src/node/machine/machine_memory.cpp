@@ -110,7 +110,7 @@ Status MachineImpl::Free(ProcessId id, Address address) {
 bool MachineImpl::TooManyPinned(const Process& process) const {
   const auto& all = process.table.all();
   return std::count_if(all.begin(), all.end(), [](const auto& entry) {
-           return entry.second.object->HostVisible();
+           return entry.second.object->HostVisible() && entry.second.handle == 0;
          }) >= kMaxPinned;
 }
 
@@ -236,7 +236,7 @@ Status MachineImpl::FreePinned(ProcessId id, Address address) {
   Process& process = sim_.ProcessOf(id);
   const Mapping* mapping = process.table.Find(address);
   if (mapping == nullptr || mapping->base != address || !mapping->object->HostVisible() ||
-      IsManagedGlobal(id, address)) {
+      mapping->handle != 0 || IsManagedGlobal(id, address)) {
     return Status::kInvalidValue;
   }
   Unmap(process, address);

@@ -1,28 +1,22 @@
 // Modules: fat binary → PTX → parsed image → code, lazily; module-scope variables.
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <optional>
 
 #include "base/check.h"
 #include "node/code/lanes.h"
 #include "node/decode/decode.h"
+#include "node/machine/image_text.h"
 #include "node/machine/machine_impl.h"
+#include "node/machine/module_index.h"
 #include "ptx/fatbin.h"
 #include "ptx/link.h"
+#include "ptx/outline.h"
 #include "ptx/parser.h"
 
 namespace allranks::node {
 namespace {
-
-bool IsFatbin(std::span<const std::byte> image) {
-  if (image.size() < ptx::kFatbinHeaderBytes) return false;
-  std::uint32_t magic = 0;
-  std::memcpy(&magic, image.data(), 4);
-  return magic == ptx::kFatbinMagic;
-}
-
-bool IsElf(std::span<const std::byte> image) {
-  return image.size() >= 4 && std::memcmp(image.data(), "\177ELF", 4) == 0;
-}
 
 std::uint32_t TargetNumber(std::string_view target) {
   std::uint32_t number = 0;
@@ -32,40 +26,29 @@ std::uint32_t TargetNumber(std::string_view target) {
   return number;
 }
 
-// Images of more PTX have their functions read one by one, as they are needed.
+// Images of more PTX have their functions read one by one, as they are needed. Of those whose bytes
+// stay, the text is not kept either.
 constexpr std::uint64_t kReadAtOnce = std::uint64_t{8} << 20;
 
-struct PtxText {
-  std::string name, text;
-};
-
-// The PTX of one image, empty if it has none that the device could take, and what its machine code
-// says of resources: of a linked program they stand in an image of their own, which comes first.
-Result<PtxText> TextOf(const LinkSetImage& image, std::uint32_t arch, ParsedImage* parsed) {
-  const auto add_resources = [&](std::span<const std::byte> cubin) {
-    // A cubin that cannot be read leaves them estimated.
-    if (auto resources = ptx::ReadCubin(cubin)) parsed->resources.merge(*resources);
+// Reads an image's text again, whose bytes stay.
+std::function<Result<std::string>()> WholeText(const LinkSetImage& part, std::uint32_t arch) {
+  return [part, arch]() -> Result<std::string> {
+    auto text = TextOf(part, arch);
+    if (!text) return Fail(text.error());
+    return std::move(text->text);
   };
-  PtxText text{std::string(image.name), ""};
-  if (IsElf(image.bytes)) {
-    add_resources(image.bytes);
-  } else if (IsFatbin(image.bytes)) {
-    auto fatbin = ptx::Fatbin::Open(image.bytes);
-    if (!fatbin) return Fail(fatbin.error());
-    if (const auto cubin = fatbin->PickCubin(arch)) {
-      if (auto bytes = fatbin->Extract(*cubin)) add_resources(std::as_bytes(std::span(*bytes)));
-    }
-    if (const auto pick = fatbin->PickPtx(arch)) {
-      auto extracted = fatbin->Extract(*pick);
-      if (!extracted) return Fail(extracted.error());
-      text.text = std::move(*extracted);
-      if (text.name.empty()) text.name = std::string(fatbin->images()[*pick].name);
-    }
-  } else {
-    text.text.assign(reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size());
-    while (!text.text.empty() && text.text.back() == '\0') text.text.pop_back();
+}
+
+// The modules of an index; false if it is not one of these images.
+bool ReadOutlines(ModuleIndex& index, const std::vector<LinkSetImage>& parts, std::uint32_t arch,
+                  std::vector<ptx::LinkInput>* inputs) {
+  for (ModuleIndex::Text& text : index.texts) {
+    if (text.image >= parts.size()) return false;
+    auto module = ptx::ParseOutline(std::move(text.outline), WholeText(parts[text.image], arch));
+    if (!module) return false;
+    inputs->push_back({std::move(*module), std::move(text.name)});
   }
-  return text;
+  return true;
 }
 
 }  // namespace
@@ -89,30 +72,49 @@ Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(const ModuleImage& 
   };
   const std::vector<LinkSetImage>& parts = image.parts();
   if (parts.empty()) return Fail("a damaged set of images");
-  if (parts.size() == 1 && IsElf(parts[0].bytes)) return without_ptx("the image");
-  auto parsed = std::make_shared<ParsedImage>();
-  std::vector<PtxText> texts;
+  if (parts.size() == 1 && IsElf(parts[0])) return without_ptx("the image");
   std::uint64_t text_bytes = 0;
   for (const LinkSetImage& part : parts) {
-    auto text = TextOf(part, arch, parsed.get());
-    if (!text) return Fail(text.error());
-    if (text->text.empty()) continue;
-    text_bytes += text->text.size();
-    if (text_bytes > ptx::kMaxImageBytes)
+    const std::uint64_t bytes = TextBytes(part, arch);  // as its header claims
+    if (bytes > ptx::kMaxImageBytes - text_bytes)
       return Fail("more than {} bytes of PTX", ptx::kMaxImageBytes);
-    texts.push_back(std::move(*text));
+    text_bytes += bytes;
   }
+  auto parsed = std::make_shared<ParsedImage>();
   parsed->trusted = image.trusted();
   parsed->bodies_later = text_bytes > kReadAtOnce;
-  const ptx::Bodies bodies = parsed->bodies_later ? ptx::Bodies::kLater : ptx::Bodies::kNow;
+  // Of a large library an index may be there, or is made.
+  const bool outlined = parsed->bodies_later && image.stays();
+  const std::string& folder = options_.index_folder;
+  const std::string index_name =
+      outlined && !folder.empty() ? IndexName(parts, arch) : std::string();
+  std::optional<ModuleIndex> known;
+  if (!index_name.empty()) known = LoadIndex(folder, index_name);
+  ModuleIndex made;
   std::vector<ptx::LinkInput> inputs;
-  for (PtxText& text : texts) {
-    auto module = ptx::Parse(std::move(text.text), bodies);
-    if (!module) {
-      *status = Status::kInvalidPtx;
-      return Fail("{}{}{}", text.name, text.name.empty() ? "" : ": ", module.error().message);
+  if (!known || !ReadOutlines(*known, parts, arch, &inputs)) {
+    known.reset();
+    inputs.clear();
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      auto text = TextOf(parts[i], arch);
+      if (!text) return Fail(text.error());
+      if (text->text.empty()) continue;
+      auto module = Result<ptx::Module>();
+      if (!outlined) {
+        module = ptx::Parse(std::move(text->text),
+                            parsed->bodies_later ? ptx::Bodies::kLater : ptx::Bodies::kNow);
+      } else if (auto outline = ptx::MakeOutline(std::move(text->text))) {
+        made.texts.push_back({i, text->name, *outline});
+        module = ptx::ParseOutline(std::move(*outline), WholeText(parts[i], arch));
+      } else {
+        module = Fail(outline.error());
+      }
+      if (!module) {
+        *status = Status::kInvalidPtx;
+        return Fail("{}{}{}", text->name, text->name.empty() ? "" : ": ", module.error().message);
+      }
+      inputs.push_back({std::move(*module), std::move(text->name)});
     }
-    inputs.push_back({std::move(*module), std::move(text.name)});
   }
   if (inputs.empty()) return without_ptx("the fat binary");
   // A single module, too: what it lacks is an error when it is loaded, not when it is called. What
@@ -125,6 +127,12 @@ Result<std::shared_ptr<ParsedImage>> MachineImpl::ParseImage(const ModuleImage& 
     return Fail(module.error());
   }
   parsed->module = std::move(*module);
+  parsed->resources =
+      known ? std::move(known->resources) : ResourcesOf(parts, arch, parsed->module);
+  if (!known && !index_name.empty()) {
+    made.resources = parsed->resources;
+    StoreIndex(folder, index_name, made);
+  }
   if (const std::uint32_t target = TargetNumber(parsed->module.target); target > arch)
     sim_.stats.ptx_above = std::max(sim_.stats.ptx_above, target);
   images_.emplace(image.key(), parsed);

@@ -144,7 +144,7 @@ void MachineImpl::StepValues(OpId id) {
               checker_->StreamWrites(o.clocks, object, offset, static_cast<std::uint32_t>(bytes),
                                      old, write.kind == ValueOp::Kind::kWrite);
             }
-            sim_.waiting.NotifyWrite(object, offset, bytes, sim_.now, sim_.now);
+            sim_.waiting.NotifyWrite(object, offset, bytes, sim_.now, sim_.now, id);
           });
       ++o.step;
       StepValues(id);

@@ -20,6 +20,7 @@ void MachineImpl::HostWrote(ProcessId id, Time at) {
   at = std::max(at, sim_.now);
   TakeHost(id);
   RecheckValues(at);
+  RecheckHosts(id, at);
   // A program speaks much more often than its kernels wait for it.
   if (std::ranges::all_of(sim_.devices, [](const Device& d) { return d.launches.empty(); })) return;
   for (const auto& [base, memory] : process.table.host_visible()) {
@@ -35,6 +36,22 @@ void MachineImpl::HostWrote(ProcessId id, Time at) {
   }
 }
 
+// Memory that processes share (a file that both have registered, host memory by handles) may have
+// changed for the host of another one. Its own threads are told by whoever answers their calls.
+void MachineImpl::RecheckHosts(ProcessId writer, Time at) {
+  for (const auto& [number, watching] : host_watches_) {
+    if (watching.fired || watching.process == 0 || watching.process == writer) continue;
+    for (std::size_t i = 0; i < watching.seen.size(); ++i) {
+      const HostWatching::Seen& seen = watching.seen[i];
+      const Object& object = *watching.objects[i];
+      if (object.mappings < 2) continue;
+      if (std::memcmp(object.data + seen.offset, &seen.value, seen.size) == 0) continue;
+      sim_.waiting.on_host_watch(number, at + sim_.costs.host);
+      break;
+    }
+  }
+}
+
 std::uint64_t MachineImpl::WatchHost(ProcessId id, std::span<const HostWatch> watches, Time at,
                                      std::function<void(Time)> changed) {
   if (Find(id) == nullptr) return 0;
@@ -42,6 +59,7 @@ std::uint64_t MachineImpl::WatchHost(ProcessId id, std::span<const HostWatch> wa
   const std::uint64_t number = next_id_++;
   HostWatching watching;
   watching.changed = std::move(changed);
+  watching.process = id;
   bool now_different = false;
   for (const HostWatch& watch : watches) {
     const Mapping* mapping = process.table.Find(watch.address);
@@ -57,6 +75,7 @@ std::uint64_t MachineImpl::WatchHost(ProcessId id, std::span<const HostWatch> wa
     now_different |= value != seen;
     object.watches.Add({offset, size, nullptr, number, 0});
     watching.objects.push_back(mapping->object);
+    watching.seen.push_back({offset, seen, size});
   }
   host_watches_.emplace(number, std::move(watching));
   if (now_different) sim_.waiting.on_host_watch(number, std::max(at, sim_.now));

@@ -24,6 +24,7 @@ Operation& MachineImpl::NewOperation(Operation::Kind kind, ProcessId process, in
   op.process = process;
   op.device = op.clocks.device = device;
   if (checker_ != nullptr) op.clocks.site = checker_->caller;
+  if (sim_.listener != nullptr) sim_.listener->OnQueued(id);
   return op;
 }
 
@@ -309,6 +310,7 @@ void MachineImpl::StartKernel(Operation& op) {
 
 void MachineImpl::FinishLaunch(struct Launch& launch, Time at) {
   sim_.stats.kernels[launch.record].end = at;
+  sim_.timing.SumUp(launch, &sim_.stats.kernels[launch.record]);
   if (launch.workspace != 0) Unmap(sim_.ProcessOf(launch.process), launch.workspace);
   const OpId op = launch.op;
   // An engine frame may still hold a reference: the launch is put aside, not destroyed.

@@ -109,8 +109,9 @@ Status VirtualMemoryImpl::Bind(ProcessId process, HandleId handle, std::uint64_t
                                HandleId memory, std::uint64_t memory_offset, std::uint64_t size) {
   const auto multicast = Find<MulticastObject>(process, handle);
   const auto allocation = Find<Allocation>(process, memory);
-  if (multicast == nullptr || allocation == nullptr || !Aligned(memory_offset) ||
-      size > allocation->object->size || memory_offset > allocation->object->size - size ||
+  if (multicast == nullptr || allocation == nullptr || allocation->place != MemoryPlace::kDevice ||
+      !Aligned(memory_offset) || size > allocation->object->size ||
+      memory_offset > allocation->object->size - size ||
       (multicast->share != 0 && allocation->share == 0)) {
     return Status::kInvalidValue;
   }
@@ -130,7 +131,8 @@ Status VirtualMemoryImpl::BindAddress(ProcessId id, HandleId handle, std::uint64
   const auto multicast = Find<MulticastObject>(id, handle);
   const Mapping* mapping = process->table.Find(address);
   if (multicast == nullptr || mapping == nullptr || !Aligned(address) ||
-      mapping->multicast != nullptr || mapping->rights == Mapping::Rights::kPeers) {
+      mapping->multicast != nullptr || mapping->rights == Mapping::Rights::kPeers ||
+      mapping->object->HostVisible()) {
     return Status::kInvalidValue;
   }
   const std::uint64_t within = address - mapping->base;

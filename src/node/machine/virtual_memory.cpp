@@ -16,6 +16,7 @@ constexpr std::uint64_t kPage = 4096;
 // Of a process.
 constexpr std::size_t kMaxHandles = 1 << 16;
 constexpr std::size_t kMaxReservations = 1 << 16;
+constexpr std::size_t kMaxHostMappings = 1 << 10;  // each is looked at when its process speaks
 
 bool Aligned(std::uint64_t value) { return value % VirtualMemory::kGranularity == 0; }
 
@@ -23,6 +24,7 @@ bool Aligned(std::uint64_t value) { return value % VirtualMemory::kGranularity =
 
 Allocation::~Allocation() {
   if (charged != nullptr) *charged -= object->size;
+  if (counted != nullptr) --*counted;
 }
 
 // --- finding -----------------------------------------------------------------------------------
@@ -127,7 +129,9 @@ Status VirtualMemoryImpl::Info(ProcessId id, HandleId handle, HandleInfo* info) 
     info->multicast = true;
     info->size = multicast->size;
   } else if (const auto* allocation = dynamic_cast<const Allocation*>(what.get())) {
-    info->device = sim_.OrdinalOf(*process, allocation->object->device);
+    info->place = allocation->place;
+    if (allocation->place == MemoryPlace::kDevice)
+      info->device = sim_.OrdinalOf(*process, allocation->object->device);
     info->size = allocation->object->size;
   }
   return Status::kSuccess;
@@ -232,6 +236,10 @@ Status VirtualMemoryImpl::Map(ProcessId id, Address address, std::uint64_t size,
     // cuda.h: the offset of memory must be zero.
     if (allocation == nullptr || offset != 0 || size > allocation->object->size)
       return Status::kInvalidValue;
+    if (allocation->place != MemoryPlace::kDevice &&
+        process->table.host_visible().size() >= kMaxHostMappings) {
+      return Status::kOutOfMemory;
+    }
     mapping.object = allocation->object;
   }
   ++owned_[id].handles.at(handle).mappings;
@@ -290,8 +298,9 @@ Status VirtualMemoryImpl::SetAccess(ProcessId id, Address address, std::uint64_t
   const std::vector<const Mapping*> mappings = MappingsOf(*process, address, size);
   if (mappings.empty()) return Status::kInvalidValue;
   for (const Mapping* mapping : mappings) {
-    const bool reachable = mapping->multicast != nullptr
-                               ? mapping->multicast->team[bit]
+    const bool reachable = mapping->multicast != nullptr ? mapping->multicast->team[bit]
+                           : mapping->object->HostVisible()
+                               ? true  // of this host: no other can have its handle
                                : sim_.CanReach(number, mapping->object->device);
     if (!reachable) return Status::kInvalidDevice;
   }
@@ -352,9 +361,13 @@ Status VirtualMemoryImpl::Import(ProcessId id, std::shared_ptr<Shared> what, boo
   const bool memory = dynamic_cast<const Allocation*>(what.get()) != nullptr ||
                       dynamic_cast<const MulticastObject*>(what.get()) != nullptr;
   if (!memory) return Status::kInvalidValue;
-  // Descriptors do not leave their host; a fabric handle is good wherever the links go.
+  // Descriptors do not leave their host, nor does its memory; a fabric handle of anything else is
+  // good wherever the links go.
+  const auto* allocation = dynamic_cast<const Allocation*>(what.get());
+  const bool goes_far =
+      fabric && (allocation == nullptr || allocation->place == MemoryPlace::kDevice);
   const bool here =
-      fabric ? sim_.SameFabric(process->host, what->host) : process->host == what->host;
+      goes_far ? sim_.SameFabric(process->host, what->host) : process->host == what->host;
   if (!here) return Status::kNotPermitted;
   return Add(id, std::move(what), handle);
 }

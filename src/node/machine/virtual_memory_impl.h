@@ -1,5 +1,6 @@
 // The state behind virtual_memory.h, in the Simulator: virtual_memory.cpp has handles, addresses
-// and sharing, multicast.cpp the multicast objects.
+// and sharing, host_memory.cpp memory of the host, memory_ranges.cpp descriptors of ranges,
+// multicast.cpp the multicast objects.
 #pragma once
 
 #include <map>
@@ -13,11 +14,23 @@
 
 namespace allranks::node {
 
-// Physical memory of a device.
+// Physical memory of a device or of a host.
 struct Allocation final : Shared {
+  MemoryPlace place = MemoryPlace::kDevice;
   std::shared_ptr<Object> object;
-  std::uint64_t* charged = nullptr;  // the device's count of what is allocated
+  std::uint64_t* charged = nullptr;        // the device's count of what is allocated
+  std::shared_ptr<std::uint32_t> counted;  // of host memory: how many its process has made
   ~Allocation() override;
+};
+
+// Bytes of memory, as a descriptor for other drivers stands for them.
+struct SharedRange final : Shared {
+  struct Part {
+    std::shared_ptr<Object> object;
+    std::uint64_t offset = 0, size = 0;
+    std::shared_ptr<Shared> memory;  // kept, as what is charged; null: of cudaMalloc
+  };
+  std::vector<Part> parts;
 };
 
 // A multicast object: a team of devices, and what each has bound.
@@ -44,6 +57,8 @@ class VirtualMemoryImpl final : public VirtualMemory {
 
   Status Create(ProcessId process, int device, std::uint64_t size, std::uint32_t share,
                 HandleId* handle) override;
+  Status CreateHost(ProcessId process, MemoryPlace place, std::uint64_t size, std::uint32_t share,
+                    HandleId* handle) override;
   Status Release(ProcessId process, HandleId handle) override;
   Status Retain(ProcessId process, Address address, HandleId* handle) override;
   Status Info(ProcessId process, HandleId handle, HandleInfo* info) override;
@@ -56,11 +71,17 @@ class VirtualMemoryImpl final : public VirtualMemory {
   Status SetAccess(ProcessId process, Address address, std::uint64_t size, int device,
                    AccessRight right) override;
   Status GetAccess(ProcessId process, Address address, int device, AccessRight* right) override;
+  int FileAt(ProcessId process, Address address) const override;
+  Status SetHostAccess(ProcessId process, Address address, std::uint64_t size, MemoryPlace place,
+                       AccessRight right) override;
+  Status GetHostAccess(ProcessId process, Address address, AccessRight* right) override;
   bool InUse(ProcessId process, Address address, std::uint64_t size, int device) const override;
   Status ExportDescriptor(ProcessId process, HandleId handle, int* fd) override;
   Status ImportDescriptor(ProcessId process, int fd, HandleId* handle) override;
   Status ExportFabric(ProcessId process, HandleId handle, FabricHandle* fabric) override;
   Status ImportFabric(ProcessId process, const FabricHandle& fabric, HandleId* handle) override;
+  Status ExportRange(ProcessId process, Address address, std::uint64_t size, int* fd) override;
+  Status FindRange(ProcessId process, int fd, MemoryRange* range) const override;
   Status CreateMulticast(ProcessId process, std::uint32_t devices, std::uint64_t size,
                          std::uint32_t share, HandleId* handle) override;
   Status AddDevice(ProcessId process, HandleId multicast, int device) override;
@@ -90,6 +111,7 @@ class VirtualMemoryImpl final : public VirtualMemory {
     std::map<HandleId, Handle> handles;
     std::map<Address, std::uint64_t> reservations;
     std::map<HandleId, std::weak_ptr<MulticastObject>> released;  // of which memory may be unbound
+    std::shared_ptr<std::uint32_t> host_memories = std::make_shared<std::uint32_t>(0);  // alive
   };
 
   Process* Find(ProcessId process) const;
@@ -103,6 +125,7 @@ class VirtualMemoryImpl final : public VirtualMemory {
   }
   Status Add(ProcessId process, std::shared_ptr<Shared> what, HandleId* handle);
   Status Import(ProcessId process, std::shared_ptr<Shared> what, bool fabric, HandleId* handle);
+  const Allocation* AllocationOf(ProcessId process, const Mapping& mapping) const;
   void Drop(Owned& owned, HandleId handle);
   // The mappings that a range consists of; empty if it is not whole mappings without a gap.
   std::vector<const Mapping*> MappingsOf(const Process& process, Address address,

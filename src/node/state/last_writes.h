@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "node/code/code.h"
+#include "node/ids.h"
+#include "node/time.h"
 
 namespace allranks::node {
 
@@ -24,16 +26,19 @@ class LastWrites {
     const Code* code = nullptr;
     std::uint32_t pc = 0;
     int device = 0;
+    OpId op = 0;  // the launch's
+    Time time = 0;
   };
 
   void Note(std::uint32_t object, std::uint64_t offset, const std::byte* value, std::uint32_t size,
-            const std::shared_ptr<const Code>& code, std::uint32_t pc, int device) {
+            const std::shared_ptr<const Code>& code, std::uint32_t pc, int device, OpId op,
+            Time time) {
     if (table_.empty()) table_.resize(kEntries);
     if (code.get() != last_) {
       last_ = code.get();
       codes_.emplace(last_, code);
     }
-    Write write{object, size, offset, 0, ++writes_, last_, pc, device};
+    Write write{object, size, offset, 0, ++writes_, last_, pc, device, op, time};
     std::memcpy(&write.value, value, std::min<std::size_t>(size, sizeof write.value));
     table_[Index(object, offset / 4)] = write;
   }

@@ -12,7 +12,8 @@ namespace {
 // devices add to has hundreds, all of them on their way.
 constexpr std::size_t kFewInLine = 16;
 constexpr std::size_t kCrowd = 256;
-// 40 MB. Of packets of 16 bytes that do not make up lines, 4 MB.
+// 40 MB, and 100 MB with their pages if no two are near each other. Of packets of 16 bytes that do
+// not make up lines, 4 MB.
 constexpr std::size_t kMaxWrites = std::size_t{1} << 18;
 constexpr std::uint32_t kSettledBytes = 64;  // bytes of which one word says what is settled
 
@@ -22,10 +23,34 @@ std::uint64_t Bits(std::uint64_t count) {
 
 }  // namespace
 
-template <class Lines, class F>
-void LateWrites::ForLines(Lines& lines, std::uint64_t offset, std::uint32_t size, F f) {
-  for (std::uint64_t at = offset / kLineBytes; at <= (offset + size - 1) / kLineBytes; ++at) {
-    if (const auto it = lines.find(at); it != lines.end()) f(it->second);
+LateWrites::Line* LateWrites::FindLine(std::uint64_t number) const {
+  const std::uint64_t page = number / kPageLines;
+  if (last_ == nullptr || last_number_ != page) {
+    const auto found = pages_.find(page);
+    if (found == pages_.end()) return nullptr;
+    last_number_ = page;
+    last_ = found->second.get();
+  }
+  return &(*last_)[number % kPageLines];
+}
+
+LateWrites::Line& LateWrites::LineAt(std::uint64_t number) {
+  if (Line* line = FindLine(number)) return *line;
+  last_number_ = number / kPageLines;
+  last_ = pages_.emplace(last_number_, std::make_unique<Page>()).first->second.get();
+  return (*last_)[number % kPageLines];
+}
+
+template <class F>
+void LateWrites::ForLines(std::uint64_t offset, std::uint32_t size, F f) const {
+  const std::uint64_t last = (offset + size - 1) / kLineBytes;
+  for (std::uint64_t at = offset / kLineBytes; at <= last;) {
+    if (Line* line = FindLine(at)) {
+      f(*line);
+      ++at;
+    } else {
+      at = (at / kPageLines + 1) * kPageLines;
+    }
   }
 }
 
@@ -33,7 +58,7 @@ void LateWrites::Add(std::uint64_t offset, std::uint32_t size, const std::byte* 
                      std::uint64_t writer, Time now, bool atomic) {
   if (count_ >= sweep_at_) Sweep(now);
   const std::uint64_t number = offset / kLineBytes;
-  Line& line = lines_[number];
+  Line& line = LineAt(number);
   const bool open = !open_.empty() && open_.back() == number;
   if (!open && line.writes.size() >= line.prune_at) Prune(line, now);  // else the lane before has
   if (atomic) {  // lanes of one instruction on one place are one write
@@ -42,23 +67,22 @@ void LateWrites::Add(std::uint64_t offset, std::uint32_t size, const std::byte* 
       if (last->offset == offset && last->size == size) return;
     }
   }
-  Write write;
+  Write& write = line.writes.emplace_back();
   write.offset = offset;
   write.size = static_cast<std::uint8_t>(size);
   write.atomic = atomic;
   std::memcpy(write.old, old, size);
   write.visible = kTimeNever;
   write.writer = writer;
-  line.writes.push_back(write);
   ++count_;
   if (!open) open_.push_back(number);
 }
 
 void LateWrites::Close(Time visible) {
   for (const std::uint64_t number : open_) {
-    const auto it = lines_.find(number);
-    if (it == lines_.end()) continue;
-    std::vector<Write>& writes = it->second.writes;
+    Line* const line = FindLine(number);
+    if (line == nullptr) continue;
+    std::vector<Write>& writes = line->writes;
     for (auto write = writes.rbegin(); write != writes.rend() && write->visible == kTimeNever;
          ++write) {
       write->visible = visible;
@@ -70,7 +94,7 @@ void LateWrites::Close(Time visible) {
 
 void LateWrites::Reveal(std::uint64_t offset, std::uint32_t size, Time now) {
   if (count_ == 0) return;
-  ForLines(lines_, offset, size, [&](Line& line) {
+  ForLines(offset, size, [&](Line& line) {
     for (Write& write : line.writes) {
       if (write.offset < offset + size && offset < write.end())
         write.visible = std::min(write.visible, now);
@@ -94,7 +118,7 @@ Time LateWrites::HidePart(std::uint64_t offset, std::uint32_t size, std::byte* v
   Time own = 0;
   const std::uint64_t all = Bits(size);
   std::uint64_t settled = 0;  // bytes whose newest visible write has been met
-  ForLines(lines_, offset, size, [&](const Line& line) {
+  ForLines(offset, size, [&](const Line& line) {
     for (auto write = line.writes.rbegin(); write != line.writes.rend() && settled != all;
          ++write) {
       const std::uint64_t begin = std::max(offset, write->offset);
@@ -122,7 +146,7 @@ Time LateWrites::HidePart(std::uint64_t offset, std::uint32_t size, std::byte* v
 Time LateWrites::Latest(std::uint64_t offset, std::uint32_t size) const {
   Time latest = 0;
   if (count_ == 0) return latest;
-  ForLines(lines_, offset, size, [&](const Line& line) {
+  ForLines(offset, size, [&](const Line& line) {
     for (auto write = line.writes.rbegin(); write != line.writes.rend(); ++write) {
       if (write->offset >= offset + size || offset >= write->end()) continue;
       latest = std::max(latest, write->visible);
@@ -134,13 +158,13 @@ Time LateWrites::Latest(std::uint64_t offset, std::uint32_t size) const {
 }
 
 bool LateWrites::Crowded(std::uint64_t offset) const {
-  const auto it = lines_.find(offset / kLineBytes);
-  return it != lines_.end() && it->second.writes.size() > kCrowd;
+  const Line* const line = FindLine(offset / kLineBytes);
+  return line != nullptr && line->writes.size() > kCrowd;
 }
 
 Time LateWrites::Next(std::uint64_t offset, std::uint32_t size, Time now) const {
   Time next = kTimeNever;
-  ForLines(lines_, offset, size, [&](const Line& line) {
+  ForLines(offset, size, [&](const Line& line) {
     for (const Write& write : line.writes) {
       if (write.offset < offset + size && offset < write.end() && write.visible > now)
         next = std::min(next, write.visible);
@@ -182,12 +206,19 @@ void LateWrites::Prune(Line& line, Time now) {
 
 // All lines. How often depends on how many are left, so that each write pays for it once.
 void LateWrites::Sweep(Time now) {
-  for (auto it = lines_.begin(); it != lines_.end();) {
-    Prune(it->second, now);
-    it = it->second.writes.empty() ? lines_.erase(it) : std::next(it);
+  last_ = nullptr;
+  for (auto page = pages_.begin(); page != pages_.end();) {
+    bool empty = true;
+    for (Line& line : *page->second) {
+      if (line.writes.capacity() == 0) continue;
+      Prune(line, now);
+      if (line.writes.empty()) line = Line();
+      empty = empty && line.writes.empty();
+    }
+    page = empty ? pages_.erase(page) : std::next(page);
   }
   if (count_ >= kMaxWrites) {  // seen early rather than kept without bound
-    lines_.clear();
+    pages_.clear();
     open_.clear();
     count_ = 0;
   }

@@ -8,8 +8,10 @@
 // now: such a one may as well come before them. The engine decides that (engine_memory.h).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -58,16 +60,25 @@ class LateWrites {
     std::vector<Write> writes;  // oldest first
     std::size_t prune_at = 0;
   };
+  // Neighbours lie together: an access of a warp looks up one page for all its lines.
+  static constexpr std::uint64_t kPageLines = 8;
+  using Page = std::array<Line, kPageLines>;
 
+  Line& LineAt(std::uint64_t number);
+  // nullptr: nothing is on its way to this line or to its neighbours.
+  Line* FindLine(std::uint64_t number) const;
   Time HidePart(std::uint64_t offset, std::uint32_t size, std::byte* value, Time sampled,
                 std::uint64_t reader) const;
   // Calls f(line) for the lines that the bytes are in, if there are any.
-  template <class Lines, class F>
-  static void ForLines(Lines& lines, std::uint64_t offset, std::uint32_t size, F f);
+  template <class F>
+  void ForLines(std::uint64_t offset, std::uint32_t size, F f) const;
   void Prune(Line& line, Time now);
   void Sweep(Time now);
 
-  std::unordered_map<std::uint64_t, Line> lines_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
+  // The page that was looked up last; nullptr: none.
+  mutable std::uint64_t last_number_ = 0;
+  mutable Page* last_ = nullptr;
   std::vector<std::uint64_t> open_;  // lines with writes whose time is not known yet
   std::size_t count_ = 0;
   std::size_t sweep_at_ = 4096;

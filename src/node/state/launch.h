@@ -100,6 +100,8 @@ struct Launch {
   std::uint32_t warps_per_cta = 0, registers_per_cta = 0, shared_per_cta = 0;
   Address workspace = 0;   // cooperative groups' grid workspace
   std::size_t record = 0;  // index into Stats::kernels
+  // Bytes: payload by port of the fabric, then what went to and from HBM by device. Empty: none.
+  std::vector<std::uint64_t> ledger;
   std::vector<Cta*> ctas;  // resident; owned by the Simulator's pool
   RegisterPool* registers = nullptr;
   Time end = 0;

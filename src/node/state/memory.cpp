@@ -5,6 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <cstring>
+
 #include "base/check.h"
 #include "node/state/host_view.h"
 
@@ -14,6 +17,8 @@ namespace {
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kLargePage = std::uint64_t{2} << 20;
 constexpr std::size_t kMaxRetired = 256;
+constexpr std::uint64_t kSmallVariable = 1024;  // bytes
+constexpr std::uint64_t kSmallUnit = 64;
 
 std::uint64_t RoundUp(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -73,6 +78,13 @@ void AddressTable::Grant(Address base, Mapping::Rights rights, const DeviceSet& 
   ++version_;
 }
 
+void AddressTable::GrantHost(Address base, bool reads, bool writes) {
+  const auto it = mappings_.find(base);
+  CHECK(it != mappings_.end());
+  it->second.host_reads = reads;
+  it->second.host_writes = writes;
+}
+
 Place Place::Slice(std::uint64_t from, std::uint64_t size) const {
   Place slice;
   slice.multicast = multicast;
@@ -99,27 +111,33 @@ Address Arena::Take(std::uint64_t size, std::uint64_t granule) {
   if (whole > size_) return 0;
   // Large ranges begin where a large page would, which multicast objects ask for.
   const std::uint64_t align = size >= kLargePage ? kLargePage : granule;
-  Address at = RoundUp(base_, align);
-  for (const auto& [start, length] : taken_) {
+  Address at = RoundUp(base_ + full_, align);
+  for (auto next = taken_.lower_bound(base_ + full_); next != taken_.end(); ++next) {
+    const auto [start, length] = *next;
     if (start >= at && start - at >= whole) break;
     at = RoundUp(std::max(at, start + length), align);
   }
   if (at - base_ > size_ - whole) {
     if (retired_.empty()) return 0;
-    for (const Address old : std::exchange(retired_, {})) taken_.erase(old);
+    for (const Address old : std::exchange(retired_, {})) Return(old);
     return Take(size, granule);
   }
   taken_[at] = whole;
+  for (auto next = taken_.find(base_ + full_); next != taken_.end() && next->first == base_ + full_;
+       ++next)
+    full_ += next->second;
   return at;
 }
 
-void Arena::Return(Address address) { taken_.erase(address); }
+void Arena::Return(Address address) {
+  if (taken_.erase(address) != 0) full_ = std::min(full_, address - base_);
+}
 
 void Arena::Retire(Address address) {
   if (!taken_.contains(address)) return;
   retired_.push_back(address);
   if (retired_.size() <= kMaxRetired) return;
-  taken_.erase(retired_.front());
+  Return(retired_.front());
   retired_.pop_front();
 }
 
@@ -127,6 +145,11 @@ std::shared_ptr<Object> Backing::Create(Object::Kind kind, int device, ProcessId
                                         std::uint64_t size) {
   const std::uint64_t mapped = RoundUp(size == 0 ? 1 : size, kPage);
   if (size > limit_ || *used_ > limit_ - mapped) return nullptr;
+  // A library has a thousand variables of a few bytes, on each device: pages for each would take
+  // longer than their values.
+  const bool small =
+      (kind == Object::Kind::kGlobal || kind == Object::Kind::kConst) && size <= kSmallVariable;
+  const std::uint64_t backed = small ? RoundUp(size == 0 ? 1 : size, kSmallUnit) : mapped;
   int fd = -1;
   void* data = MAP_FAILED;
   if (kind == Object::Kind::kPinned || kind == Object::Kind::kManaged) {
@@ -140,6 +163,10 @@ std::shared_ptr<Object> Backing::Create(Object::Kind kind, int device, ProcessId
       return nullptr;
     }
     data = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  } else if (small) {
+    data = std::aligned_alloc(kSmallUnit, backed);
+    if (data == nullptr) return nullptr;
+    std::memset(data, 0, backed);
   } else {
     data = mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -155,14 +182,18 @@ std::shared_ptr<Object> Backing::Create(Object::Kind kind, int device, ProcessId
   object->device = device;
   object->owner = owner;
   object->size = size;
-  object->mapped = mapped;
+  object->mapped = backed;
   object->data = static_cast<std::byte*>(data);
   object->fd = fd;
-  return {object, [used = used_](Object* gone) {
-            munmap(gone->data, gone->mapped);
+  return {object, [used = used_, mapped, small](Object* gone) {
+            if (small) {
+              std::free(gone->data);
+            } else {
+              munmap(gone->data, mapped);
+            }
             if (gone->view != nullptr) munmap(gone->view->bytes().data(), gone->mapped);
             if (gone->fd >= 0) close(gone->fd);
-            *used -= gone->mapped;
+            *used -= mapped;
             delete gone;
           }};
 }

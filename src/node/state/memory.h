@@ -109,6 +109,8 @@ struct Mapping {
   // mappings, on which they act as if it were the only replica.
   std::shared_ptr<const Multicast> multicast;
   std::uint64_t handle = 0;  // that it was mapped from (virtual_memory.h)
+  // Of host memory by a handle: what its process may do itself.
+  bool host_reads = false, host_writes = false;
 
   // Bytes from `base` on that may be accessed.
   std::uint64_t Room() const { return size < object->size - offset ? size : object->size - offset; }
@@ -134,6 +136,7 @@ class AddressTable {
   // Lists who may use the mapping.
   void Grant(Address base, Mapping::Rights rights, const DeviceSet& readers,
              const DeviceSet& writers);
+  void GrantHost(Address base, bool reads, bool writes);
   void Touch() { ++version_; }  // rights have changed: what callers cached is void
   const std::map<Address, Mapping>& all() const { return mappings_; }
   // What the host may change at any time, by address: few among many.
@@ -253,6 +256,7 @@ class Arena {
  private:
   Address base_ = 0;
   std::uint64_t size_ = 0;
+  std::uint64_t full_ = 0;  // bytes from `base_` on without a gap
   std::map<Address, std::uint64_t> taken_;
   std::deque<Address> retired_;  // still in taken_; oldest first
 };

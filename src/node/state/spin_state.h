@@ -10,6 +10,7 @@
 
 #include "node/code/code.h"
 #include "node/hardware/fabric.h"
+#include "node/ids.h"
 #include "node/state/memory.h"
 #include "node/state/watches.h"
 #include "node/time.h"
@@ -37,6 +38,12 @@ struct SpinRead {
   bool Current() const { return std::memcmp(object->data + offset, value.data(), size) == 0; }
 };
 
+// Whose write ends waits, and when it was made: for listeners. op 0: not known, or no operation's.
+struct WaitWriter {
+  OpId op = 0;
+  Time time = 0;
+};
+
 struct SpinState {
   const SpinCode* loop = nullptr;
   std::uint32_t mask = 0;
@@ -59,6 +66,7 @@ struct SpinState {
   std::vector<std::int64_t> step;  // per carried value
   // What that wake-up is for: a compare, a write that was under way already, or a new one.
   enum class Wake : std::uint8_t { kTimer, kArrival, kWrite } wake = Wake::kTimer;
+  WaitWriter by;  // whose write that is
   // A write under way ends this wait, or this part of it, soon.
   bool Arriving() const {
     return std::any_of(reads.begin(), reads.end(),

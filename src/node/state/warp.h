@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "node/code/op.h"
+#include "node/state/zero_pages.h"
 #include "node/time.h"
 
 namespace allranks::node {
@@ -107,7 +108,7 @@ struct Warp {
   std::uint32_t local_bytes = 0;
   std::uint64_t grown_local = 0;                 // bytes of `local` that calls have added
   std::uint32_t slots = 0, predicate_count = 0;  // what the stacks have room for
-  std::vector<std::byte> stack;       // registers, once a call has outgrown the CTA's store
+  ZeroPages stack;                    // registers, once a call has outgrown the CTA's store
   std::vector<ThreadCopies> copies;   // by lane, made on first use
   std::uint32_t seldom_edges = 0;     // back edges of loops that are watched seldom
   std::uint32_t cluster_arrived = 0;  // lanes that have arrived at the cluster barrier's phase

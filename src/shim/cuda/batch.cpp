@@ -128,25 +128,24 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
                             CUstream stream) {
   return Copies(false, dsts, srcs, sizes, count, attributes, indices, attribute_count, stream);
 }
-ALLRANKS_EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr* dsts, CUdeviceptr* srcs,
-                                                    size_t* sizes, size_t count,
-                                                    CUmemcpyAttributes* attributes, size_t* indices,
-                                                    size_t attribute_count, CUstream stream) {
+ALLRANKS_SYMBOL(CUresult, cuMemcpyBatchAsync_v2_ptsz,
+                (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
+                 CUmemcpyAttributes* attributes, size_t* indices, size_t attribute_count,
+                 CUstream stream)) {
   return Copies(true, dsts, srcs, sizes, count, attributes, indices, attribute_count, stream);
 }
 #undef cuMemcpyBatchAsync
-ALLRANKS_EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
-                                            size_t count, CUmemcpyAttributes* attributes,
-                                            size_t* indices, size_t attribute_count, size_t* failed,
-                                            CUstream stream) {
+ALLRANKS_SYMBOL(CUresult, cuMemcpyBatchAsync,
+                (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
+                 CUmemcpyAttributes* attributes, size_t* indices, size_t attribute_count,
+                 size_t* failed, CUstream stream)) {
   return Copies(false, dsts, srcs, sizes, count, attributes, indices, attribute_count, stream,
                 failed);
 }
-ALLRANKS_EXPORT CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr* dsts, CUdeviceptr* srcs,
-                                                 size_t* sizes, size_t count,
-                                                 CUmemcpyAttributes* attributes, size_t* indices,
-                                                 size_t attribute_count, size_t* failed,
-                                                 CUstream stream) {
+ALLRANKS_SYMBOL(CUresult, cuMemcpyBatchAsync_ptsz,
+                (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
+                 CUmemcpyAttributes* attributes, size_t* indices, size_t attribute_count,
+                 size_t* failed, CUstream stream)) {
   return Copies(true, dsts, srcs, sizes, count, attributes, indices, attribute_count, stream,
                 failed);
 }
@@ -155,19 +154,20 @@ CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* list, unsign
                               CUstream stream) {
   return Copies3D(false, count, list, flags, stream);
 }
-ALLRANKS_EXPORT CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP* list,
-                                                      unsigned long long flags, CUstream stream) {
+ALLRANKS_SYMBOL(CUresult, cuMemcpy3DBatchAsync_v2_ptsz,
+                (size_t count, CUDA_MEMCPY3D_BATCH_OP* list, unsigned long long flags,
+                 CUstream stream)) {
   return Copies3D(true, count, list, flags, stream);
 }
 #undef cuMemcpy3DBatchAsync
-ALLRANKS_EXPORT CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* list,
-                                              size_t* failed, unsigned long long flags,
-                                              CUstream stream) {
+ALLRANKS_SYMBOL(CUresult, cuMemcpy3DBatchAsync,
+                (size_t count, CUDA_MEMCPY3D_BATCH_OP* list, size_t* failed,
+                 unsigned long long flags, CUstream stream)) {
   return Copies3D(false, count, list, flags, stream, failed);
 }
-ALLRANKS_EXPORT CUresult cuMemcpy3DBatchAsync_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP* list,
-                                                   size_t* failed, unsigned long long flags,
-                                                   CUstream stream) {
+ALLRANKS_SYMBOL(CUresult, cuMemcpy3DBatchAsync_ptsz,
+                (size_t count, CUDA_MEMCPY3D_BATCH_OP* list, size_t* failed,
+                 unsigned long long flags, CUstream stream)) {
   return Copies3D(true, count, list, flags, stream, failed);
 }
 
@@ -178,10 +178,10 @@ CUresult cuMemPrefetchBatchAsync(CUdeviceptr* addresses, size_t* sizes, size_t c
   return Prefetches(false, addresses, sizes, count, locations, indices, location_count, flags,
                     stream);
 }
-ALLRANKS_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr* addresses, size_t* sizes,
-                                                      size_t count, CUmemLocation* locations,
-                                                      size_t* indices, size_t location_count,
-                                                      unsigned long long flags, CUstream stream) {
+ALLRANKS_SYMBOL(CUresult, cuMemPrefetchBatchAsync_ptsz,
+                (CUdeviceptr * addresses, size_t* sizes, size_t count, CUmemLocation* locations,
+                 size_t* indices, size_t location_count, unsigned long long flags,
+                 CUstream stream)) {
   if (locations == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return Prefetches(true, addresses, sizes, count, locations, indices, location_count, flags,
                     stream);
@@ -191,9 +191,9 @@ CUresult cuMemDiscardBatchAsync(CUdeviceptr* addresses, size_t* sizes, size_t co
                                 unsigned long long flags, CUstream stream) {
   return Prefetches(false, addresses, sizes, count, nullptr, nullptr, 0, flags, stream);
 }
-ALLRANKS_EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr* addresses, size_t* sizes,
-                                                     size_t count, unsigned long long flags,
-                                                     CUstream stream) {
+ALLRANKS_SYMBOL(CUresult, cuMemDiscardBatchAsync_ptsz,
+                (CUdeviceptr * addresses, size_t* sizes, size_t count, unsigned long long flags,
+                 CUstream stream)) {
   return Prefetches(true, addresses, sizes, count, nullptr, nullptr, 0, flags, stream);
 }
 CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* addresses, size_t* sizes, size_t count,
@@ -203,9 +203,10 @@ CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* addresses, size_t* sizes
   return cuMemPrefetchBatchAsync(addresses, sizes, count, locations, indices, location_count, flags,
                                  stream);
 }
-ALLRANKS_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(
-    CUdeviceptr* addresses, size_t* sizes, size_t count, CUmemLocation* locations, size_t* indices,
-    size_t location_count, unsigned long long flags, CUstream stream) {
+ALLRANKS_SYMBOL(CUresult, cuMemDiscardAndPrefetchBatchAsync_ptsz,
+                (CUdeviceptr * addresses, size_t* sizes, size_t count, CUmemLocation* locations,
+                 size_t* indices, size_t location_count, unsigned long long flags,
+                 CUstream stream)) {
   return cuMemPrefetchBatchAsync_ptsz(addresses, sizes, count, locations, indices, location_count,
                                       flags, stream);
 }

@@ -437,14 +437,14 @@ ALLRANKS_BOTH_STREAMS(cuStreamBeginCaptureToGraph, _ptsz,
 #undef cuStreamBeginCapture
 #undef cuStreamGetCaptureInfo
 #undef cuStreamUpdateCaptureDependencies
-#define ALLRANKS_VERSIONS(name, parameters, call)   \
-  ALLRANKS_EXPORT CUresult name parameters {        \
-    constexpr bool per_thread = false;              \
-    return call;                                    \
-  }                                                 \
-  ALLRANKS_EXPORT CUresult name##_ptsz parameters { \
-    constexpr bool per_thread = true;               \
-    return call;                                    \
+#define ALLRANKS_VERSIONS(name, parameters, call)      \
+  ALLRANKS_SYMBOL(CUresult, name, parameters) {        \
+    constexpr bool per_thread = false;                 \
+    return call;                                       \
+  }                                                    \
+  ALLRANKS_SYMBOL(CUresult, name##_ptsz, parameters) { \
+    constexpr bool per_thread = true;                  \
+    return call;                                       \
   }
 ALLRANKS_VERSIONS(cuStreamBeginCapture, (CUstream stream),
                   Do_cuStreamBeginCapture(per_thread, stream, CU_STREAM_CAPTURE_MODE_GLOBAL))

@@ -229,32 +229,35 @@ CUresult cuDeviceGetHostAtomicCapabilities(unsigned* capabilities,
 #undef cuDevicePrimaryCtxReset
 #undef cuDevicePrimaryCtxSetFlags
 #undef cuDeviceGetUuid
-ALLRANKS_EXPORT CUresult cuCtxDestroy(CUcontext context) { return cuCtxDestroy_v2(context); }
-ALLRANKS_EXPORT CUresult cuCtxPushCurrent(CUcontext context) {
+ALLRANKS_SYMBOL(CUresult, cuCtxDestroy, (CUcontext context)) { return cuCtxDestroy_v2(context); }
+ALLRANKS_SYMBOL(CUresult, cuCtxPushCurrent, (CUcontext context)) {
   return cuCtxPushCurrent_v2(context);
 }
-ALLRANKS_EXPORT CUresult cuCtxPopCurrent(CUcontext* context) { return cuCtxPopCurrent_v2(context); }
-ALLRANKS_EXPORT CUresult cuStreamDestroy(CUstream stream) { return cuStreamDestroy_v2(stream); }
-ALLRANKS_EXPORT CUresult cuEventDestroy(CUevent event) { return cuEventDestroy_v2(event); }
-ALLRANKS_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+ALLRANKS_SYMBOL(CUresult, cuCtxPopCurrent, (CUcontext * context)) {
+  return cuCtxPopCurrent_v2(context);
+}
+ALLRANKS_SYMBOL(CUresult, cuStreamDestroy, (CUstream stream)) { return cuStreamDestroy_v2(stream); }
+ALLRANKS_SYMBOL(CUresult, cuEventDestroy, (CUevent event)) { return cuEventDestroy_v2(event); }
+ALLRANKS_SYMBOL(CUresult, cuDevicePrimaryCtxRelease, (CUdevice device)) {
   return cuDevicePrimaryCtxRelease_v2(device);
 }
-ALLRANKS_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+ALLRANKS_SYMBOL(CUresult, cuDevicePrimaryCtxReset, (CUdevice device)) {
   return cuDevicePrimaryCtxReset_v2(device);
 }
-ALLRANKS_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) {
+ALLRANKS_SYMBOL(CUresult, cuDevicePrimaryCtxSetFlags, (CUdevice device, unsigned flags)) {
   return cuDevicePrimaryCtxSetFlags_v2(device, flags);
 }
-ALLRANKS_EXPORT CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+ALLRANKS_SYMBOL(CUresult, cuDeviceGetUuid, (CUuuid * uuid, CUdevice device)) {
   return cuDeviceGetUuid_v2(uuid, device);
 }
 
-ALLRANKS_EXPORT CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* green) {
+ALLRANKS_SYMBOL(CUresult, cuStreamGetCtx_v2,
+                (CUstream stream, CUcontext* context, CUgreenCtx* green)) {
   if (green != nullptr) *green = nullptr;
   return cuStreamGetCtx(stream, context);
 }
-ALLRANKS_EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream stream, CUcontext* context,
-                                                CUgreenCtx* green) {
+ALLRANKS_SYMBOL(CUresult, cuStreamGetCtx_v2_ptsz,
+                (CUstream stream, CUcontext* context, CUgreenCtx* green)) {
   if (green != nullptr) *green = nullptr;
   return cuStreamGetCtx(stream == nullptr ? CU_STREAM_PER_THREAD : stream, context);
 }

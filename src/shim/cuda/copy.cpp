@@ -124,7 +124,7 @@ CUresult CopyRegion(Region region, CUstream stream, bool per_thread, bool async)
     copy.size = region.width;
     copy.rows = region.rows;
     // A copy within device memory does not hold up the host, as on hardware.
-    copy.wait = !async && (!IsDeviceAddress(region.dst) || !IsDeviceAddress(region.src));
+    copy.wait = !async && (!IsDeviceMemory(region.dst) || !IsDeviceMemory(region.src));
     return Result(Call(copy));
   }
   if (to_node) {
@@ -203,7 +203,7 @@ CUresult Copy(bool per_thread, std::uint64_t dst, bool dst_node, std::uint64_t s
   ALLRANKS_COPY_SUFFIXED(name, suffix, parameters, dst, dst_node, src, src_node, stream, async)
 #define ALLRANKS_COPY_SUFFIXED(name, suffix, parameters, dst, dst_node, src, src_node, stream, \
                                async)                                                          \
-  ALLRANKS_EXPORT CUresult name##suffix parameters {                                           \
+  ALLRANKS_SYMBOL(CUresult, name##suffix, parameters) {                                        \
     return Copy(true, dst, dst_node, src, src_node, size, stream, async);                      \
   }
 

@@ -22,7 +22,7 @@ CUresult Locate(const End& end, std::size_t width, std::size_t height, std::size
   switch (end.type) {
     case CU_MEMORYTYPE_HOST:
       *address = reinterpret_cast<std::uint64_t>(end.host);
-      if (IsDeviceAddress(*address)) return CUDA_ERROR_INVALID_VALUE;
+      if (IsDeviceMemory(*address)) return CUDA_ERROR_INVALID_VALUE;
       break;
     case CU_MEMORYTYPE_DEVICE:
       *address = end.device;
@@ -120,13 +120,13 @@ CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* copy) {
 CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream stream) {
   return Copy2D(false, copy, stream, true, true);
 }
-ALLRANKS_EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D* copy) {
+ALLRANKS_SYMBOL(CUresult, cuMemcpy2D_v2_ptds, (const CUDA_MEMCPY2D* copy)) {
   return Copy2D(true, copy, nullptr, false, true);
 }
-ALLRANKS_EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D* copy) {
+ALLRANKS_SYMBOL(CUresult, cuMemcpy2DUnaligned_v2_ptds, (const CUDA_MEMCPY2D* copy)) {
   return Copy2D(true, copy, nullptr, false, false);
 }
-ALLRANKS_EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D* copy, CUstream stream) {
+ALLRANKS_SYMBOL(CUresult, cuMemcpy2DAsync_v2_ptsz, (const CUDA_MEMCPY2D* copy, CUstream stream)) {
   return Copy2D(true, copy, stream, true, true);
 }
 
@@ -140,15 +140,16 @@ CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* copy) {
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
   return Copy3D(false, copy, stream, true);
 }
-ALLRANKS_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D* copy) {
+ALLRANKS_SYMBOL(CUresult, cuMemcpy3D_v2_ptds, (const CUDA_MEMCPY3D* copy)) {
   return Copy3D(true, copy, nullptr, false);
 }
-ALLRANKS_EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D* copy, CUstream stream) {
+ALLRANKS_SYMBOL(CUresult, cuMemcpy3DAsync_v2_ptsz, (const CUDA_MEMCPY3D* copy, CUstream stream)) {
   return Copy3D(true, copy, stream, true);
 }
-ALLRANKS_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER* copy) {
+ALLRANKS_SYMBOL(CUresult, cuMemcpy3DPeer_ptds, (const CUDA_MEMCPY3D_PEER* copy)) {
   return Copy3D(true, copy, nullptr, false);
 }
-ALLRANKS_EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
+ALLRANKS_SYMBOL(CUresult, cuMemcpy3DPeerAsync_ptsz,
+                (const CUDA_MEMCPY3D_PEER* copy, CUstream stream)) {
   return Copy3D(true, copy, stream, true);
 }

@@ -280,11 +280,11 @@ CUresult cuCtxCreate(CUcontext* context, CUctxCreateParams*, unsigned flags, CUd
   return CreateContext(context, flags, device);
 }
 #undef cuCtxCreate
-ALLRANKS_EXPORT CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) {
+ALLRANKS_SYMBOL(CUresult, cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device)) {
   return CreateContext(context, flags, device);
 }
-ALLRANKS_EXPORT CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam*, int,
-                                        unsigned flags, CUdevice device) {
+ALLRANKS_SYMBOL(CUresult, cuCtxCreate_v3,
+                (CUcontext * context, CUexecAffinityParam*, int, unsigned flags, CUdevice device)) {
   return CreateContext(context, flags, device);
 }
 

@@ -4,10 +4,6 @@
 // an error code.
 #pragma once
 
-#pragma GCC visibility push(default)
-#include <cuda.h>
-#pragma GCC visibility pop
-
 #include <pthread.h>
 
 #include <array>
@@ -21,6 +17,7 @@
 
 #include "base/address_map.h"
 #include "shim/abi.h"
+#include "shim/cuda/names.h"
 #include "wire/device_facts.h"
 #include "wire/messages.h"
 
@@ -133,7 +130,8 @@ struct Pool {
 
 // Host memory that devices can use.
 struct HostRange {
-  enum class Kind { kAllocated, kRegistered, kManaged, kVariable };  // the last two are managed
+  // kMapped: by cuMemMap. The last two are managed.
+  enum class Kind { kAllocated, kRegistered, kMapped, kManaged, kVariable };
   std::uint64_t base = 0, size = 0;
   Kind kind = Kind::kAllocated;
   unsigned flags = 0;
@@ -144,6 +142,8 @@ class HostRanges {
   bool Remove(std::uint64_t base);
   bool Find(std::uint64_t address, HostRange* range);
   bool Overlaps(std::uint64_t begin, std::uint64_t end);
+  // The first mapping by cuMemMap that begins in the range.
+  bool FindMapped(std::uint64_t begin, std::uint64_t end, HostRange* range);
   // cudaHostRegister and its end, errors included.
   CUresult Register(std::uint64_t begin, std::uint64_t end, unsigned flags);
   CUresult Unregister(std::uint64_t begin);
@@ -228,6 +228,12 @@ inline bool IsNodeAddress(std::uint64_t a, std::uint64_t size = 1) {
 CUresult AllocateHost(std::uint64_t size, bool managed, std::uint64_t* address);
 CUresult FreeHost(std::uint64_t address);
 
+// Of a device, for all that is known here.
+inline bool IsDeviceMemory(std::uint64_t a) {
+  HostRange range;
+  return IsDeviceAddress(a) && !(IsReservedAddress(a) && TheDriver().host_ranges.Find(a, &range));
+}
+
 inline CUresult Result(int status) { return static_cast<CUresult>(status); }
 
 // What every call but cuInit begins with: initialised, and not in a child that lost CUDA by fork.
@@ -300,6 +306,8 @@ ALLRANKS_EXPORT const std::vector<wire::DeviceInfo>* ar_all_devices();
 ALLRANKS_EXPORT unsigned long long ar_free_bytes(int device);
 // In the order of DeviceInfo::nvlinks; left as it is if the node is gone.
 ALLRANKS_EXPORT void ar_link_traffic(int device, std::vector<wire::LinkBytes>* links);
+// The node's number of a stream; 0: the handle is none, or stands for a default stream.
+ALLRANKS_EXPORT unsigned long long ar_number_of_stream(void* handle);
 // One line on stderr at a function's first use.
 ALLRANKS_EXPORT int ar_not_supported(const char* name, int error, std::atomic<bool>* said);
 
@@ -309,4 +317,4 @@ ALLRANKS_EXPORT int ar_not_supported(const char* name, int error, std::atomic<bo
 // per-thread one. The parenthesised list is passed on with the stream's meaning in front.
 #define ALLRANKS_BOTH_STREAMS(name, suffix, parameters, ...)         \
   CUresult name parameters { return Do_##name(false, __VA_ARGS__); } \
-  ALLRANKS_EXPORT CUresult name##suffix parameters { return Do_##name(true, __VA_ARGS__); }
+  ALLRANKS_SYMBOL(CUresult, name##suffix, parameters) { return Do_##name(true, __VA_ARGS__); }

@@ -95,8 +95,8 @@ CUresult cuGetProcAddress(const char* name, void** function, int version, cuuint
   return CUDA_SUCCESS;
 }
 #undef cuGetProcAddress
-ALLRANKS_EXPORT CUresult cuGetProcAddress(const char* name, void** function, int version,
-                                          cuuint64_t flags) {
+ALLRANKS_SYMBOL(CUresult, cuGetProcAddress,
+                (const char* name, void** function, int version, cuuint64_t flags)) {
   const CUresult result = cuGetProcAddress_v2(name, function, version, flags, nullptr);
   return result == CUDA_SUCCESS && *function == nullptr ? CUDA_ERROR_NOT_FOUND : result;
 }
@@ -114,5 +114,5 @@ CUresult cuGetExportTable(const void** table, const CUuuid*) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-ALLRANKS_EXPORT CUresult cuProfilerStart() { return CUDA_SUCCESS; }
-ALLRANKS_EXPORT CUresult cuProfilerStop() { return CUDA_SUCCESS; }
+ALLRANKS_SYMBOL(CUresult, cuProfilerStart, ()) { return CUDA_SUCCESS; }
+ALLRANKS_SYMBOL(CUresult, cuProfilerStop, ()) { return CUDA_SUCCESS; }

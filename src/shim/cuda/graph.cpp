@@ -334,24 +334,24 @@ CUresult cuGraphRemoveDependencies(CUgraph handle, const CUgraphNode* from, cons
 #undef cuGraphNodeGetDependentNodes
 #undef cuGraphAddDependencies
 #undef cuGraphRemoveDependencies
-ALLRANKS_EXPORT CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to,
-                                         size_t* count) {
+ALLRANKS_SYMBOL(CUresult, cuGraphGetEdges,
+                (CUgraph graph, CUgraphNode* from, CUgraphNode* to, size_t* count)) {
   return cuGraphGetEdges_v2(graph, from, to, nullptr, count);
 }
-ALLRANKS_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* nodes,
-                                                    size_t* count) {
+ALLRANKS_SYMBOL(CUresult, cuGraphNodeGetDependencies,
+                (CUgraphNode node, CUgraphNode* nodes, size_t* count)) {
   return cuGraphNodeGetDependencies_v2(node, nodes, nullptr, count);
 }
-ALLRANKS_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* nodes,
-                                                      size_t* count) {
+ALLRANKS_SYMBOL(CUresult, cuGraphNodeGetDependentNodes,
+                (CUgraphNode node, CUgraphNode* nodes, size_t* count)) {
   return cuGraphNodeGetDependentNodes_v2(node, nodes, nullptr, count);
 }
-ALLRANKS_EXPORT CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from,
-                                                const CUgraphNode* to, size_t count) {
+ALLRANKS_SYMBOL(CUresult, cuGraphAddDependencies,
+                (CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, size_t count)) {
   return cuGraphAddDependencies_v2(graph, from, to, nullptr, count);
 }
-ALLRANKS_EXPORT CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from,
-                                                   const CUgraphNode* to, size_t count) {
+ALLRANKS_SYMBOL(CUresult, cuGraphRemoveDependencies,
+                (CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, size_t count)) {
   return cuGraphRemoveDependencies_v2(graph, from, to, nullptr, count);
 }
 

@@ -156,13 +156,13 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned 
 
 // Before version 12 the function told what was wrong in a buffer.
 #undef cuGraphInstantiate
-ALLRANKS_EXPORT CUresult cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, CUgraphNode* bad,
-                                            char* log, size_t size) {
+ALLRANKS_SYMBOL(CUresult, cuGraphInstantiate,
+                (CUgraphExec * exec, CUgraph graph, CUgraphNode* bad, char* log, size_t size)) {
   if (log != nullptr && size > 0) log[0] = '\0';
   return Instantiate(exec, graph, 0, bad);
 }
-ALLRANKS_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* bad,
-                                               char* log, size_t size) {
+ALLRANKS_SYMBOL(CUresult, cuGraphInstantiate_v2,
+                (CUgraphExec * exec, CUgraph graph, CUgraphNode* bad, char* log, size_t size)) {
   if (log != nullptr && size > 0) log[0] = '\0';
   return Instantiate(exec, graph, 0, bad);
 }
@@ -253,8 +253,9 @@ CUresult cuGraphExecUpdate(CUgraphExec exec_handle, CUgraph graph_handle,
   return UpdateFrom(exec, *exec->graph, *graph, info);
 }
 #undef cuGraphExecUpdate
-ALLRANKS_EXPORT CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* node,
-                                           CUgraphExecUpdateResult* result) {
+ALLRANKS_SYMBOL(CUresult, cuGraphExecUpdate,
+                (CUgraphExec exec, CUgraph graph, CUgraphNode* node,
+                 CUgraphExecUpdateResult* result)) {
   CUgraphExecUpdateResultInfo info{};
   const CUresult updated = cuGraphExecUpdate_v2(exec, graph, &info);
   if (node != nullptr) *node = info.errorNode;

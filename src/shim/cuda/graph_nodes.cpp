@@ -251,29 +251,29 @@ CUDA_KERNEL_NODE_PARAMS Widen(const CUDA_KERNEL_NODE_PARAMS_v1& params) {
   return wide;
 }
 }  // namespace
-ALLRANKS_EXPORT CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph,
-                                              const CUgraphNode* before, size_t count,
-                                              const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+ALLRANKS_SYMBOL(CUresult, cuGraphAddKernelNode,
+                (CUgraphNode * node, CUgraph graph, const CUgraphNode* before, size_t count,
+                 const CUDA_KERNEL_NODE_PARAMS_v1* params)) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUDA_KERNEL_NODE_PARAMS wide = Widen(*params);
   return cuGraphAddKernelNode_v2(node, graph, before, count, &wide);
 }
-ALLRANKS_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode node,
-                                                    CUDA_KERNEL_NODE_PARAMS_v1* params) {
+ALLRANKS_SYMBOL(CUresult, cuGraphKernelNodeGetParams,
+                (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1* params)) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUDA_KERNEL_NODE_PARAMS wide{};
   const CUresult result = cuGraphKernelNodeGetParams_v2(node, &wide);
   if (result == CUDA_SUCCESS) memcpy(params, &wide, sizeof *params);
   return result;
 }
-ALLRANKS_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode node,
-                                                    const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+ALLRANKS_SYMBOL(CUresult, cuGraphKernelNodeSetParams,
+                (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* params)) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUDA_KERNEL_NODE_PARAMS wide = Widen(*params);
   return cuGraphKernelNodeSetParams_v2(node, &wide);
 }
-ALLRANKS_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
-                                                        const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+ALLRANKS_SYMBOL(CUresult, cuGraphExecKernelNodeSetParams,
+                (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* params)) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUDA_KERNEL_NODE_PARAMS wide = Widen(*params);
   return cuGraphExecKernelNodeSetParams_v2(exec, node, &wide);
@@ -467,8 +467,9 @@ CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* bef
   return result;
 }
 #undef cuGraphAddNode
-ALLRANKS_EXPORT CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before,
-                                        size_t count, CUgraphNodeParams* params) {
+ALLRANKS_SYMBOL(CUresult, cuGraphAddNode,
+                (CUgraphNode * node, CUgraph graph, const CUgraphNode* before, size_t count,
+                 CUgraphNodeParams* params)) {
   return cuGraphAddNode_v2(node, graph, before, nullptr, count, params);
 }
 

@@ -125,6 +125,16 @@ bool HostRanges::Overlaps(std::uint64_t begin, std::uint64_t end) {
   return it->first + it->second.size > begin;
 }
 
+bool HostRanges::FindMapped(std::uint64_t begin, std::uint64_t end, HostRange* range) {
+  Hold hold(mutex_);
+  for (auto it = ranges_.lower_bound(begin); it != ranges_.end() && it->first < end; ++it) {
+    if (it->second.kind != HostRange::Kind::kMapped) continue;
+    *range = it->second;
+    return true;
+  }
+  return false;
+}
+
 CUresult HostRanges::Register(std::uint64_t begin, std::uint64_t end, unsigned flags) {
   Hold hold(register_lock_);
   if (Overlaps(begin, end)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;

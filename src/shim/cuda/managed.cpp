@@ -153,18 +153,18 @@ CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t size, CUmemLocation loca
                             unsigned flags, CUstream stream) {
   return Prefetch(false, address, size, location, flags, stream);
 }
-ALLRANKS_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr address, size_t size,
-                                                    CUmemLocation location, unsigned flags,
-                                                    CUstream stream) {
+ALLRANKS_SYMBOL(CUresult, cuMemPrefetchAsync_v2_ptsz,
+                (CUdeviceptr address, size_t size, CUmemLocation location, unsigned flags,
+                 CUstream stream)) {
   return Prefetch(true, address, size, location, flags, stream);
 }
 #undef cuMemPrefetchAsync
-ALLRANKS_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t size, CUdevice device,
-                                            CUstream stream) {
+ALLRANKS_SYMBOL(CUresult, cuMemPrefetchAsync,
+                (CUdeviceptr address, size_t size, CUdevice device, CUstream stream)) {
   return Prefetch(false, address, size, LocationOf(device), 0, stream);
 }
-ALLRANKS_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr address, size_t size, CUdevice device,
-                                                 CUstream stream) {
+ALLRANKS_SYMBOL(CUresult, cuMemPrefetchAsync_ptsz,
+                (CUdeviceptr address, size_t size, CUdevice device, CUstream stream)) {
   return Prefetch(true, address, size, LocationOf(device), 0, stream);
 }
 
@@ -212,8 +212,8 @@ CUresult cuMemAdvise(CUdeviceptr address, size_t size, CUmem_advise advice,
   return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 #undef cuMemAdvise
-ALLRANKS_EXPORT CUresult cuMemAdvise(CUdeviceptr address, size_t size, CUmem_advise advice,
-                                     CUdevice device) {
+ALLRANKS_SYMBOL(CUresult, cuMemAdvise,
+                (CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device)) {
   return cuMemAdvise_v2(address, size, advice, LocationOf(device));
 }
 
@@ -298,7 +298,7 @@ CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t len
                                 unsigned flags) {
   return Attach(false, stream, address, length, flags);
 }
-ALLRANKS_EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream stream, CUdeviceptr address,
-                                                     size_t length, unsigned flags) {
+ALLRANKS_SYMBOL(CUresult, cuStreamAttachMemAsync_ptsz,
+                (CUstream stream, CUdeviceptr address, size_t length, unsigned flags)) {
   return Attach(true, stream, address, length, flags);
 }

@@ -89,6 +89,13 @@ CUresult Describe(CUdeviceptr address, wire::DescribeReply* reply) {
                                                             : CUDA_SUCCESS;
 }
 
+// Of memory by handles: cuMemSetAccess decides.
+bool HostMayRead(CUdeviceptr address) {
+  const CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0};
+  unsigned long long flags = 0;
+  return cuMemGetAccess(&flags, &host, address) == CUDA_SUCCESS && flags != 0;
+}
+
 template <class T>
 void Store(void* place, T value) {
   // NOLINTNEXTLINE(bugprone-sizeof-expression): some attributes are pointers
@@ -137,7 +144,7 @@ CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
       Store(value, address);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      if (!host) return CUDA_ERROR_INVALID_VALUE;
+      if (!host || (reply.mapped_handle && !HostMayRead(address))) return CUDA_ERROR_INVALID_VALUE;
       Store(value, address);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:

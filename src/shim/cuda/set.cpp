@@ -28,41 +28,43 @@ CUresult Set(bool per_thread, CUdeviceptr dst, std::size_t pitch, std::uint32_t 
   request.count = columns;
   request.rows.height = rows;
   request.rows.dst_pitch = pitch;
-  request.wait = !async && !IsDeviceAddress(dst);
+  request.wait = !async && !IsDeviceMemory(dst);
   return capturing != nullptr ? CaptureMemset(capturing, request) : Result(Call(request));
 }
 
 }  // namespace
 
-#define ALLRANKS_SET(type, bits, bytes)                                                           \
-  CUresult cuMemsetD##bits(CUdeviceptr dst, type value, size_t count) {                           \
-    return Set(false, dst, 0, value, bytes, count, 1, nullptr, false);                            \
-  }                                                                                               \
-  ALLRANKS_EXPORT CUresult cuMemsetD##bits##_v2_ptds(CUdeviceptr dst, type value, size_t count) { \
-    return Set(true, dst, 0, value, bytes, count, 1, nullptr, false);                             \
-  }                                                                                               \
-  CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count, CUstream stream) {   \
-    return Set(false, dst, 0, value, bytes, count, 1, stream, true);                              \
-  }                                                                                               \
-  ALLRANKS_EXPORT CUresult cuMemsetD##bits##Async_ptsz(CUdeviceptr dst, type value, size_t count, \
-                                                       CUstream stream) {                         \
-    return Set(true, dst, 0, value, bytes, count, 1, stream, true);                               \
-  }                                                                                               \
-  CUresult cuMemsetD2D##bits(CUdeviceptr dst, size_t pitch, type value, size_t width,             \
-                             size_t height) {                                                     \
-    return Set(false, dst, pitch, value, bytes, width, height, nullptr, false);                   \
-  }                                                                                               \
-  ALLRANKS_EXPORT CUresult cuMemsetD2D##bits##_v2_ptds(CUdeviceptr dst, size_t pitch, type value, \
-                                                       size_t width, size_t height) {             \
-    return Set(true, dst, pitch, value, bytes, width, height, nullptr, false);                    \
-  }                                                                                               \
-  CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value, size_t width,      \
-                                    size_t height, CUstream stream) {                             \
-    return Set(false, dst, pitch, value, bytes, width, height, stream, true);                     \
-  }                                                                                               \
-  ALLRANKS_EXPORT CUresult cuMemsetD2D##bits##Async_ptsz(                                         \
-      CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height, CUstream stream) {  \
-    return Set(true, dst, pitch, value, bytes, width, height, stream, true);                      \
+#define ALLRANKS_SET(type, bits, bytes)                                                            \
+  CUresult cuMemsetD##bits(CUdeviceptr dst, type value, size_t count) {                            \
+    return Set(false, dst, 0, value, bytes, count, 1, nullptr, false);                             \
+  }                                                                                                \
+  ALLRANKS_SYMBOL(CUresult, cuMemsetD##bits##_v2_ptds,                                             \
+                  (CUdeviceptr dst, type value, size_t count)) {                                   \
+    return Set(true, dst, 0, value, bytes, count, 1, nullptr, false);                              \
+  }                                                                                                \
+  CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count, CUstream stream) {    \
+    return Set(false, dst, 0, value, bytes, count, 1, stream, true);                               \
+  }                                                                                                \
+  ALLRANKS_SYMBOL(CUresult, cuMemsetD##bits##Async_ptsz,                                           \
+                  (CUdeviceptr dst, type value, size_t count, CUstream stream)) {                  \
+    return Set(true, dst, 0, value, bytes, count, 1, stream, true);                                \
+  }                                                                                                \
+  CUresult cuMemsetD2D##bits(CUdeviceptr dst, size_t pitch, type value, size_t width,              \
+                             size_t height) {                                                      \
+    return Set(false, dst, pitch, value, bytes, width, height, nullptr, false);                    \
+  }                                                                                                \
+  ALLRANKS_SYMBOL(CUresult, cuMemsetD2D##bits##_v2_ptds,                                           \
+                  (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height)) {      \
+    return Set(true, dst, pitch, value, bytes, width, height, nullptr, false);                     \
+  }                                                                                                \
+  CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value, size_t width,       \
+                                    size_t height, CUstream stream) {                              \
+    return Set(false, dst, pitch, value, bytes, width, height, stream, true);                      \
+  }                                                                                                \
+  ALLRANKS_SYMBOL(                                                                                 \
+      CUresult, cuMemsetD2D##bits##Async_ptsz,                                                     \
+      (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height, CUstream stream)) { \
+    return Set(true, dst, pitch, value, bytes, width, height, stream, true);                       \
   }
 
 ALLRANKS_SET(unsigned char, 8, 1)

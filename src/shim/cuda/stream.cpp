@@ -53,6 +53,12 @@ CUresult ResolveStream(CUstream handle, bool per_thread, wire::StreamRef* ref) {
 using namespace allranks::shim;
 namespace wire = allranks::wire;
 
+// Unlike ar_stream_number this makes no stream and disturbs no capture.
+unsigned long long allranks::shim::ar_number_of_stream(void* handle) {
+  const Stream* stream = TheDriver().streams.Find(static_cast<CUstream>(handle));
+  return stream == nullptr ? 0 : stream->id;
+}
+
 CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned flags, int priority) {
   Context* context;
   const CUresult ready = Current(&context);
@@ -343,6 +349,6 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
   return Elapsed(milliseconds, start, end);
 }
 #undef cuEventElapsedTime
-ALLRANKS_EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+ALLRANKS_SYMBOL(CUresult, cuEventElapsedTime, (float* milliseconds, CUevent start, CUevent end)) {
   return Elapsed(milliseconds, start, end);
 }

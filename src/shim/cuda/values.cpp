@@ -103,14 +103,14 @@ CUresult Wait(bool per_thread, CUstream stream, CUdeviceptr address, cuuint64_t 
 #undef cuStreamWriteValue64
 #undef cuStreamWaitValue64
 #undef cuStreamBatchMemOp
-#define ALLRANKS_VALUE(name, type, function, wide)                                       \
-  ALLRANKS_EXPORT CUresult name(CUstream stream, CUdeviceptr address, type value,        \
-                                unsigned flags) {                                        \
-    return function(false, stream, address, value, flags, wide);                         \
-  }                                                                                      \
-  ALLRANKS_EXPORT CUresult name##_ptsz(CUstream stream, CUdeviceptr address, type value, \
-                                       unsigned flags) {                                 \
-    return function(true, stream, address, value, flags, wide);                          \
+#define ALLRANKS_VALUE(name, type, function, wide)                                      \
+  ALLRANKS_SYMBOL(CUresult, name,                                                       \
+                  (CUstream stream, CUdeviceptr address, type value, unsigned flags)) { \
+    return function(false, stream, address, value, flags, wide);                        \
+  }                                                                                     \
+  ALLRANKS_SYMBOL(CUresult, name##_ptsz,                                                \
+                  (CUstream stream, CUdeviceptr address, type value, unsigned flags)) { \
+    return function(true, stream, address, value, flags, wide);                         \
   }
 ALLRANKS_VALUE(cuStreamWriteValue32, cuuint32_t, Write, false)
 ALLRANKS_VALUE(cuStreamWriteValue32_v2, cuuint32_t, Write, false)
@@ -121,14 +121,16 @@ ALLRANKS_VALUE(cuStreamWaitValue32_v2, cuuint32_t, Wait, false)
 ALLRANKS_VALUE(cuStreamWaitValue64, cuuint64_t, Wait, true)
 ALLRANKS_VALUE(cuStreamWaitValue64_v2, cuuint64_t, Wait, true)
 
-#define ALLRANKS_BATCH(name)                                                                       \
-  ALLRANKS_EXPORT CUresult name(CUstream stream, unsigned count, CUstreamBatchMemOpParams* params, \
-                                unsigned flags) {                                                  \
-    return Batch(false, stream, count, params, flags);                                             \
-  }                                                                                                \
-  ALLRANKS_EXPORT CUresult name##_ptsz(CUstream stream, unsigned count,                            \
-                                       CUstreamBatchMemOpParams* params, unsigned flags) {         \
-    return Batch(true, stream, count, params, flags);                                              \
+#define ALLRANKS_BATCH(name)                                                                 \
+  ALLRANKS_SYMBOL(                                                                           \
+      CUresult, name,                                                                        \
+      (CUstream stream, unsigned count, CUstreamBatchMemOpParams* params, unsigned flags)) { \
+    return Batch(false, stream, count, params, flags);                                       \
+  }                                                                                          \
+  ALLRANKS_SYMBOL(                                                                           \
+      CUresult, name##_ptsz,                                                                 \
+      (CUstream stream, unsigned count, CUstreamBatchMemOpParams* params, unsigned flags)) { \
+    return Batch(true, stream, count, params, flags);                                        \
   }
 ALLRANKS_BATCH(cuStreamBatchMemOp)
 ALLRANKS_BATCH(cuStreamBatchMemOp_v2)

@@ -14,6 +14,17 @@ constexpr std::size_t kGranularity = std::size_t{2} << 20;
 constexpr unsigned long long kShareable =
     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC;
 
+bool IsHost(const CUmemLocation& location) {
+  return location.type == CU_MEM_LOCATION_TYPE_HOST ||
+         location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+}
+
+wire::MemoryPlace PlaceOf(const CUmemLocation& location) {
+  return location.type == CU_MEM_LOCATION_TYPE_HOST        ? wire::MemoryPlace::kHost
+         : location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ? wire::MemoryPlace::kHostNuma
+                                                           : wire::MemoryPlace::kDevice;
+}
+
 // Whether memory of these properties can be had, apart from its size.
 CUresult CheckProperties(const CUmemAllocationProp* properties) {
   const CUresult ready = Ready();
@@ -28,10 +39,13 @@ CUresult CheckProperties(const CUmemAllocationProp* properties) {
       if (properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) {
         return CUDA_ERROR_INVALID_VALUE;
       }
-      return CUDA_ERROR_NOT_SUPPORTED;
+      break;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-      return CUDA_ERROR_NOT_SUPPORTED;
-    default:
+      // cuda.h: it must be 0 where there are no NUMA nodes (CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID is
+      // -1).
+      if (properties->location.id != 0) return CUDA_ERROR_INVALID_VALUE;
+      break;
+    default:  // cuda.h: HOST_NUMA_CURRENT is no place for memory either
       return CUDA_ERROR_INVALID_VALUE;
   }
   if (properties->type == CU_MEM_ALLOCATION_TYPE_MANAGED) return CUDA_ERROR_NOT_SUPPORTED;
@@ -41,11 +55,26 @@ CUresult CheckProperties(const CUmemAllocationProp* properties) {
   }
   const auto share = static_cast<unsigned long long>(properties->requestedHandleTypes);
   if ((share & ~kShareable) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  if (IsHost(properties->location)) {
+    // Another host cannot reach it, and fabric handles are for other hosts.
+    if (!TheDriver().devices.front().host_handles || (share & CU_MEM_HANDLE_TYPE_FABRIC) != 0)
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
   if ((share & CU_MEM_HANDLE_TYPE_FABRIC) != 0 && !TheDriver().devices.front().fabric) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   // Tile pools are for sparse arrays, which there are none of.
   return properties->allocFlags.usage != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+// Lets the program's own code use what it has mapped in the range so.
+void ProtectMapped(std::uint64_t address, std::uint64_t size, CUmemAccess_flags flags) {
+  HostRange range;
+  for (std::uint64_t at = address; TheDriver().host_ranges.FindMapped(at, address + size, &range);
+       at = range.base + range.size) {
+    ar_protect_pinned(range.base, flags != CU_MEM_ACCESS_FLAGS_PROT_NONE,
+                      flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  }
 }
 
 CUresult CheckMulticast(const CUmulticastObjectProp* properties) {
@@ -83,6 +112,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
   request.device = properties->location.id;
   request.size = size;
   request.share = static_cast<std::uint32_t>(properties->requestedHandleTypes);
+  request.place = PlaceOf(properties->location);
   wire::HandleReply reply;
   const int status = Call(request, &reply);
   if (status == 0) *handle = reply.handle;
@@ -116,8 +146,17 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
   *properties = {};
   properties->type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties->requestedHandleTypes = static_cast<CUmemAllocationHandleType>(reply.share);
-  properties->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  properties->location.id = reply.device;
+  switch (reply.place) {
+    case wire::MemoryPlace::kDevice:
+      properties->location = {CU_MEM_LOCATION_TYPE_DEVICE, reply.device};
+      break;
+    case wire::MemoryPlace::kHost:
+      properties->location.type = CU_MEM_LOCATION_TYPE_HOST;
+      break;
+    case wire::MemoryPlace::kHostNuma:
+      properties->location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+      break;
+  }
   return CUDA_SUCCESS;
 }
 
@@ -144,12 +183,30 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
   const CUresult ready = Ready();
   if (ready != CUDA_SUCCESS) return ready;
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  return Result(Call(wire::MapMemory{address, size, offset, handle}));
+  wire::MapMemoryReply reply;
+  int fd = -1;
+  const int status = Call(wire::MapMemory{address, size, offset, handle}, &reply, &fd);
+  if (status != 0 || reply.mapped == 0) return Result(status);
+  if (fd < 0 || !ar_map_pinned(address, reply.mapped, fd)) {
+    Call(wire::UnmapMemory{address, size});
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  ar_protect_pinned(address, false, false);  // until cuMemSetAccess
+  TheDriver().host_ranges.Add({address, reply.mapped, HostRange::Kind::kMapped, 0});
+  return CUDA_SUCCESS;
 }
 
 CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
   const CUresult ready = Ready();
-  return ready != CUDA_SUCCESS ? ready : Result(Call(wire::UnmapMemory{address, size}));
+  if (ready != CUDA_SUCCESS) return ready;
+  // What has been stored there must have reached the node before the pages go.
+  const int status = Call(wire::UnmapMemory{address, size});
+  HostRange range;
+  while (status == 0 && TheDriver().host_ranges.FindMapped(address, address + size, &range)) {
+    ar_unmap_pinned(range.base);
+    TheDriver().host_ranges.Remove(range.base);
+  }
+  return Result(status);
 }
 
 CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc* rights,
@@ -159,18 +216,24 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc*
   if (rights == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; ++i) {
     const CUmemAccess_flags flags = rights[i].flags;
-    // The host has no rights on a device's memory.
-    if (rights[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+    const CUmemLocation& location = rights[i].location;
+    const bool of_device = location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+    // The host has no rights on a device's memory: the node says so.
+    if ((!of_device && !IsHost(location)) ||
         (flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
          flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    if (!IsDevice(rights[i].location.id)) return CUDA_ERROR_INVALID_DEVICE;
+    if (of_device && !IsDevice(location.id)) return CUDA_ERROR_INVALID_DEVICE;
   }
   for (size_t i = 0; i < count; ++i) {
-    const int status = Call(wire::SetMemoryAccess{address, size, rights[i].location.id,
-                                                  static_cast<std::uint8_t>(rights[i].flags)});
+    const CUmemAccess_flags flags = rights[i].flags;
+    const wire::MemoryPlace place = PlaceOf(rights[i].location);
+    const int status = Call(wire::SetMemoryAccess{
+        address, size, place == wire::MemoryPlace::kDevice ? rights[i].location.id : 0,
+        static_cast<std::uint8_t>(flags), place});
     if (status != 0) return Result(status);
+    if (place != wire::MemoryPlace::kDevice) ProtectMapped(address, size, flags);
   }
   return CUDA_SUCCESS;
 }
@@ -179,12 +242,15 @@ CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location
                         CUdeviceptr address) {
   const CUresult ready = Ready();
   if (ready != CUDA_SUCCESS) return ready;
-  if (flags == nullptr || location == nullptr || location->type != CU_MEM_LOCATION_TYPE_DEVICE) {
+  if (flags == nullptr || location == nullptr ||
+      (location->type != CU_MEM_LOCATION_TYPE_DEVICE && !IsHost(*location))) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (!IsDevice(location->id)) return CUDA_ERROR_INVALID_DEVICE;
+  const bool of_device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+  if (of_device && !IsDevice(location->id)) return CUDA_ERROR_INVALID_DEVICE;
   wire::GetMemoryAccessReply reply;
-  const int status = Call(wire::GetMemoryAccess{address, location->id}, &reply);
+  const int status = Call(
+      wire::GetMemoryAccess{address, of_device ? location->id : 0, PlaceOf(*location)}, &reply);
   if (status == 0) *flags = reply.flags;
   return Result(status);
 }
@@ -208,6 +274,25 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
   const CUresult result = ImportFrom(wire::ImportMemory{}, type, from, &reply);
   if (result == CUDA_SUCCESS) *handle = reply.handle;
   return result;
+}
+
+CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr address, size_t size,
+                                       CUmemRangeHandleType type, unsigned long long flags) {
+  const CUresult ready = Ready();
+  if (ready != CUDA_SUCCESS) return ready;
+  if (handle == nullptr || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD ||
+      (flags & ~std::uint64_t{CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE}) != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  // A choice of ways exists only where a device has more of them than PCIe.
+  if (flags != 0 || !TheDriver().devices.front().ranges) return CUDA_ERROR_NOT_SUPPORTED;
+  int fd = -1;
+  wire::Empty reply;
+  const int status = Call(wire::ExportRange{address, size}, &reply, &fd);
+  if (status != 0) return Result(status);
+  if (fd < 0) return CUDA_ERROR_UNKNOWN;
+  memcpy(handle, &fd, sizeof fd);
+  return CUDA_SUCCESS;
 }
 
 // --- multicast objects -------------------------------------------------------------------------

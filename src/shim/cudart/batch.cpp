@@ -25,11 +25,10 @@ cudaError_t cudaMemcpyBatchAsync(void* const* dsts, const void* const* srcs, con
                                  reinterpret_cast<CUmemcpyAttributes*>(attributes), indices,
                                  attribute_count, stream));
 }
-ALLRANKS_EXPORT cudaError_t cudaMemcpyBatchAsync_ptsz(void* const* dsts, const void* const* srcs,
-                                                      const size_t* sizes, size_t count,
-                                                      cudaMemcpyAttributes* attributes,
-                                                      size_t* indices, size_t attribute_count,
-                                                      cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemcpyBatchAsync_ptsz,
+                (void* const* dsts, const void* const* srcs, const size_t* sizes, size_t count,
+                 cudaMemcpyAttributes* attributes, size_t* indices, size_t attribute_count,
+                 cudaStream_t stream)) {
   return cudaMemcpyBatchAsync(dsts, srcs, sizes, count, attributes, indices, attribute_count,
                               Own(stream));
 }
@@ -40,9 +39,9 @@ cudaError_t cudaMemcpy3DBatchAsync(size_t count, cudaMemcpy3DBatchOp* list,
   return Note(
       cuMemcpy3DBatchAsync(count, reinterpret_cast<CUDA_MEMCPY3D_BATCH_OP*>(list), flags, stream));
 }
-ALLRANKS_EXPORT cudaError_t cudaMemcpy3DBatchAsync_ptsz(size_t count, cudaMemcpy3DBatchOp* list,
-                                                        unsigned long long flags,
-                                                        cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemcpy3DBatchAsync_ptsz,
+                (size_t count, cudaMemcpy3DBatchOp* list, unsigned long long flags,
+                 cudaStream_t stream)) {
   return cudaMemcpy3DBatchAsync(count, list, flags, Own(stream));
 }
 
@@ -55,11 +54,10 @@ cudaError_t cudaMemPrefetchBatchAsync(void** pointers, size_t* sizes, size_t cou
                                       reinterpret_cast<CUmemLocation*>(locations), indices,
                                       location_count, flags, stream));
 }
-ALLRANKS_EXPORT cudaError_t cudaMemPrefetchBatchAsync_ptsz(void** pointers, size_t* sizes,
-                                                           size_t count, cudaMemLocation* locations,
-                                                           size_t* indices, size_t location_count,
-                                                           unsigned long long flags,
-                                                           cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemPrefetchBatchAsync_ptsz,
+                (void** pointers, size_t* sizes, size_t count, cudaMemLocation* locations,
+                 size_t* indices, size_t location_count, unsigned long long flags,
+                 cudaStream_t stream)) {
   return cudaMemPrefetchBatchAsync(pointers, sizes, count, locations, indices, location_count,
                                    flags, Own(stream));
 }
@@ -69,9 +67,9 @@ cudaError_t cudaMemDiscardBatchAsync(void** pointers, size_t* sizes, size_t coun
   ALLRANKS_ENTER();
   return Note(cuMemDiscardBatchAsync(Driver(pointers), sizes, count, flags, stream));
 }
-ALLRANKS_EXPORT cudaError_t cudaMemDiscardBatchAsync_ptsz(void** pointers, size_t* sizes,
-                                                          size_t count, unsigned long long flags,
-                                                          cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemDiscardBatchAsync_ptsz,
+                (void** pointers, size_t* sizes, size_t count, unsigned long long flags,
+                 cudaStream_t stream)) {
   return cudaMemDiscardBatchAsync(pointers, sizes, count, flags, Own(stream));
 }
 
@@ -82,9 +80,10 @@ cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void** pointers, size_t* sizes, 
   return cudaMemPrefetchBatchAsync(pointers, sizes, count, locations, indices, location_count,
                                    flags, stream);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemDiscardAndPrefetchBatchAsync_ptsz(
-    void** pointers, size_t* sizes, size_t count, cudaMemLocation* locations, size_t* indices,
-    size_t location_count, unsigned long long flags, cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemDiscardAndPrefetchBatchAsync_ptsz,
+                (void** pointers, size_t* sizes, size_t count, cudaMemLocation* locations,
+                 size_t* indices, size_t location_count, unsigned long long flags,
+                 cudaStream_t stream)) {
   return cudaMemPrefetchBatchAsync(pointers, sizes, count, locations, indices, location_count,
                                    flags, Own(stream));
 }

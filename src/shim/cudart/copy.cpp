@@ -1,8 +1,6 @@
 // Copies of the runtime API between host and device memory, of one to three dimensions.
 #include "shim/cudart/copy.h"
 
-#include <stdio.h>
-
 #include "shim/cudart/runtime.h"
 
 namespace allranks::shim {
@@ -10,11 +8,6 @@ namespace allranks::shim {
 // Addresses tell where memory is; a kind that contradicts them is refused by the driver's call.
 cudaError_t Copy(bool per_thread, void* dst, const void* src, std::size_t size, cudaMemcpyKind kind,
                  cudaStream_t stream, bool async) {
-  const auto parts = [&](char* text, std::size_t room) {
-    snprintf(text, room, " of %zu bytes from %p to %p, kind %d", size, src, dst,
-             static_cast<int>(kind));
-  };
-  const Arguments given(parts);
   ALLRANKS_ENTER();
   if (per_thread && stream == nullptr) stream = cudaStreamPerThread;
   switch (kind) {
@@ -150,16 +143,17 @@ cudaError_t Copy3DPeer(bool per_thread, const cudaMemcpy3DPeerParms* copy, cudaS
 cudaError_t cudaMemcpy(void* dst, const void* src, size_t size, cudaMemcpyKind kind) {
   return Copy(false, dst, src, size, kind, nullptr, false);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemcpy_ptds(void* dst, const void* src, size_t size,
-                                            cudaMemcpyKind kind) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemcpy_ptds,
+                (void* dst, const void* src, size_t size, cudaMemcpyKind kind)) {
   return WaitPerThread(Copy(true, dst, src, size, kind, nullptr, true));
 }
 cudaError_t cudaMemcpyAsync(void* dst, const void* src, size_t size, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   return Copy(false, dst, src, size, kind, stream, true);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemcpyAsync_ptsz(void* dst, const void* src, size_t size,
-                                                 cudaMemcpyKind kind, cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemcpyAsync_ptsz,
+                (void* dst, const void* src, size_t size, cudaMemcpyKind kind,
+                 cudaStream_t stream)) {
   return Copy(true, dst, src, size, kind, stream, true);
 }
 
@@ -183,9 +177,9 @@ cudaError_t cudaMemcpy2D(void* dst, size_t dst_pitch, const void* src, size_t sr
                          size_t width, size_t height, cudaMemcpyKind kind) {
   return Copy2D(false, dst, dst_pitch, src, src_pitch, width, height, kind, nullptr, false);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemcpy2D_ptds(void* dst, size_t dst_pitch, const void* src,
-                                              size_t src_pitch, size_t width, size_t height,
-                                              cudaMemcpyKind kind) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemcpy2D_ptds,
+                (void* dst, size_t dst_pitch, const void* src, size_t src_pitch, size_t width,
+                 size_t height, cudaMemcpyKind kind)) {
   return WaitPerThread(
       Copy2D(true, dst, dst_pitch, src, src_pitch, width, height, kind, nullptr, true));
 }
@@ -194,9 +188,9 @@ cudaError_t cudaMemcpy2DAsync(void* dst, size_t dst_pitch, const void* src, size
                               cudaStream_t stream) {
   return Copy2D(false, dst, dst_pitch, src, src_pitch, width, height, kind, stream, true);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemcpy2DAsync_ptsz(void* dst, size_t dst_pitch, const void* src,
-                                                   size_t src_pitch, size_t width, size_t height,
-                                                   cudaMemcpyKind kind, cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemcpy2DAsync_ptsz,
+                (void* dst, size_t dst_pitch, const void* src, size_t src_pitch, size_t width,
+                 size_t height, cudaMemcpyKind kind, cudaStream_t stream)) {
   return Copy2D(true, dst, dst_pitch, src, src_pitch, width, height, kind, stream, true);
 }
 
@@ -205,27 +199,27 @@ ALLRANKS_EXPORT cudaError_t cudaMemcpy2DAsync_ptsz(void* dst, size_t dst_pitch, 
 cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* copy) {
   return Copy3D(false, copy, copy != nullptr ? copy->kind : cudaMemcpyDefault, nullptr, false);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemcpy3D_ptds(const cudaMemcpy3DParms* copy) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemcpy3D_ptds, (const cudaMemcpy3DParms* copy)) {
   return WaitPerThread(
       Copy3D(true, copy, copy != nullptr ? copy->kind : cudaMemcpyDefault, nullptr, true));
 }
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* copy, cudaStream_t stream) {
   return Copy3D(false, copy, copy != nullptr ? copy->kind : cudaMemcpyDefault, stream, true);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemcpy3DAsync_ptsz(const cudaMemcpy3DParms* copy,
-                                                   cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemcpy3DAsync_ptsz,
+                (const cudaMemcpy3DParms* copy, cudaStream_t stream)) {
   return Copy3D(true, copy, copy != nullptr ? copy->kind : cudaMemcpyDefault, stream, true);
 }
 cudaError_t cudaMemcpy3DPeer(const cudaMemcpy3DPeerParms* copy) {
   return Copy3DPeer(false, copy, nullptr, false);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemcpy3DPeer_ptds(const cudaMemcpy3DPeerParms* copy) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemcpy3DPeer_ptds, (const cudaMemcpy3DPeerParms* copy)) {
   return WaitPerThread(Copy3DPeer(true, copy, nullptr, true));
 }
 cudaError_t cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms* copy, cudaStream_t stream) {
   return Copy3DPeer(false, copy, stream, true);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemcpy3DPeerAsync_ptsz(const cudaMemcpy3DPeerParms* copy,
-                                                       cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemcpy3DPeerAsync_ptsz,
+                (const cudaMemcpy3DPeerParms* copy, cudaStream_t stream)) {
   return Copy3DPeer(true, copy, stream, true);
 }

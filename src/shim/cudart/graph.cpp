@@ -85,8 +85,8 @@ ALLRANKS_GRAPH_CALL(cudaGraphInstantiateWithParams,
                     (cudaGraphExec_t * exec, cudaGraph_t graph, cudaGraphInstantiateParams* params),
                     cuGraphInstantiateWithParams(
                         exec, graph, reinterpret_cast<CUDA_GRAPH_INSTANTIATE_PARAMS*>(params)))
-ALLRANKS_EXPORT cudaError_t cudaGraphInstantiateWithParams_ptsz(
-    cudaGraphExec_t* exec, cudaGraph_t graph, cudaGraphInstantiateParams* params) {
+ALLRANKS_SYMBOL(cudaError_t, cudaGraphInstantiateWithParams_ptsz,
+                (cudaGraphExec_t * exec, cudaGraph_t graph, cudaGraphInstantiateParams* params)) {
   if (params != nullptr) params->uploadStream = OrPerThread(params->uploadStream);
   return cudaGraphInstantiateWithParams(exec, graph, params);
 }

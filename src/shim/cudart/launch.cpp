@@ -1,5 +1,7 @@
 // Launches, attributes of kernels, occupancy.
+#include <cxxabi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <vector>
@@ -40,15 +42,24 @@ bool IsBadShape(dim3 grid, dim3 block) {
              limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 }
 
-void WriteShape(dim3 grid, dim3 block, std::size_t shared, char* text, std::size_t size) {
-  snprintf(text, size, " of %ux%ux%u blocks of %ux%ux%u threads, %zu bytes of shared memory",
-           grid.x, grid.y, grid.z, block.x, block.y, block.z, shared);
+// The arguments of a launch, with the kernel's name instead of an address.
+void WriteShape(CUkernel kernel, dim3 grid, dim3 block, std::size_t shared, char* text,
+                std::size_t size) {
+  const char* name = nullptr;
+  if (kernel != nullptr) cuKernelGetName(&name, kernel);
+  char* readable = name != nullptr ? abi::__cxa_demangle(name, nullptr, nullptr, nullptr) : nullptr;
+  if (readable != nullptr) name = readable;
+  snprintf(text, size,
+           "(%.100s, %ux%ux%u blocks of %ux%ux%u threads, %zu bytes of dynamic shared memory)",
+           name != nullptr ? name : "no kernel of this program", grid.x, grid.y, grid.z, block.x,
+           block.y, block.z, shared);
+  free(readable);
 }
 
 cudaError_t Launch(bool per_thread, CUkernel kernel, dim3 grid, dim3 block, void** arguments,
                    std::size_t shared, cudaStream_t stream, bool cooperative) {
   const auto shape = [&](char* text, std::size_t size) {
-    WriteShape(grid, block, shared, text, size);
+    WriteShape(kernel, grid, block, shared, text, size);
   };
   const Arguments given(shape);
   ALLRANKS_ENTER();
@@ -78,11 +89,11 @@ cudaError_t LaunchEx(bool per_thread, const cudaLaunchConfig_t* config, const vo
                      void** arguments) {
   ALLRANKS_ENTER();
   if (config == nullptr) return Note(cudaErrorInvalidValue);
+  const CUkernel kernel = FindKernel(function);
   const auto shape = [&](char* text, std::size_t size) {
-    WriteShape(config->gridDim, config->blockDim, config->dynamicSmemBytes, text, size);
+    WriteShape(kernel, config->gridDim, config->blockDim, config->dynamicSmemBytes, text, size);
   };
   const Arguments given(shape);
-  const CUkernel kernel = FindKernel(function);
   if (kernel == nullptr) return Note(cudaErrorInvalidDeviceFunction);
   if (IsBadShape(config->gridDim, config->blockDim)) return Note(cudaErrorInvalidConfiguration);
   CUlaunchConfig driver;
@@ -112,8 +123,8 @@ ALLRANKS_EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size
   return 0;
 }
 
-ALLRANKS_EXPORT cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared,
-                                                       void* stream) {
+ALLRANKS_SYMBOL(cudaError_t, __cudaPopCallConfiguration,
+                (dim3 * grid, dim3* block, size_t* shared, void* stream)) {
   if (t_configurations == nullptr || t_configurations->empty()) {
     return Note(cudaErrorMissingConfiguration);
   }
@@ -126,16 +137,16 @@ ALLRANKS_EXPORT cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, 
   return cudaSuccess;
 }
 
-ALLRANKS_EXPORT cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
-                                               void** arguments, size_t shared,
-                                               cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, __cudaLaunchKernel,
+                (cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
+                 cudaStream_t stream)) {
   return Launch(false, reinterpret_cast<CUkernel>(kernel), grid, block, arguments, shared, stream,
                 false);
 }
 
-ALLRANKS_EXPORT cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block,
-                                                    void** arguments, size_t shared,
-                                                    cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, __cudaLaunchKernel_ptsz,
+                (cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
+                 cudaStream_t stream)) {
   return Launch(true, reinterpret_cast<CUkernel>(kernel), grid, block, arguments, shared, stream,
                 false);
 }
@@ -145,9 +156,9 @@ cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**
   return Launch(false, FindKernel(function), grid, block, arguments, shared, stream, false);
 }
 
-ALLRANKS_EXPORT cudaError_t cudaLaunchKernel_ptsz(const void* function, dim3 grid, dim3 block,
-                                                  void** arguments, size_t shared,
-                                                  cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaLaunchKernel_ptsz,
+                (const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
+                 cudaStream_t stream)) {
   return Launch(true, FindKernel(function), grid, block, arguments, shared, stream, false);
 }
 
@@ -156,9 +167,9 @@ cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 bl
   return Launch(false, FindKernel(function), grid, block, arguments, shared, stream, true);
 }
 
-ALLRANKS_EXPORT cudaError_t cudaLaunchCooperativeKernel_ptsz(const void* function, dim3 grid,
-                                                             dim3 block, void** arguments,
-                                                             size_t shared, cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaLaunchCooperativeKernel_ptsz,
+                (const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
+                 cudaStream_t stream)) {
   return Launch(true, FindKernel(function), grid, block, arguments, shared, stream, true);
 }
 
@@ -167,8 +178,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
   return LaunchEx(false, config, function, arguments);
 }
 
-ALLRANKS_EXPORT cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t* config,
-                                                     const void* function, void** arguments) {
+ALLRANKS_SYMBOL(cudaError_t, cudaLaunchKernelExC_ptsz,
+                (const cudaLaunchConfig_t* config, const void* function, void** arguments)) {
   return LaunchEx(true, config, function, arguments);
 }
 

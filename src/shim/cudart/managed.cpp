@@ -32,9 +32,9 @@ cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t size, cudaMemLocati
   ALLRANKS_ENTER();
   return Note(cuMemPrefetchAsync(Ptr(pointer), size, Driver(location), flags, stream));
 }
-ALLRANKS_EXPORT cudaError_t cudaMemPrefetchAsync_ptsz(const void* pointer, size_t size,
-                                                      cudaMemLocation location, unsigned flags,
-                                                      cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemPrefetchAsync_ptsz,
+                (const void* pointer, size_t size, cudaMemLocation location, unsigned flags,
+                 cudaStream_t stream)) {
   return cudaMemPrefetchAsync(pointer, size, location, flags, Own(stream));
 }
 
@@ -64,7 +64,7 @@ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* pointer, size_t 
   ALLRANKS_ENTER();
   return Note(cuStreamAttachMemAsync(stream, Ptr(pointer), length, flags));
 }
-ALLRANKS_EXPORT cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void* pointer,
-                                                          size_t length, unsigned flags) {
+ALLRANKS_SYMBOL(cudaError_t, cudaStreamAttachMemAsync_ptsz,
+                (cudaStream_t stream, void* pointer, size_t length, unsigned flags)) {
   return cudaStreamAttachMemAsync(Own(stream), pointer, length, flags);
 }

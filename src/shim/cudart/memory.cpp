@@ -1,5 +1,4 @@
 // Memory of the runtime API: allocation, what a pointer is, sharing.
-#include <stdio.h>
 #include <string.h>
 
 #include "shim/cudart/runtime.h"
@@ -7,10 +6,6 @@
 using namespace allranks::shim;
 
 cudaError_t cudaMalloc(void** pointer, size_t size) {
-  const auto bytes = [&](char* text, std::size_t room) {
-    snprintf(text, room, " of %zu bytes", size);
-  };
-  const Arguments given(bytes);
   ALLRANKS_ENTER();
   if (pointer == nullptr) return Note(cudaErrorInvalidValue);
   *pointer = nullptr;
@@ -45,10 +40,6 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
 }
 
 cudaError_t cudaFree(void* pointer) {
-  const auto address = [&](char* text, std::size_t room) {
-    snprintf(text, room, " of %p", pointer);
-  };
-  const Arguments given(address);
   ALLRANKS_ENTER();  // cudaFree(0) is how programs initialise
   return Note(cuMemFree(Ptr(pointer)));
 }
@@ -85,7 +76,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     attributes->type = cudaMemoryTypeDevice;
   } else {
     attributes->type = cudaMemoryTypeHost;
-    attributes->hostPointer = const_cast<void*>(pointer);
+    cuPointerGetAttribute(&attributes->hostPointer, CU_POINTER_ATTRIBUTE_HOST_POINTER,
+                          Ptr(pointer));
   }
   return cudaSuccess;
 }

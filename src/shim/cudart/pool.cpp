@@ -38,19 +38,20 @@ CUmemLocation* Driver(cudaMemLocation* location) {
 cudaError_t cudaMallocAsync(void** pointer, size_t size, cudaStream_t stream) {
   return Allocate(pointer, size, nullptr, stream);
 }
-ALLRANKS_EXPORT cudaError_t cudaMallocAsync_ptsz(void** pointer, size_t size, cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMallocAsync_ptsz,
+                (void** pointer, size_t size, cudaStream_t stream)) {
   return Allocate(pointer, size, nullptr, Own(stream));
 }
 cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t size, cudaMemPool_t pool,
                                     cudaStream_t stream) {
   return Allocate(pointer, size, &pool, stream);
 }
-ALLRANKS_EXPORT cudaError_t cudaMallocFromPoolAsync_ptsz(void** pointer, size_t size,
-                                                         cudaMemPool_t pool, cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMallocFromPoolAsync_ptsz,
+                (void** pointer, size_t size, cudaMemPool_t pool, cudaStream_t stream)) {
   return Allocate(pointer, size, &pool, Own(stream));
 }
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) { return FreeIn(pointer, stream); }
-ALLRANKS_EXPORT cudaError_t cudaFreeAsync_ptsz(void* pointer, cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaFreeAsync_ptsz, (void* pointer, cudaStream_t stream)) {
   return FreeIn(pointer, Own(stream));
 }
 

@@ -189,7 +189,7 @@ cudaError_t cudaLibraryGetManaged(void** address, size_t* size, cudaLibrary_t li
                                              : static_cast<cudaError_t>(result));
 }
 
-ALLRANKS_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
+ALLRANKS_SYMBOL(cudaError_t, __cudaGetKernel, (cudaKernel_t * kernel, const void* host_function)) {
   const CUkernel found = FindKernel(host_function);
   *kernel = reinterpret_cast<cudaKernel_t>(found);
   return found != nullptr ? cudaSuccess : Note(cudaErrorInvalidDeviceFunction);

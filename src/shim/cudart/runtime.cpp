@@ -1,7 +1,6 @@
 // Devices, threads' state, errors.
 #include "shim/cudart/runtime.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <atomic>
@@ -150,8 +149,6 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaSetDevice(int device) {
-  const auto number = [&](char* text, std::size_t room) { snprintf(text, room, " of %d", device); };
-  const Arguments given(number);
   CUresult result = InitDriver();
   if (result != CUDA_SUCCESS) return Note(result);
   CUcontext context;
@@ -272,5 +269,5 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) {
   return Note(result != CUDA_SUCCESS ? result : cuCtxDisablePeerAccess(context));
 }
 
-ALLRANKS_EXPORT cudaError_t cudaProfilerStart() { return cudaSuccess; }
-ALLRANKS_EXPORT cudaError_t cudaProfilerStop() { return cudaSuccess; }
+ALLRANKS_SYMBOL(cudaError_t, cudaProfilerStart, ()) { return cudaSuccess; }
+ALLRANKS_SYMBOL(cudaError_t, cudaProfilerStop, ()) { return cudaSuccess; }

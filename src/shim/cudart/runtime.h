@@ -2,12 +2,9 @@
 // before main, and the translation of the driver's answers.
 #pragma once
 
-#pragma GCC visibility push(default)
-#include <cuda.h>
-#include <cuda_runtime_api.h>
-#pragma GCC visibility pop
-
 #include <cstddef>
+
+#include "shim/cudart/names.h"
 
 #define ALLRANKS_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -18,7 +15,8 @@ cudaError_t Note(cudaError_t error);
 inline cudaError_t Note(CUresult result) { return Note(static_cast<cudaError_t>(result)); }
 
 // What the function that the program has called was given, for a report of its error: while this
-// lives, a function that writes it as text. Only an error calls it.
+// lives, a function that writes it as text. Only an error calls it. calls.cpp has one for each
+// public function.
 class Arguments {
  public:
   template <class F>
@@ -84,7 +82,7 @@ inline CUdeviceptr Ptr(const void* pointer) { return reinterpret_cast<CUdevicept
     ALLRANKS_ENTER();                                                 \
     return Note(call);                                                \
   }                                                                   \
-  ALLRANKS_EXPORT cudaError_t name##_ptsz parameters {                \
+  ALLRANKS_SYMBOL(cudaError_t, name##_ptsz, parameters) {             \
     ALLRANKS_ENTER();                                                 \
     return Note(call_per_thread);                                     \
   }

@@ -44,11 +44,11 @@ cudaError_t cudaMemsetAsync(void* pointer, int value, size_t size, cudaStream_t 
   ALLRANKS_ENTER();
   return Note(cuMemsetD8Async(Ptr(pointer), static_cast<unsigned char>(value), size, stream));
 }
-ALLRANKS_EXPORT cudaError_t cudaMemset_ptds(void* pointer, int value, size_t size) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemset_ptds, (void* pointer, int value, size_t size)) {
   return cudaMemsetAsync(pointer, value, size, cudaStreamPerThread);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemsetAsync_ptsz(void* pointer, int value, size_t size,
-                                                 cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemsetAsync_ptsz,
+                (void* pointer, int value, size_t size, cudaStream_t stream)) {
   return cudaMemsetAsync(pointer, value, size, Own(stream));
 }
 
@@ -59,13 +59,13 @@ cudaError_t cudaMemset2DAsync(void* pointer, size_t pitch, int value, size_t wid
                               cudaStream_t stream) {
   return Set2D({pointer, pitch, width, height}, value, width, height, stream, true);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemset2D_ptds(void* pointer, size_t pitch, int value, size_t width,
-                                              size_t height) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemset2D_ptds,
+                (void* pointer, size_t pitch, int value, size_t width, size_t height)) {
   return cudaMemset2DAsync(pointer, pitch, value, width, height, cudaStreamPerThread);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemset2DAsync_ptsz(void* pointer, size_t pitch, int value,
-                                                   size_t width, size_t height,
-                                                   cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemset2DAsync_ptsz,
+                (void* pointer, size_t pitch, int value, size_t width, size_t height,
+                 cudaStream_t stream)) {
   return cudaMemset2DAsync(pointer, pitch, value, width, height, Own(stream));
 }
 
@@ -76,11 +76,11 @@ cudaError_t cudaMemset3DAsync(cudaPitchedPtr pointer, int value, cudaExtent exte
                               cudaStream_t stream) {
   return Set3D(pointer, value, extent, stream, true);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemset3D_ptds(cudaPitchedPtr pointer, int value,
-                                              cudaExtent extent) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemset3D_ptds,
+                (cudaPitchedPtr pointer, int value, cudaExtent extent)) {
   return Set3D(pointer, value, extent, cudaStreamPerThread, true);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemset3DAsync_ptsz(cudaPitchedPtr pointer, int value,
-                                                   cudaExtent extent, cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemset3DAsync_ptsz,
+                (cudaPitchedPtr pointer, int value, cudaExtent extent, cudaStream_t stream)) {
   return Set3D(pointer, value, extent, Own(stream), true);
 }

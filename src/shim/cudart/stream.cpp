@@ -109,19 +109,19 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
   if (status != nullptr) *status = static_cast<cudaDriverEntryPointQueryResult>(driver_status);
   return Note(result);
 }
-ALLRANKS_EXPORT cudaError_t cudaGetDriverEntryPointByVersion_ptsz(
-    const char* name, void** function, unsigned version, unsigned long long flags,
-    cudaDriverEntryPointQueryResult* status) {
+ALLRANKS_SYMBOL(cudaError_t, cudaGetDriverEntryPointByVersion_ptsz,
+                (const char* name, void** function, unsigned version, unsigned long long flags,
+                 cudaDriverEntryPointQueryResult* status)) {
   return cudaGetDriverEntryPointByVersion(
       name, function, version, flags | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status);
 }
-ALLRANKS_EXPORT cudaError_t cudaGetDriverEntryPoint_ptsz(const char* name, void** function,
-                                                         unsigned long long flags,
-                                                         cudaDriverEntryPointQueryResult* status) {
+ALLRANKS_SYMBOL(cudaError_t, cudaGetDriverEntryPoint_ptsz,
+                (const char* name, void** function, unsigned long long flags,
+                 cudaDriverEntryPointQueryResult* status)) {
   return cudaGetDriverEntryPointByVersion_ptsz(name, function, CUDART_VERSION, flags, status);
 }
-ALLRANKS_EXPORT cudaError_t cudaGetDriverEntryPoint(const char* name, void** function,
-                                                    unsigned long long flags,
-                                                    cudaDriverEntryPointQueryResult* status) {
+ALLRANKS_SYMBOL(cudaError_t, cudaGetDriverEntryPoint,
+                (const char* name, void** function, unsigned long long flags,
+                 cudaDriverEntryPointQueryResult* status)) {
   return cudaGetDriverEntryPointByVersion(name, function, CUDART_VERSION, flags, status);
 }

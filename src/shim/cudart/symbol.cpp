@@ -46,25 +46,24 @@ cudaError_t cudaMemcpyFromSymbolAsync(void* dst, const void* symbol, size_t size
                                       cudaMemcpyKind kind, cudaStream_t stream) {
   return FromSymbol(false, dst, symbol, size, offset, kind, stream, true);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void* symbol, const void* src,
-                                                         size_t size, size_t offset,
-                                                         cudaMemcpyKind kind, cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemcpyToSymbolAsync_ptsz,
+                (const void* symbol, const void* src, size_t size, size_t offset,
+                 cudaMemcpyKind kind, cudaStream_t stream)) {
   return ToSymbol(true, symbol, src, size, offset, kind, stream, true);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void* dst, const void* symbol,
-                                                           size_t size, size_t offset,
-                                                           cudaMemcpyKind kind,
-                                                           cudaStream_t stream) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemcpyFromSymbolAsync_ptsz,
+                (void* dst, const void* symbol, size_t size, size_t offset, cudaMemcpyKind kind,
+                 cudaStream_t stream)) {
   return FromSymbol(true, dst, symbol, size, offset, kind, stream, true);
 }
-ALLRANKS_EXPORT cudaError_t cudaMemcpyToSymbol_ptds(const void* symbol, const void* src,
-                                                    size_t size, size_t offset,
-                                                    cudaMemcpyKind kind) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemcpyToSymbol_ptds,
+                (const void* symbol, const void* src, size_t size, size_t offset,
+                 cudaMemcpyKind kind)) {
   const cudaError_t error = ToSymbol(true, symbol, src, size, offset, kind, nullptr, true);
   return error != cudaSuccess ? error : Note(cuStreamSynchronize(CU_STREAM_PER_THREAD));
 }
-ALLRANKS_EXPORT cudaError_t cudaMemcpyFromSymbol_ptds(void* dst, const void* symbol, size_t size,
-                                                      size_t offset, cudaMemcpyKind kind) {
+ALLRANKS_SYMBOL(cudaError_t, cudaMemcpyFromSymbol_ptds,
+                (void* dst, const void* symbol, size_t size, size_t offset, cudaMemcpyKind kind)) {
   const cudaError_t error = FromSymbol(true, dst, symbol, size, offset, kind, nullptr, true);
   return error != cudaSuccess ? error : Note(cuStreamSynchronize(CU_STREAM_PER_THREAD));
 }

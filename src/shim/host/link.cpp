@@ -44,6 +44,7 @@ constinit std::atomic<bool> g_dead{false};
 constinit std::atomic<bool> g_busy{false};
 constinit std::atomic<bool> g_watches{false};
 constinit std::atomic<bool> g_stacks{false};
+constinit std::atomic<bool> g_call_stacks{false};
 constinit std::atomic<bool> g_cuda{false};
 constinit std::atomic<bool> g_cuda_lost{false};
 std::uint64_t g_token = 0;
@@ -125,6 +126,8 @@ void Join(wire::Hello::Kind kind, std::uint64_t token, std::uint64_t number,
   thread->touches = 0;
   thread->bulks = 0;
   thread->frames = 0;
+  thread->ranges = 0;
+  thread->range_size = 0;
   // Small requests must not allocate: they may be made from within an allocator's locks.
   thread->send.reserve(8192);
   thread->receive.reserve(1024);
@@ -148,6 +151,7 @@ void Join(wire::Hello::Kind kind, std::uint64_t token, std::uint64_t number,
   g_hosts = reply.hosts;
   g_sockets = reply.sockets;
   g_stacks.store(reply.stacks, std::memory_order_relaxed);
+  g_call_stacks.store(reply.call_stacks, std::memory_order_relaxed);
   g_realtime_base = reply.realtime_base_ns;
   g_monotonic_base = reply.monotonic_base_ns;
   t_self = thread;
@@ -266,12 +270,26 @@ void BeginRequest(Thread* thread) {
   writer(frames);
   for (std::size_t i = 0; i < thread->frames; ++i) writer(thread->stack[i]);
   thread->frames = 0;
+  writer(thread->ranges);
+  thread->send.insert(thread->send.end(), thread->range_bytes,
+                      thread->range_bytes + thread->range_size);
+  thread->ranges = 0;
+  thread->range_size = 0;
 }
 
 bool StacksWanted() { return g_stacks.load(std::memory_order_relaxed); }
 
 std::size_t Stack(std::uint64_t* addresses, std::size_t most) {
-  if (!StacksWanted()) return 0;
+  return StacksWanted() ? Unwind(addresses, most) : 0;
+}
+
+bool WantsStackOf(wire::Op op) {
+  const wire::MessageInfo info = wire::InfoOf(op);
+  return (StacksWanted() && info.Has(wire::kWantsStack)) ||
+         (g_call_stacks.load(std::memory_order_relaxed) && info.cost != wire::Cost::kNothing);
+}
+
+std::size_t Unwind(std::uint64_t* addresses, std::size_t most) {
   Frames frames{addresses, most};
   _Unwind_Backtrace(&NextFrame, &frames);
   return frames.count;
@@ -378,8 +396,8 @@ int ar_call(std::uint16_t op, const void* head, std::size_t head_size, const voi
     if (thread == nullptr) return kArNoNode;
   }
   Inside inside;
-  if (allranks::wire::InfoOf(static_cast<allranks::wire::Op>(op)).Has(allranks::wire::kWantsStack))
-    thread->frames = shim::Stack(thread->stack, allranks::wire::kMaxStack);
+  if (shim::WantsStackOf(static_cast<allranks::wire::Op>(op)))
+    thread->frames = shim::Unwind(thread->stack, allranks::wire::kMaxStack);
   shim::BeginRequest(thread);
   const auto* bytes = static_cast<const std::byte*>(head);
   thread->send.insert(thread->send.end(), bytes, bytes + head_size);

@@ -66,6 +66,10 @@ struct Thread {
   std::uint64_t stack[wire::kMaxStack];
   int bulks = 0;
   std::uint64_t bulk[8];
+  // What it has marked since its last message, encoded (ranges.cpp).
+  std::uint32_t ranges = 0;
+  std::size_t range_size = 0;
+  std::byte* range_bytes = nullptr;  // room for kMaxRangeBytes, made at first use
 };
 
 // True if this process runs under a node that is alive.
@@ -90,6 +94,10 @@ bool NodeWatches();
 bool StacksWanted();
 // Return addresses of the caller, innermost first; none unless the node has asked for stacks.
 std::size_t Stack(std::uint64_t* addresses, std::size_t most);
+// The same, whatever it has asked for.
+std::size_t Unwind(std::uint64_t* addresses, std::size_t most);
+// Whether it wants to know where this call was made.
+bool WantsStackOf(wire::Op op);
 Thread* ThreadSlots();
 
 // While one lives, this thread's libc calls are native.

@@ -183,7 +183,7 @@ bool OpenBulk(Thread* thread, std::uint64_t address) {
   if (thread->bulks == static_cast<int>(std::size(thread->bulk))) return false;
   MappingLock lock;
   if (g_closed.load(std::memory_order_relaxed)) {
-    Protect(mapping.address, mapping.size, PROT_READ | PROT_WRITE);
+    Protect(mapping.address, mapping.size, mapping.protection);
     g_loose.store(true, std::memory_order_relaxed);
   }
   return true;
@@ -231,7 +231,7 @@ void Touch(Thread* thread, std::uint64_t address, std::uint32_t size, const greg
 }
 
 // Opens the page of a fault in pinned memory and arranges for the trap behind the instruction.
-void BeginStep(Thread* thread, std::uint64_t address, ucontext_t* context) {
+void BeginStep(Thread* thread, std::uint64_t address, int protection, ucontext_t* context) {
   greg_t* registers = context->uc_mcontext.gregs;
   const std::uint64_t segment = thread->segment.load(std::memory_order_relaxed);
   if (thread->poll_segment != segment) {
@@ -263,7 +263,7 @@ void BeginStep(Thread* thread, std::uint64_t address, ucontext_t* context) {
     return;
   }
   const std::uint64_t page = address & ~(kPage - 1);
-  Protect(page, kPage, PROT_READ | PROT_WRITE);
+  Protect(page, kPage, protection);
   thread->open_page[thread->open_pages++] = page;
   if (!thread->stepping) {
     PollRecord& record = thread->pending;
@@ -316,7 +316,11 @@ void OnFault(int signal, siginfo_t* info, void* raw) {
     errno = saved_errno;
     return;
   }
-  if (info->si_code <= 0 || Alias(address) == 0) {
+  const Mapping mapping = MappingOf(address);
+  const bool write = (context->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+  // An access that the program has no right to is its own fault.
+  if (info->si_code <= 0 || mapping.size == 0 ||
+      (mapping.protection & (write ? PROT_WRITE : PROT_READ)) == 0) {
     errno = saved_errno;
     PassOn(signal, info, raw);
     return;
@@ -325,7 +329,7 @@ void OnFault(int signal, siginfo_t* info, void* raw) {
   if (thread == nullptr || !g_closed.load(std::memory_order_relaxed) || RunsNatively(thread)) {
     OpenPinnedPages();  // not a thread whose spins concern us, or another one has just opened them
   } else {
-    BeginStep(thread, address, context);
+    BeginStep(thread, address, mapping.protection, context);
   }
   errno = saved_errno;
 }
@@ -410,7 +414,7 @@ void OpenPinnedPages() {
   g_edges_closed.store(false, std::memory_order_relaxed);
   const int count = g_mapping_count.load(std::memory_order_relaxed);
   for (int i = 0; i < count; ++i) {
-    Protect(g_mappings[i].address, g_mappings[i].size, PROT_READ | PROT_WRITE);
+    Protect(g_mappings[i].address, g_mappings[i].size, g_mappings[i].protection);
   }
 }
 
@@ -475,6 +479,21 @@ Mapping TakeMapping(std::uint64_t address) {
     return found;
   }
   return {};
+}
+
+void ProtectMapping(std::uint64_t address, int protection) {
+  MappingLock lock;
+  const int count = g_mapping_count.load(std::memory_order_relaxed);
+  for (int i = 0; i < count; ++i) {
+    Mapping& mapping = g_mappings[i];
+    if (mapping.address != address) continue;
+    mapping.protection = protection;
+    if (g_closed.load(std::memory_order_relaxed)) {
+      CloseBody(mapping);  // it may have been opened for bulk accesses
+    } else {
+      Protect(address, mapping.size, protection);
+    }
+  }
 }
 
 void PrepareForFaults() {

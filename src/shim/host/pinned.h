@@ -2,6 +2,8 @@
 // the theory of operation).
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstdint>
 
 namespace allranks::shim {
@@ -31,11 +33,14 @@ struct Mapping {
   std::uint64_t alias = 0;  // a second mapping of the same memory, never closed, for the handlers
   // Bytes at either end that share their page with other things (registered.cpp).
   std::uint64_t head = 0, tail = 0;
+  int protection = PROT_READ | PROT_WRITE;  // while it is open
 };
 // False if there are too many.
 bool AddMapping(const Mapping& mapping);
 // Forgets the mapping at `address` and returns it; of size 0 if there is none.
 Mapping TakeMapping(std::uint64_t address);
+// Changes what the program may do with the mapping at `address`.
+void ProtectMapping(std::uint64_t address, int protection);
 // The handlers and the helper thread are there from now on.
 void PrepareForFaults();
 

@@ -17,7 +17,8 @@ bool ar_map_pinned(std::uint64_t address, std::uint64_t size, int fd) {
   const long alias = RawSyscall(SYS_mmap, 0, bytes, PROT_READ, MAP_SHARED, fd, 0);
   RawSyscall(SYS_close, fd);
   if (mapped == where && alias > 0 &&  // a kernel before 4.17 ignores the flag
-      shim::AddMapping({address, size, static_cast<std::uint64_t>(alias), 0, 0})) {
+      shim::AddMapping(
+          {.address = address, .size = size, .alias = static_cast<std::uint64_t>(alias)})) {
     return true;
   }
   if (mapped > 0) RawSyscall(SYS_munmap, mapped, bytes);
@@ -30,6 +31,10 @@ void ar_unmap_pinned(std::uint64_t address) {
   if (found.size == 0) return;
   RawSyscall(SYS_munmap, static_cast<long>(found.address), static_cast<long>(found.size));
   RawSyscall(SYS_munmap, static_cast<long>(found.alias), static_cast<long>(found.size));
+}
+
+void ar_protect_pinned(std::uint64_t address, bool read, bool write) {
+  shim::ProtectMapping(address, (read ? PROT_READ : 0) | (write ? PROT_WRITE : 0));
 }
 
 void ar_open_pinned() { shim::OpenPinnedPages(); }

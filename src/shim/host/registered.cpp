@@ -142,8 +142,13 @@ bool ar_register_pages(std::uint64_t address, std::uint64_t size, std::uint64_t 
   }
   RawSyscall(SYS_close, fd);
   RawSyscall(SYS_mprotect, alias, static_cast<long>(size), PROT_READ);
-  if (good && AddMapping({address, size, static_cast<std::uint64_t>(alias), head, tail}))
+  if (good && AddMapping({.address = address,
+                          .size = size,
+                          .alias = static_cast<std::uint64_t>(alias),
+                          .head = head,
+                          .tail = tail})) {
     return true;
+  }
   Unmap(alias, size);
   return false;
 }

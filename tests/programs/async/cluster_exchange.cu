@@ -1,6 +1,7 @@
 // Clusters through cooperative groups: a histogram whose bins are spread over the shared memory of
 // a cluster, with the size at compile time and at launch; sizes that are refused.
 // nvcc: -arch=sm_90
+// finds: api_error
 #include <cooperative_groups.h>
 
 #include <vector>

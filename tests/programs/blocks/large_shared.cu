@@ -1,6 +1,8 @@
 // More than 48 KB of dynamic shared memory: refused without the attribute, usable up to the opt-in
 // limit with it, refused beyond; static and dynamic memory beside each other; sizes in the
 // attributes of the function.
+//
+// finds: api_error
 #include "arrays.h"
 
 namespace {

@@ -3,6 +3,7 @@
 //
 // run: --devices 2
 // finds: not_mapped
+// faults: memory without access
 #include "arrays.h"
 
 namespace {

@@ -2,6 +2,7 @@
 // peer's counter from all of them.
 //
 // run: --devices 4
+// finds: api_error
 #include "arrays.h"
 
 namespace {

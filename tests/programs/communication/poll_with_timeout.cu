@@ -3,6 +3,8 @@
 // run clock: | clock
 // run timer: | timer
 // run answered: --check | answered
+// faults: kernels that trap
+// finds: api_error
 #include <cstring>
 
 #include "check.h"

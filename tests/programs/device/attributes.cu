@@ -1,5 +1,7 @@
 // What a device says about itself: the properties agree with the attributes, and both with an H100
 // behind NVSwitch; limits, flags, names.
+//
+// finds: api_error
 #include <cstring>
 
 #include "driver.h"

@@ -1,5 +1,7 @@
 // CUDA_VISIBLE_DEVICES: which devices a process sees, and in which order. Each case is a child
 // process, because the variable counts when CUDA is initialised.
+//
+// finds: api_error
 #include <sys/wait.h>
 #include <unistd.h>
 

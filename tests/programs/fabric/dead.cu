@@ -6,6 +6,8 @@
 // run storing: --fault gpu:gpu1=dead@40us | storing
 // run copying: --fault link:gpu1-nvswitch=dead | copying
 // run unused: --fault link:gpu5-nvswitch=dead --fault nic:nic0=dead | unused
+// finds: api_error
+// faults: links that the kernels use are dead
 #include <cstring>
 
 #include "check.h"

@@ -7,6 +7,7 @@
 // run packets: | packets
 // run slow: --fault link:gpu1-nvswitch=0.25 | slow
 // run drain: | drain
+// finds: api_error
 #include <cstring>
 
 #include "check.h"

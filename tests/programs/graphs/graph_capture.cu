@@ -1,5 +1,7 @@
 // Graphs by capture: one stream, forked streams joined by events, all kinds of work, replays, and
 // what a capture must refuse.
+//
+// finds: api_error
 #include "check.h"
 
 namespace {

@@ -1,4 +1,6 @@
 // Graphs made node by node, their questions, clones, child graphs, updates and replays.
+//
+// finds: api_error
 #include <vector>
 
 #include "check.h"

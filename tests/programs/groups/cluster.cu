@@ -1,6 +1,7 @@
 // Clusters: ranks, sizes and indices, distributed shared memory by map_shared_rank, a histogram
 // spread over the blocks of a cluster, atomics on a neighbour's shared memory, and cluster.sync.
 // nvcc: -arch=sm_90
+// finds: api_error
 #include <cooperative_groups.h>
 
 #include "arrays.h"

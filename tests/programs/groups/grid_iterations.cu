@@ -1,5 +1,7 @@
 // A cooperative launch that iterates: red-black relaxation of a rod with grid.sync between the
 // colours, all in one kernel; a launch that cannot be resident at once is refused.
+//
+// finds: api_error
 #include <cooperative_groups.h>
 
 #include "arrays.h"

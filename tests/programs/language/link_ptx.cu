@@ -1,5 +1,7 @@
 // cuLink: two PTX texts linked at run time, a link that fails and says why, and a module that lacks
 // a function.
+//
+// finds: api_error
 #include <cstring>
 #include <string>
 

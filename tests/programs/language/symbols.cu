@@ -1,5 +1,7 @@
 // Variables of the device: __constant__ and __device__ scalars, arrays and structs with and without
 // initialisers, copies to and from symbols with offsets, addresses and sizes.
+//
+// finds: api_error
 #include "arrays.h"
 
 namespace {

@@ -1,5 +1,7 @@
 // The runtime calls an ordinary program makes around its kernels, and the error codes it meets when
 // it makes them wrongly. No error here is sticky: the device works on to the end.
+//
+// finds: api_error
 #include <vector>
 
 #include "check.h"

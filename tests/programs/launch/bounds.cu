@@ -1,5 +1,7 @@
 // __launch_bounds__ and friends: the attributes of functions say what the compiler was told, a
 // launch beyond the bound or beyond the device is refused with the proper error, and nothing runs.
+//
+// finds: api_error
 #include "arrays.h"
 
 namespace {

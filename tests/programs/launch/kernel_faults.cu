@@ -3,6 +3,7 @@
 // out of range. The error comes with the next synchronisation and then with every call.
 //
 // finds: not_mapped out_of_bounds misaligned use_after_free
+// faults: the errors of kernels that fail
 #include <sys/wait.h>
 #include <unistd.h>
 

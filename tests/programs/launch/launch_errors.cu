@@ -1,7 +1,8 @@
 // Errors as on hardware: what a bad launch answers, which errors stay, which are forgotten, and what
 // a failed context still allows.
 //
-// finds: out_of_bounds misaligned
+// finds: out_of_bounds misaligned api_error
+// faults: the errors of kernels that fail
 #include "check.h"
 
 namespace {

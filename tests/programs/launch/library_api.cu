@@ -1,5 +1,7 @@
 // Code that the program loads itself: libraries and modules from PTX text, through both APIs, their
 // kernels and variables, and contexts of the driver API.
+//
+// finds: api_error
 #include <cstring>
 #include <string>
 
@@ -77,7 +79,10 @@ int main() {
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &value, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                    CU_LAUNCH_PARAM_END};
   DRIVER_CHECK(DRIVER(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra));
-  DRIVER_CHECK(DRIVER(cuCtxSynchronize)());
+  // Since CUDA 13 the version that is found by this name takes the context.
+  const auto synchronize =
+      reinterpret_cast<decltype(&cuCtxSynchronize_v2)>(DriverEntry("cuCtxSynchronize"));
+  DRIVER_CHECK(synchronize(nullptr));
   unsigned got = 0;
   DRIVER_CHECK(DRIVER(cuMemcpyDtoH)(&got, address, sizeof got));
   REQUIRE(got == 40 + 3 * 5, "counter %u", got);
@@ -85,13 +90,14 @@ int main() {
   DRIVER_CHECK(DRIVER(cuFuncGetAttribute)(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function));
   DRIVER_CHECK(DRIVER(cuModuleUnload)(module));
   DRIVER_EXPECT(CUDA_ERROR_INVALID_HANDLE, DRIVER(cuModuleUnload)(module));
-  DRIVER_EXPECT(CUDA_ERROR_INVALID_PTX, DRIVER(cuModuleLoadData)(&module, ".version 8.0\nnonsense"));
+  DRIVER_EXPECT(CUDA_ERROR_INVALID_PTX,
+                DRIVER(cuModuleLoadData)(&module, ".version 8.0\nnonsense"));
 
   // A kernel of a library as a function of the current context.
   CUlibrary driver_library;
   CUkernel kernel;
-  DRIVER_CHECK(DRIVER(cuLibraryLoadData)(&driver_library, kText, nullptr, nullptr, 0, nullptr,
-                                         nullptr, 0));
+  DRIVER_CHECK(
+      DRIVER(cuLibraryLoadData)(&driver_library, kText, nullptr, nullptr, 0, nullptr, nullptr, 0));
   DRIVER_CHECK(DRIVER(cuLibraryGetKernel)(&kernel, driver_library, "clear"));
   DRIVER_CHECK(DRIVER(cuKernelGetFunction)(&function, kernel));
   DRIVER_CHECK(DRIVER(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
@@ -106,11 +112,13 @@ int main() {
   // The stack of contexts.
   CUcontext made, popped;
   CUdevice device = -1;
+  const auto get_device =
+      reinterpret_cast<decltype(&cuCtxGetDevice_v2)>(DriverEntry("cuCtxGetDevice"));
   DRIVER_CHECK(DRIVER(cuCtxCreate)(&made, nullptr, CU_CTX_SCHED_AUTO, 1));
-  DRIVER_CHECK(DRIVER(cuCtxGetDevice)(&device));
+  DRIVER_CHECK(get_device(&device, nullptr));
   REQUIRE(device == 1, "device %d", device);
   DRIVER_CHECK(DRIVER(cuCtxPushCurrent)(primary));
-  DRIVER_CHECK(DRIVER(cuCtxGetDevice)(&device));
+  DRIVER_CHECK(get_device(&device, nullptr));
   REQUIRE(device == 0, "device %d", device);
   DRIVER_CHECK(DRIVER(cuCtxPopCurrent)(&popped));
   REQUIRE(popped == primary, "popped");

@@ -1,4 +1,6 @@
 // Occupancy: what fits, as the occupancy calculator of an H100 says, and attributes of functions.
+//
+// finds: api_error
 #include <cstring>
 
 #include "check.h"

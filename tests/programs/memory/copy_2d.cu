@@ -1,4 +1,5 @@
 // nvcc: -lcuda
+// finds: api_error
 // Copies and sets of two dimensions: every pair of pageable, pinned and device memory, offsets,
 // pitches wider than the rows, and what must be refused.
 #include <cuda.h>

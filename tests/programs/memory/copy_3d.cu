@@ -1,4 +1,5 @@
 // nvcc: -lcuda
+// finds: api_error
 // Copies and sets of three dimensions: boxes out of larger boxes, between host and devices, by the
 // runtime's and the driver's descriptions, and to another device.
 #include <cuda.h>

@@ -1,4 +1,6 @@
 // Batches of copies and prefetches, and copies between devices, in stream order.
+//
+// finds: api_error
 #include <cstring>
 #include <vector>
 

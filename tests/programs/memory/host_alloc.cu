@@ -1,5 +1,7 @@
 // Pinned host memory with its flags: mapped into the devices at its own
 // address, shared with a kernel while that runs, and what must be refused.
+//
+// finds: api_error
 #include <cstring>
 
 #include "check.h"

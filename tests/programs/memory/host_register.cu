@@ -1,6 +1,8 @@
 // cudaHostRegister: ordinary memory of the program becomes visible to devices
 // where it lies, keeps its contents and its neighbours', can be registered
 // twice in turn, and is ordinary again after.
+//
+// finds: api_error
 #include <unistd.h>
 
 #include <cstdlib>

@@ -1,5 +1,7 @@
 // Managed memory: host and every device use it at one address; prefetching,
 // advice and attributes.
+//
+// finds: api_error
 #include <cstring>
 
 #include "check.h"

@@ -1,4 +1,5 @@
 // nvcc: -lcuda
+// finds: api_error
 // What a pointer is: attributes and ranges of device, pinned and ordinary
 // memory; how much memory there is; which frees are refused.
 #include <cuda.h>

@@ -1,7 +1,8 @@
 // Memory pools: attributes, the release threshold, trimming, the device's current pool, destruction
 // with memory outstanding, and access by other devices, which peer access does not give.
 //
-// finds: not_mapped
+// finds: not_mapped api_error
+// faults: memory without access
 #include <cstdint>
 
 #include "check.h"

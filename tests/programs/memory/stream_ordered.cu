@@ -1,7 +1,8 @@
 // cudaMallocAsync and cudaFreeAsync: memory lives from the one to the other in stream order, comes
 // back to the device when the free is done, and a loop of both needs no synchronisation.
 //
-// finds: use_after_free
+// finds: use_after_free api_error
+// faults: a use after free
 #include <vector>
 
 #include "check.h"

@@ -2,6 +2,7 @@
 // copies in both directions with offsets, in streams, one copy of each variable
 // per device.
 // alone: programs beside it count the bytes that their own calls take
+// finds: api_error
 #include <cstring>
 #include <vector>
 

@@ -4,6 +4,7 @@
 // run by_rank: --profile h100x8x2-ib --devices 2 | -n 4
 // run by_name: --profile h100x8x2-ib --devices 2 | --host node0:2,node1:2 -n 4
 // run by_node: --profile h100x8x2-ib --devices 2 | --host node0:2,node1:2 --map-by node -n 4
+// finds: api_error
 #include <mpi.h>
 #include <unistd.h>
 

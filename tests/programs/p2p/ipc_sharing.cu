@@ -5,6 +5,7 @@
 // run 2.processes: | 2 processes
 // run 3.processes: | 3 processes
 // run 8.processes: | 8 processes
+// finds: api_error
 #include "world.h"
 
 namespace {

@@ -2,9 +2,10 @@
 // gets cudaErrorNvlinkUncorrectable, and so does every later call; who does not use it misses a
 // message within a bounded time, and can go on working. Ends only if the link of device 1 dies.
 //
-// finds: use_after_free
+// finds: use_after_free api_error
 // run 3.processes: --fault link:gpu1-nvswitch=dead@2ms | 3 processes
 // run 5.processes: --fault gpu:gpu1=dead@3ms | 5 processes
+// faults: links that the kernels use are dead
 #include "world.h"
 
 namespace {

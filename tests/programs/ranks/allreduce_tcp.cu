@@ -7,6 +7,7 @@
 // run two_hosts: --profile h100x8x2-ib --devices 3 --ranks 6
 // run network: --profile h100x8x2-ib --ranks 16
 // run nvl72: --profile gb200nvl72 --ranks 72
+// finds: api_error
 #include <unistd.h>
 
 #include <cstring>

@@ -1,5 +1,8 @@
 // A failed assertion: the message names the thread, the context is lost with cudaErrorAssert, and
 // stays so until the device is reset.
+//
+// finds: api_error
+// faults: the errors of kernels that fail
 #include <unistd.h>
 
 #include <cassert>
@@ -38,7 +41,7 @@ int main() {
   char buffer[4096] = {};
   REQUIRE(pread(fileno(file), buffer, sizeof buffer - 1, 0) > 0, "no message");
   const std::string text = buffer;
-  for (const char* part : {"assert.cu:14: ", "Check(int *)", ": block: [0,", "thread: [",
+  for (const char* part : {"assert.cu:17: ", "Check(int *)", ": block: [0,", "thread: [",
                            " Assertion `*value == expected` failed.\n"}) {
     REQUIRE(text.find(part) != std::string::npos, "no '%s' in: %s", part, buffer);
   }

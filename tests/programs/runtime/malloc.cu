@@ -1,5 +1,8 @@
 // malloc, free, new and delete in kernels: a list built by one kernel and taken apart by another,
 // exhaustion, reuse, limits, and objects with virtual destructors.
+//
+// finds: api_error
+// faults: a double free in a kernel
 #include <cstdint>
 
 #include "check.h"

@@ -1,4 +1,7 @@
 // __trap ends the kernel with cudaErrorLaunchFailure; __nanosleep and clocks let time pass.
+//
+// finds: api_error
+// faults: kernels that trap
 #include "check.h"
 
 namespace {

@@ -1,5 +1,7 @@
 // cuCtxRecordEvent and cuCtxWaitEvent: an event for the work of all streams of a context, and a
 // wait of all its later work, with the errors that CUDA documents.
+//
+// finds: api_error
 #include "driver.h"
 
 namespace {

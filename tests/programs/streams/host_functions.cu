@@ -3,7 +3,8 @@
 //
 // run: --devices 2
 // run ranks: --ranks 2
-// finds: out_of_bounds
+// finds: out_of_bounds api_error
+// faults: what a failed context still calls
 #include <atomic>
 #include <chrono>
 #include <thread>

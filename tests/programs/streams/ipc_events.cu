@@ -1,4 +1,6 @@
 // Events between processes: one records, the other's stream waits for it.
+//
+// finds: api_error
 #include "two_processes.h"
 
 namespace {

@@ -1,5 +1,7 @@
 // Streams that write values to memory and wait for values there: all comparisons, both widths,
 // batches; woken by kernels, other streams, other devices and the host.
+//
+// finds: api_error
 #include <chrono>
 #include <thread>
 

@@ -1,7 +1,8 @@
 // Physical memory, reserved addresses and mappings: several handles in one range that copies, sets
 // and kernels cross, one handle at two addresses, rights per device, properties and errors.
 // run: --devices 4
-// finds: not_mapped
+// finds: not_mapped api_error
+// faults: memory without access
 #include "handles.h"
 
 namespace {

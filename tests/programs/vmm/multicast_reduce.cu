@@ -2,8 +2,9 @@
 // and bfloats against host arithmetic (fp8 has its test in tests/node/atomic_test.cpp), stores and
 // reductions, plain stores and copies to its addresses, several bindings, and errors.
 // run: --devices 4
-// finds: out_of_bounds not_mapped
+// finds: out_of_bounds not_mapped api_error
 // nvcc: -arch=sm_90
+// faults: accesses that a multicast object does not permit
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

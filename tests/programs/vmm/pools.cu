@@ -2,6 +2,7 @@
 // one by one, rights of the importer's devices, frees on both sides, and what an imported pool
 // cannot do.
 // run: --devices 2
+// finds: api_error
 #include "two_processes.h"
 
 namespace {

@@ -2,6 +2,7 @@
 // lives how long, a multicast object of two processes, and what cannot be imported.
 // run: --devices 2
 // nvcc: -arch=sm_90
+// finds: api_error
 #include <fcntl.h>
 
 #include "handles.h"
