@@ -79,6 +79,9 @@ class OneAtATime : public Observer {
   void OnJudge(bool begins) override {
     Call([&](Observer* to) { to->OnJudge(begins); });
   }
+  void OnJudging(bool begins) override {
+    Call([&](Observer* to) { to->OnJudging(begins); });
+  }
   void OnRepeat(const std::string& why) override {
     Call([&](Observer* to) { to->OnRepeat(why); });
   }
@@ -119,6 +122,10 @@ Status LayOut(const Setup& setup, const Store& store) {
     nlohmann::ordered_json json = {{"schema", kRunSchema}};
     json.update(FactsJson<nlohmann::ordered_json>(asked.facts));
     json["origin"] = asked.problem->origin;
+    if (!asked.context.examples.empty()) {
+      for (const problem::Example& example : asked.context.examples)
+        json["examples"].push_back(example.slug);
+    }
     if (const Status wrote = store.Write(
             folder / "problem.json",
             json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
@@ -220,6 +227,7 @@ class Campaign {
     for (std::thread& thread : threads) thread.join();
     ending_.stopped = stop.requested();
     ending_.out_of_money = shared_.no_money || told_money_;
+    ending_.refused_dollars = shared_.refused_dollars;
     ending_.unfinished = total_ - ending_.finished;
     const Spent spent = SpentInRun(shared_.store.folder());
     ending_.dollars = spent.known;

@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,10 @@ struct Plan {
   std::string profile;                  // path
   judge::Tools tools;
   std::string version;
+  std::optional<double> temperature;  // that the models' entries have; empty: each has its own
+  // Solved examples in each prompt, by slug: `few_shot` for each problem.
+  int few_shot = 0;
+  std::map<std::string, std::vector<problem::Example>> examples;
   std::string seed;  // empty: drawn for a new run, taken from run.json when it goes on
   double budget = std::numeric_limits<double>::infinity();
   int band = 0;
@@ -69,6 +75,7 @@ struct Ending {
   bool stopped = false, out_of_money = false;
   std::string broken;  // not empty: something could not be written, and everything was ended
   double dollars = 0;
+  double refused_dollars = 0;   // the most of a reply that the budget had no room for
   double perhaps_dollars = 0;   // of requests that were cut off: at most, perhaps not charged
   std::vector<Unfinished> why;  // of those that failed
 };
@@ -80,7 +87,8 @@ struct Observer : model::Listener {
   virtual void OnReply(const std::string& /*model*/, const std::string& /*problem*/,
                        const model::Reply& /*reply*/) {}
   virtual void OnAsk(bool /*begins*/) {}
-  virtual void OnJudge(bool /*begins*/) {}
+  virtual void OnJudge(bool /*begins*/) {}    // wants a judgement, and has it
+  virtual void OnJudging(bool /*begins*/) {}  // in between: its turn has come, and is over
   virtual void OnRepeat(const std::string& /*why*/) {}  // a judgement is done once more
   virtual void OnRound(const Sample& /*so_far*/) {}
   virtual void OnSample(const Sample& /*sample*/) {}

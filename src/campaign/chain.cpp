@@ -335,10 +335,18 @@ ChainEnd Chain::Request(const std::vector<model::Message>& messages, const std::
         const double spent = shared_.budget.spent(), limit = shared_.budget.limit();
         if (spent >= limit) shared_.no_money = true;
         shared_.poor[model_] = true;
+        const double most = asks_->MostDollars(messages);
+        for (double known = shared_.refused_dollars;
+             known < most && !shared_.refused_dollars.compare_exchange_weak(known, most);) {
+        }
+        if (spent >= limit)
+          return {Kind::kNoMoney, fmt::format("the budget of ${:.2f} is spent (${:.2f}): continue "
+                                              "with a larger --budget",
+                                              limit, spent)};
         return {Kind::kNoMoney,
                 fmt::format("the budget is too small for a reply that may cost ${:.2f} (${:.2f} of "
                             "${:.2f} spent): continue with a larger --budget",
-                            asks_->MostDollars(messages), spent, limit)};
+                            most, spent, limit)};
       }
       case model::Failure::Kind::kModel:
         return {Kind::kModel, failure.message};
@@ -413,10 +421,16 @@ ChainEnd Chain::Judge(const std::string& source, std::string* verdict) {
     shared_.store.Log("judged again: " + why);
     shared_.observer.OnRepeat(why);
   };
+  bool started = false;
+  task.on_start = [&] {
+    started = true;
+    shared_.observer.OnJudging(true);
+  };
   shared_.observer.OnJudge(true);
   const bool trace = shared_.setup.settings.trace;
   const Result<std::string> judged =
       shared_.judgements.Get(key, std::move(task), trace, shared_.stop);
+  if (started) shared_.observer.OnJudging(false);
   shared_.observer.OnJudge(false);
   if (shared_.stop.requested() && !judged) return {Kind::kStopped, "stopped"};
   if (!judged) return {Kind::kFailed, judged.error().message};

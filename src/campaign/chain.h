@@ -24,7 +24,8 @@ struct Shared {
   Observer& observer;
   const Stop& stop;  // the user's wish, or the end because of a full disk
   model::Budget budget;
-  std::atomic<bool> no_money = false;  // all of it is spent
+  std::atomic<bool> no_money = false;       // all of it is spent
+  std::atomic<double> refused_dollars = 0;  // the most of a reply that it had no room for
   // By model: the budget has no room for its replies.
   std::unique_ptr<std::atomic<bool>[]> poor =
       std::make_unique<std::atomic<bool>[]>(plan.models.size());

@@ -20,6 +20,8 @@ struct JudgeTask {
   int band = 0;
   bool visible = false;         // visible cases only: the tool of a command
   std::filesystem::path trace;  // empty: none
+  // Called when its turn has come. May be empty.
+  std::function<void()> on_start;
   // Told, before it is done once more, why a judgement was of no use. May be empty.
   std::function<void(const std::string& why)> on_repeat;
 };

@@ -196,6 +196,7 @@ class LocalExecutor : public Executor {
   Result<std::string> Judge(const JudgeTask& task, const Stop& stop) override {
     const Slot slot(this, stop);
     if (!slot.taken()) return Fail("stopped");
+    if (task.on_start) task.on_start();
     for (int tried = 1;; ++tried) {
       const Result<Ended> ended = Once(task, stop);
       if (!ended) return Fail(ended.error());

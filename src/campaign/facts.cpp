@@ -105,6 +105,8 @@ Status TakeVerdict(const std::string& judge_json, Round* round) {
     const int schema = json.at("schema").get<int>();
     if (schema != judge::kReportSchema)
       return Fail("the judge's JSON has schema {}, not {}", schema, judge::kReportSchema);
+    if (json.value("trusted", false))
+      return Fail("this was judged without sandboxes (judge --trusted): no run accepts it");
     Round taken = *round;
     json.at("verdict").get_to(taken.verdict);
     const bool pass = json.at("pass").get<bool>();

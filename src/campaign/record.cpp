@@ -189,6 +189,8 @@ std::string ToJson(const Settings& settings) {
                   {"version", settings.profile_version},
                   {"hash", settings.profile_hash}}},
                 {"prompt", {{"name", settings.prompt}, {"hash", settings.prompt_hash}}},
+                {"temperature", JsonOf(settings.temperature)},
+                {"few_shot", settings.few_shot},
                 {"samples", settings.samples},
                 {"rounds", settings.rounds},
                 {"band", settings.band},
@@ -211,6 +213,8 @@ Result<Settings> SettingsFrom(const std::string& json) {
     from.at("profile").at("hash").get_to(settings.profile_hash);
     from.at("prompt").at("name").get_to(settings.prompt);
     from.at("prompt").at("hash").get_to(settings.prompt_hash);
+    settings.temperature = OptionalFrom(from.at("temperature"));
+    from.at("few_shot").get_to(settings.few_shot);
     from.at("samples").get_to(settings.samples);
     from.at("rounds").get_to(settings.rounds);
     from.at("band").get_to(settings.band);

@@ -41,7 +41,7 @@
 
 namespace allranks::campaign {
 
-inline constexpr int kRunSchema = 2;
+inline constexpr int kRunSchema = 3;
 inline constexpr int kMostSamples = 10'000, kMostRounds = 100;  // that a run.json may have
 inline constexpr std::size_t kMostChains = 1'000'000;           // models x problems x samples
 
@@ -92,6 +92,8 @@ struct Settings {
   std::string profile_hash;
   std::string prompt;  // name of the template
   std::string prompt_hash;
+  std::optional<double> temperature;  // of all models that take one; empty: each entry's own
+  int few_shot = 0;                   // solved examples in each prompt
   int samples = 1, rounds = 1;
   int band = 0;         // perturbed profiles per passing candidate
   double target = 0.9;  // fraction of the roofline at which improvement ends

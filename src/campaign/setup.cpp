@@ -83,6 +83,10 @@ Status CheckPlan(const Plan& plan) {
   return Ok();
 }
 
+std::string Shown(const std::optional<double>& value) {
+  return value ? fmt::format("{}", *value) : "none";
+}
+
 // The first line in which two texts differ would be too much: what and the remedy is enough.
 template <class T>
 Status Same(const char* what, const T& before, const T& now) {
@@ -103,6 +107,8 @@ Result<Settings> Merge(const Settings& before, const Settings& wanted) {
       Same("content of the profile", before.profile_hash, wanted.profile_hash),
       Same("prompt (--prompt)", before.prompt, wanted.prompt),
       Same("text of the prompt template", before.prompt_hash, wanted.prompt_hash),
+      Same("temperature (--temperature)", Shown(before.temperature), Shown(wanted.temperature)),
+      Same("number of examples (--few-shot)", before.few_shot, wanted.few_shot),
       Same("number of perturbed profiles (--band)", before.band, wanted.band),
       Same("target (--target)", before.target, wanted.target),
       Same("setting of --trace", before.trace, wanted.trace),
@@ -161,6 +167,8 @@ Status Prepare(const Plan& plan, Setup* setup) {
   std::string parts;
   for (const auto& [name, text] : plan.prompt.parts) parts += judge::HashOf({name, text});
   wanted.prompt_hash = judge::HashOf({parts});
+  wanted.temperature = plan.temperature;
+  wanted.few_shot = plan.few_shot;
   wanted.samples = plan.samples;
   wanted.rounds = plan.rounds;
   wanted.band = plan.band;
@@ -210,6 +218,8 @@ Status Prepare(const Plan& plan, Setup* setup) {
                      .folder = plan.prompt_folder,
                      .cuda = cuda,
                      .flags = judge::CompilerFlags(problem, setup->profile)};
+    if (const auto found = plan.examples.find(problem.slug); found != plan.examples.end())
+      asked.context.examples = found->second;
     Result<problem::Prompt> prompt = problem::MakePrompt(plan.prompt, asked.context);
     if (!prompt) return Fail("{}: {}", problem.slug, prompt.error().message);
     asked.prompt = std::move(*prompt);

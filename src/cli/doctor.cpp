@@ -233,7 +233,9 @@ Check Sandbox() {
   if (!means.missing.empty()) {
     check.standing = Check::Standing::kMissing;
     check.found = means.missing;
-    check.remedy = "see bwrap and user namespaces";
+    check.remedy =
+        "see bwrap and user namespaces; `allranks judge --trusted` needs neither, for code of your "
+        "own";
     return check;
   }
   check.found = means.drops_user ? "works; candidates run as nobody" : "works";
@@ -306,9 +308,9 @@ Check CacheOfBuilds() {
 
 Check Keys() {
   Check check{.name = "keys of models", .needed_by = "run", .found = {}, .remedy = {}};
-  const Result<std::string> file = FindModelsFile("");
+  const Result<std::vector<fs::path>> files = FindModelsFiles("");
   const Result<std::vector<model::Entry>> entries =
-      file ? model::LoadModels(*file) : Result<std::vector<model::Entry>>(Fail(file.error()));
+      files ? model::LoadModels(*files) : Result<std::vector<model::Entry>>(Fail(files.error()));
   if (!entries) {
     check.standing = Check::Standing::kNone;
     check.found = entries.error().message;

@@ -10,6 +10,7 @@
 #include "base/words.h"
 #include "cli/exec.h"
 #include "cli/judge_tools.h"
+#include "cli/meter.h"
 #include "cli/paths.h"
 #include "cli/places.h"
 #include "cli/usage.h"
@@ -31,6 +32,10 @@ constexpr char kHelp[] =
     R"(Compiles the candidate with nvcc and runs it on a virtual node. Compiler and candidate run in
 sandboxes. Inputs are drawn after the candidate's host code has ended. Every element of every call of
 every rank is compared. Times are modelled. docs/judge.md describes the measurements and the JSON.
+
+--trusted needs neither bubblewrap nor user namespaces. Use it for code of your own, on machines that
+forbid sandboxes: the candidate runs as you. The JSON then has "trusted": true, and neither `allranks
+run` nor `allranks report` accepts such a verdict. Problems with NCCL need sandboxes.
 
 Exit codes: 0 pass; 1 any other verdict; 2 wrong usage; 70 internal error.
 
@@ -129,6 +134,9 @@ JudgeCommand::JudgeCommand(CLI::App* app) {
       ->check(Whole(1, 1'000'000));
   command_->add_flag("--drain", options_.drain,
                      "Test mode: start each call when all ranks are idle");
+  command_->add_flag("--trusted", options_.trusted,
+                     "Judge code of your own without sandboxes; the verdict is not valid as a "
+                     "result for others");
   option("--cpu-seconds", options_.cpu_s, "SECONDS [120]",
          "Limit of the CPU time of a judgement, including the compiler")
       ->check(Number(1, 3600, "seconds"));
@@ -156,11 +164,18 @@ int JudgeCommand::Run() const {
     return Usage(there.error().message);
   if (const Status there = CheckCase(*problem, options); !there)
     return Usage(there.error().message);
+  // The node knows the library by its path in the ranks, which they share in sandboxes only.
+  if (options.trusted && problem::UsesNccl(*problem))
+    return Usage(
+        fmt::format("--trusted: {} uses NCCL, which is judged in sandboxes only: remove "
+                    "--trusted",
+                    problem->slug));
   Result<judge::Tools> tools = FindTools(!options.no_cache);
   if (!tools) return Usage(tools.error().message);
   tools->idle_ms = static_cast<int>(options.idle_s * 1e3);
   tools->cpu_ms = static_cast<int>(options.cpu_s * 1e3);
   tools->work = options.instructions;
+  tools->trusted = options.trusted;
 
   judge::Request request;
   request.problem = &*problem;
@@ -183,6 +198,12 @@ int JudgeCommand::Run() const {
     request.seed = std::move(*seed);
   }
 
+  if (options.trusted)
+    fmt::print(
+        stderr,
+        "allranks: --trusted: the candidate runs without a sandbox, as you; a candidate that "
+        "you did not write can do whatever you can, and this verdict cannot be shown to "
+        "others as a result\n");
   std::vector<std::string> files = options.compare;
   if (files.empty()) files.push_back(options.solution);
   std::vector<judge::Judgement> judgements;
@@ -190,7 +211,11 @@ int JudgeCommand::Run() const {
     Result<std::string> source = problem::ReadFile(file, 64 << 20);
     if (!source) return Usage(source.error().message);
     request.source = std::move(*source);
-    judgements.push_back(judge::Judge(*tools, request));
+    {
+      JudgeMeter meter({.what = "judging", .unit = "cases"});
+      request.listener = &meter;
+      judgements.push_back(judge::Judge(*tools, request));
+    }
     if (options.json) fmt::print("{}", judge::ToJson(*problem, judgements.back()));
   }
   if (!options.json) {

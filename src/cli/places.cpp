@@ -146,7 +146,7 @@ std::string IncludeFolder() { return Installed("share/allranks/include"); }
 
 std::string ShareFolder() { return Installed("share/allranks"); }
 
-Result<std::string> FindModelsFile(const std::string& own) {
+Result<std::vector<fs::path>> FindModelsFiles(const std::string& own) {
   std::error_code error;
   std::string named = own;
   if (const char* variable = std::getenv("ALLRANKS_MODELS"); named.empty() && variable != nullptr)
@@ -154,13 +154,15 @@ Result<std::string> FindModelsFile(const std::string& own) {
   if (!named.empty()) {
     if (const std::string why = WhyNotRead(named); !why.empty())
       return Fail("{}{}", own.empty() ? "ALLRANKS_MODELS: " : "--models-file: ", why);
-    return named;
+    return std::vector<fs::path>{named};
   }
-  if (fs::is_regular_file("models.toml", error)) return std::string("models.toml");
-  std::string shared = (fs::path(ShareFolder()) / "models.toml").string();
-  if (!fs::is_regular_file(shared, error))
-    return Fail("no models file: neither ./models.toml nor {} exists", shared);
-  return shared;
+  std::vector<fs::path> files;
+  fs::path shared = fs::path(ShareFolder()) / "models.toml";
+  if (fs::is_regular_file(shared, error)) files.push_back(shared);
+  if (fs::is_regular_file("models.toml", error)) files.emplace_back("models.toml");
+  if (files.empty())
+    return Fail("no models file: neither ./models.toml nor {} exists", shared.string());
+  return files;
 }
 
 Result<std::string> FindShim() {

@@ -2,6 +2,7 @@
 // ../lib/allranks.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,9 @@ std::string IncludeFolder();
 // The folder share/ of what the program carries with it: prompts/, models.toml, report/.
 std::string ShareFolder();
 
-// The file of models: `own` if it is not empty, else ALLRANKS_MODELS, else ./models.toml if it is
-// there, else our own.
-Result<std::string> FindModelsFile(const std::string& own);
+// The files of models, as model::LoadModels takes them: `own` alone if it is not empty, else
+// ALLRANKS_MODELS alone, else our own and, if it is there, ./models.toml.
+Result<std::vector<std::filesystem::path>> FindModelsFiles(const std::string& own);
 
 // The folder with liballranks_host.so, libcuda.so.1 and libcudart.so.13.
 Result<std::string> FindShim();

@@ -21,6 +21,7 @@
 #include "cli/check_record.h"
 #include "cli/exec.h"
 #include "cli/judge_tools.h"
+#include "cli/meter.h"
 #include "cli/places.h"
 #include "cli/problems.h"
 #include "judge/score.h"
@@ -93,7 +94,7 @@ bool IsLocked(const CheckItem& item) {
 // Judges those items of all problems that have not run and that `wanted` picks; `done` is called
 // under a lock.
 void JudgeAll(const judge::Tools& tools, const std::string& profile, int workers,
-              std::vector<CheckedProblem>* all, bool (*wanted)(const CheckItem&),
+              std::vector<CheckedProblem>* all, bool (*wanted)(const CheckItem&), Meter* meter,
               const std::function<void(CheckedProblem&)>& done) {
   std::vector<std::pair<CheckedProblem*, CheckItem*>> work;
   for (CheckedProblem& checked : *all) {
@@ -101,6 +102,7 @@ void JudgeAll(const judge::Tools& tools, const std::string& profile, int workers
       if (!item.ran && wanted(item)) work.emplace_back(&checked, &item);
     }
   }
+  meter->AddTotal(static_cast<int>(work.size()));
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   const auto run = [&] {
@@ -120,7 +122,8 @@ void JudgeAll(const judge::Tools& tools, const std::string& profile, int workers
       const std::lock_guard lock(mutex);
       item->ran = true;
       ++checked->ended;
-      done(*checked);
+      meter->Done(item->good ? "ok" : "FAIL");
+      meter->Print([&checked, &done] { done(*checked); });
     }
   };
   std::vector<std::thread> threads;
@@ -533,17 +536,20 @@ int ProblemsCheck(const ProblemsOptions& options) {
       if (one.printed < one.items.size()) return;
     }
   };
+  std::optional<Meter> meter;
+  meter.emplace(Meter::Form{.what = "checking", .unit = "items"});
   if (options.update) {
     // Then everything is judged by the new lock, as it will be from now on: it bounds instructions,
     // and sizes decide which windows a case has.
-    JudgeAll(*tools, *profile, workers, &*all, IsLocked, [](CheckedProblem&) {});
+    JudgeAll(*tools, *profile, workers, &*all, IsLocked, &*meter, [](CheckedProblem&) {});
     for (CheckedProblem& checked : *all) {
       WriteLock(&checked);
       checked.ended = 0;
       for (CheckItem& item : checked.items) item.ran = false;
     }
   }
-  JudgeAll(*tools, *profile, workers, &*all, [](const CheckItem&) { return true; }, done);
+  JudgeAll(*tools, *profile, workers, &*all, [](const CheckItem&) { return true; }, &*meter, done);
+  meter.reset();
   if (options.record && options.update) std::for_each(all->begin(), all->end(), note);
   bool good = true;
   nlohmann::json json = {{"version", 1}, {"problems", nlohmann::json::array()}};

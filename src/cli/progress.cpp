@@ -1,13 +1,13 @@
 #include "cli/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
+#include "cli/terminal.h"
 #include "report/table.h"
 
 namespace allranks::cli {
@@ -15,19 +15,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kRedraw{200};
 constexpr std::chrono::seconds kLineEvery{10};
-
-std::string Duration(double seconds) {
-  const auto whole = static_cast<long>(std::max(0.0, seconds));
-  if (whole < 60) return fmt::format("{} s", whole);
-  if (whole < 3600) return fmt::format("{}:{:02} min", whole / 60, whole % 60);
-  return fmt::format("{}:{:02} h", whole / 3600, whole / 60 % 60);
-}
-
-std::size_t Columns() {
-  winsize size{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 20) return 80;
-  return size.ws_col;
-}
 
 // Names and messages come from others: one line, no control characters.
 std::string Clean(const std::string& text, std::size_t most) { return report::Shown(text, most); }
@@ -80,10 +67,13 @@ void Progress::Tick() {
 std::string Progress::Status() const {
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   const int mine = done_ - before_;
-  std::string text = fmt::format("{}/{} samples", done_, total_);
+  std::string text = fmt::format("{}/{} samples done", done_, total_);
   if (mine > 0) text += fmt::format(", {} of {} pass", passes_, mine);
   if (failed_ > 0) text += fmt::format(", {} unfinished", failed_);
-  text += fmt::format(" | asking {}, judging {}", asking_, judging_);
+  text +=
+      fmt::format(" | {} queued, {} waiting for the model, {} waiting for a judge, {} being judged",
+                  std::max(0, total_ - done_ - failed_ - asking_ - judgements_), asking_,
+                  judgements_ - judging_, judging_);
   if (seconds > 1 && rounds_ > 0)
     text += fmt::format(" | {:.1f} replies, {:.1f} judgements/min", replies_ * 60 / seconds,
                         rounds_ * 60 / seconds);
@@ -102,7 +92,7 @@ std::string Progress::Painted(const std::string& text, const char* colour) const
 }
 
 std::vector<std::string> Progress::Block() const {
-  const std::size_t columns = Columns() - 1;
+  const std::size_t columns = ColumnsOf(STDERR_FILENO) - 1;
   std::vector<std::string> lines;
   const std::size_t width = std::min<std::size_t>(columns, 60) - 2;
   const std::size_t full =
@@ -188,6 +178,11 @@ void Progress::OnReply(const std::string& /*model*/, const std::string& /*proble
 }
 
 void Progress::OnJudge(bool begins) {
+  const std::lock_guard lock(mutex_);
+  judgements_ += begins ? 1 : -1;
+}
+
+void Progress::OnJudging(bool begins) {
   const std::lock_guard lock(mutex_);
   judging_ += begins ? 1 : -1;
 }

@@ -29,6 +29,7 @@ class Progress : public campaign::Observer {
   void OnReply(const std::string& model, const std::string& problem,
                const model::Reply& reply) override;
   void OnJudge(bool begins) override;
+  void OnJudging(bool begins) override;
   void OnRepeat(const std::string& why) override;
   void OnRound(const campaign::Sample& so_far) override;
   void OnSample(const campaign::Sample& sample) override;
@@ -56,7 +57,7 @@ class Progress : public campaign::Observer {
   bool over_ = false;
   int drawn_ = 0;  // lines of the block on the screen
   int total_ = 0, done_ = 0, before_ = 0, passes_ = 0, asking_ = 0, judging_ = 0, retries_ = 0,
-      repeats_ = 0, replies_ = 0, rounds_ = 0, failed_ = 0;
+      judgements_ = 0, repeats_ = 0, replies_ = 0, rounds_ = 0, failed_ = 0;
   double dollars_ = 0;
   std::string retry_;  // the last one, for the block
   std::thread ticker_;

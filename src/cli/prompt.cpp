@@ -12,6 +12,7 @@
 #include "cli/judge_tools.h"
 #include "cli/paths.h"
 #include "cli/places.h"
+#include "cli/select.h"
 #include "cli/usage.h"
 #include "cli/values.h"
 #include "judge/build.h"
@@ -31,7 +32,7 @@ improve) are shown for an example of an attempt.
 
 Exit codes: 0; 2 wrong usage, or a problem or a prompt that is missing or invalid.
 
-The JSON has the members version, problem, profile, prompt and parts{}.)";
+The JSON has the members version, problem, profile, prompt, examples[] (slugs) and parts{}.)";
 
 class PromptCommand : public Command {
  public:
@@ -44,6 +45,7 @@ class PromptCommand : public Command {
 
   std::string problem_, prompt_ = "default", profile_ = "h100x8", problems_dir_;
   std::vector<std::string> parts_;
+  int few_shot_ = 0;
   bool json_ = false;
 };
 
@@ -58,6 +60,9 @@ PromptCommand::PromptCommand(CLI::App* app) {
   option("--prompt", prompt_, "NAME|FILE [default]",
          "The prompt template: apis, default, pytorch, "
          "terse, or a file of your own");
+  option("--few-shot", few_shot_, "N [0]",
+         "Put N solved examples, other problems with their references, before the task")
+      ->check(Whole(0, kMostExamples));
   option("--profile", profile_, "PROFILE [h100x8]",
          "The simulated hardware: the name of a profile, or a path");
   option("--part", parts_, "PART", "Only this part; repeatable")
@@ -122,6 +127,17 @@ int PromptCommand::Run() const {
   context.folder = folder;
   context.cuda = std::move(*cuda);
   context.flags = judge::CompilerFlags(*problem, *profile);
+  nlohmann::ordered_json shown = nlohmann::ordered_json::array();
+  if (few_shot_ > 0) {
+    const Result<std::vector<problem::Problem>> all = AllProblems(problems_dir_);
+    if (!all) return Usage(all.error().message);
+    Result<std::vector<problem::Example>> examples =
+        problem::ChooseExamples(*problem, *all, few_shot_);
+    if (!examples)
+      return Usage(fmt::format("--few-shot {}: {}", few_shot_, examples.error().message));
+    for (const problem::Example& example : *examples) shown.push_back(example.slug);
+    context.examples = std::move(*examples);
+  }
   std::vector<std::string> parts = parts_;
   if (parts.empty()) parts = {"system", "task"};
   nlohmann::ordered_json json;
@@ -134,11 +150,9 @@ int PromptCommand::Run() const {
     text += *made;
   }
   if (json_) {
-    const nlohmann::ordered_json all = {{"version", 1},
-                                        {"problem", problem->slug},
-                                        {"profile", profile->name},
-                                        {"prompt", form->name},
-                                        {"parts", json}};
+    const nlohmann::ordered_json all = {
+        {"version", 1},         {"problem", problem->slug}, {"profile", profile->name},
+        {"prompt", form->name}, {"examples", shown},        {"parts", json}};
     text = all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   }
   fmt::print("{}", text);

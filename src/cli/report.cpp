@@ -6,14 +6,17 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/words.h"
 #include "campaign/record.h"
 #include "cli/exec.h"
+#include "cli/meter.h"
 #include "cli/paths.h"
 #include "cli/places.h"
 #include "cli/usage.h"
@@ -69,18 +72,27 @@ int ReportCommand::Run() const {
   options.private_texts = private_;
   std::vector<campaign::Run> runs;
   std::set<std::filesystem::path> places;
+  std::optional<Meter> meter;
+  meter.emplace(Meter::Form{.what = "writing the report", .unit = "steps"});
+  meter->AddTotal(static_cast<int>(runs_.size()) + report::kSteps);
+  const auto refuse = [&](const std::string& why) {
+    meter.reset();  // its line is erased before anything else is printed
+    return Usage(why);
+  };
   for (const std::string& folder : runs_) {
+    meter->Now("reading " + folder);
     std::error_code error;
     if (!places.insert(std::filesystem::canonical(folder, error)).second)
-      return Usage(fmt::format("{} is given twice: its samples would count twice", folder));
+      return refuse(fmt::format("{} is given twice: its samples would count twice", folder));
     Result<campaign::Run> run = campaign::LoadRun(folder);
-    if (!run) return Usage(run.error().message);
+    if (!run) return refuse(run.error().message);
     // What is known of a profile's times; one that is no longer there has nothing said of it.
     const std::string& profile = run->settings.profile;
     if (const Result<std::string> path = FindProfile(profile))
       if (const Result<node::Profile> found = node::LoadProfile(*path))
         options.validated[profile] = found->validated;
     runs.push_back(std::move(*run));
+    meter->Done("");
   }
   for (const std::string& name : panel_) {
     std::vector<std::string> known;
@@ -90,18 +102,24 @@ int ReportCommand::Run() const {
         known.push_back(fmt::format("{} ({})", model.name, run.settings.name));
       }
     if (std::find(known.begin(), known.end(), name) == known.end())
-      return Usage(fmt::format("--panel {}: no run has this model{}; the models are {}", name,
-                               DidYouMean(name, known), Join(known)));
+      return refuse(fmt::format("--panel {}: no run has this model{}; the models are {}", name,
+                                DidYouMean(name, known), Join(known)));
   }
-  if (out_.empty() && runs_.size() > 1) return Usage("several runs need --out DIR");
+  if (out_.empty() && runs_.size() > 1) return refuse("several runs need --out DIR");
   const std::filesystem::path out =
       out_.empty() ? std::filesystem::path(runs_[0]) / "report" : std::filesystem::path(out_);
   // Files are replaced whole; a folder cannot be.
   for (const char* file : {"index.html", "summary.json", "models.csv", "problems.csv", "cases.csv"})
     if (std::error_code error; std::filesystem::is_directory(out / file, error))
-      return Usage(fmt::format("{} is a folder, not a file: remove it, or choose another --out",
-                               (out / file).string()));
+      return refuse(fmt::format("{} is a folder, not a file: remove it, or choose another --out",
+                                (out / file).string()));
+  bool first = true;
+  options.on_step = [&](const std::string& what) {
+    if (!std::exchange(first, false)) meter->Done("");
+    meter->Now(what);
+  };
   const Result<report::Written> written = report::WriteReport(runs, options, out, !no_plots_);
+  meter.reset();
   if (!written) {
     fmt::print(stderr, "allranks: {}\n", written.error().message);
     return kExitInternal;

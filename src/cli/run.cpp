@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/files.h"
 #include "campaign/campaign.h"
@@ -23,6 +24,7 @@
 #include "cli/places.h"
 #include "cli/progress.h"
 #include "cli/select.h"
+#include "cli/terminal.h"
 #include "cli/usage.h"
 #include "cli/values.h"
 #include "cli/version.h"
@@ -38,11 +40,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kExitUnfinished = 1, kExitStopped = 130;
 
-bool IsHttp(model::Protocol protocol) {
-  return protocol != model::Protocol::kCommand && protocol != model::Protocol::kReplay &&
-         protocol != model::Protocol::kMaterial;
-}
-
 constexpr char kHelp[] =
     R"(Asks every model to solve every problem K times. Each sample has up to R rounds; later rounds give
 the model the output of the compiler or the judge for open cases, or the times of its solution.
@@ -51,6 +48,9 @@ a run writes. `allranks report OUT` computes scores and writes a page.
 
 The same command continues a run that has ended for any reason. It repeats neither existing replies
 nor existing judgements. It may name more models, problems, samples or rounds than before.
+
+Problems are slugs, paths, all, or selectors: category:C, level:L, library:L, family:F, parallelism:P.
+A comma adds problems, a + between selectors requires both: parallelism:tp+level:hard,flag_pingpong.
 
 Models are names from models.toml (docs/models.md), or oracle, nop, material:KIND, replay:FOLDER,
 command:LINE. NAME=MODEL gives a model another name. After command: a comma is part of the line; use
@@ -61,7 +61,7 @@ by Ctrl-C or SIGTERM (a second one stops immediately).
 
 Environment:
   the variables that models.toml names for keys
-  ALLRANKS_MODELS    a models.toml, instead of the installed one
+  ALLRANKS_MODELS    the only models.toml to read, instead of ./models.toml and the installed one
   NO_COLOR           disables colours
   ALLRANKS_PROBLEMS  a folder that is searched for problems first
   ALLRANKS_CACHE     the cache of builds; default XDG_CACHE_HOME/allranks
@@ -75,7 +75,8 @@ The JSON of a run has the members version, out, finished, unfinished, stopped, o
 
 struct RunOptions {
   std::vector<std::string> models, problems;
-  int samples = 1, rounds = 1, jobs = 0, band = 0;
+  int samples = 1, rounds = 1, jobs = 0, band = 0, few_shot = 0;
+  std::optional<double> temperature;
   std::string out, prompt = "default", profile = "h100x8", seed, models_file, problems_dir;
   double budget = std::numeric_limits<double>::infinity(), target = 0.9;
   bool trace = false, dry_run = false, json = false, quiet = false;
@@ -88,6 +89,8 @@ class RunCommand : public Command {
 
  private:
   Result<campaign::Plan> MakePlan() const;
+  Status SetTemperature(campaign::Plan* plan) const;
+  Status AddExamples(campaign::Plan* plan) const;
   int DryRun(const campaign::Plan& plan) const;
   void PrintEnding(const campaign::Ending& ending, const campaign::Run& run) const;
 
@@ -103,7 +106,7 @@ RunCommand::RunCommand(CLI::App* app) {
     return command_->add_option(name, value, what)->option_text(text);
   };
   option("--models", options_.models, "A,B", "The models to ask")->required();
-  option("--problems", options_.problems, "X,Y|all|category:C|level:L", "The problems to solve")
+  option("--problems", options_.problems, "X,Y|all|KIND:VALUE", "The problems to solve")
       ->required();
   option("--out", options_.out, "FOLDER", "The folder of the run; an existing run continues")
       ->check(OutputFolder())
@@ -114,6 +117,12 @@ RunCommand::RunCommand(CLI::App* app) {
       ->check(Whole(1, campaign::kMostRounds));
   option("--prompt", options_.prompt, "NAME|FILE [default]",
          "The prompt template; `allranks prompt` prints the prompt");
+  option("--temperature", options_.temperature, "T [each model's own]",
+         "Temperature of all requests; refused for models that accept none")
+      ->check(Number(0, 2));
+  option("--few-shot", options_.few_shot, "N [0]",
+         "Put N solved examples, other problems with their references, before each task")
+      ->check(Whole(0, kMostExamples));
   option("--profile", options_.profile, "PROFILE [h100x8]",
          "The simulated hardware: the name of a profile, or a path");
   option("--budget", options_.budget, "DOLLARS",
@@ -130,8 +139,7 @@ RunCommand::RunCommand(CLI::App* app) {
   command_->add_flag("--trace", options_.trace,
                      "Keep a trace of each judgement, for ui.perfetto.dev");
   option("--seed", options_.seed, "TEXT [random]", "Seed of the drawn inputs; stored in run.json");
-  option("--models-file", options_.models_file, "FILE",
-         "A models.toml, instead of the installed one")
+  option("--models-file", options_.models_file, "FILE", "The only models.toml to read")
       ->check(InputFile());
   option("--problems-dir", options_.problems_dir, "DIR",
          "Folder to search for problems, instead of the installed ones")
@@ -142,6 +150,38 @@ RunCommand::RunCommand(CLI::App* app) {
   command_->add_flag("--quiet", options_.quiet, "Print errors only, no progress");
 }
 
+Status RunCommand::SetTemperature(campaign::Plan* plan) const {
+  if (!options_.temperature) return Ok();
+  bool sent = false;
+  for (model::Entry& entry : plan->models) {
+    if (!model::IsHttp(entry.protocol)) continue;
+    sent = true;
+    entry.parameters.temperature = options_.temperature;
+    if (const std::string why = model::TemperatureFault(entry); !why.empty())
+      return Fail("--temperature {}: {}: {}; remove --temperature, or run this model separately",
+                  *options_.temperature, entry.name, why);
+  }
+  if (!sent)
+    return Fail("--temperature {}: no model of --models takes one: remove it",
+                *options_.temperature);
+  plan->temperature = options_.temperature;
+  return Ok();
+}
+
+Status RunCommand::AddExamples(campaign::Plan* plan) const {
+  plan->few_shot = options_.few_shot;
+  if (options_.few_shot == 0) return Ok();
+  const Result<std::vector<problem::Problem>> all = AllProblems(options_.problems_dir);
+  if (!all) return Fail(all.error());
+  for (const problem::Problem& problem : plan->problems) {
+    Result<std::vector<problem::Example>> examples =
+        problem::ChooseExamples(problem, *all, options_.few_shot);
+    if (!examples) return Fail("--few-shot {}: {}", options_.few_shot, examples.error().message);
+    plan->examples[problem.slug] = std::move(*examples);
+  }
+  return Ok();
+}
+
 Result<campaign::Plan> RunCommand::MakePlan() const {
   campaign::Plan plan;
   plan.out = std::filesystem::absolute(options_.out).lexically_normal();
@@ -150,7 +190,7 @@ Result<campaign::Plan> RunCommand::MakePlan() const {
   if (!models) return Fail(models.error());
   plan.models = std::move(*models);
   for (const model::Entry& entry : plan.models)
-    if (std::isfinite(options_.budget) && IsHttp(entry.protocol) && !entry.price.known)
+    if (std::isfinite(options_.budget) && model::IsHttp(entry.protocol) && !entry.price.known)
       return Fail(
           "{} has no price, so --budget has no effect: set a price in models.toml "
           "(docs/models.md; 0 for your own server), or remove --budget",
@@ -159,6 +199,8 @@ Result<campaign::Plan> RunCommand::MakePlan() const {
       SelectProblems(options_.problems, options_.problems_dir);
   if (!problems) return Fail(problems.error());
   plan.problems = std::move(*problems);
+  if (const Status set = SetTemperature(&plan); !set) return Fail(set.error());
+  if (const Status added = AddExamples(&plan); !added) return Fail(added.error());
   plan.samples = options_.samples;
   plan.rounds = options_.rounds;
   plan.prompt_folder = ShareFolder() + "/prompts";
@@ -342,17 +384,29 @@ void StopOnSignals(Stop* stop) {
   signal(SIGPIPE, SIG_IGN);
 }
 
-// This process's own command, as a shell takes it.
-std::string OwnCommand() {
+// This process's own command, as a shell takes it; with another --budget, if that is to change.
+std::string OwnCommand(const std::optional<double>& budget) {
   const Result<std::string> words = ReadWhole("/proc/self/cmdline");
   if (!words) return "the same command";
   std::string command;
+  bool replaced = false;  // the value of --budget comes next
   for (std::size_t at = 0; at < words->size();) {
     const std::size_t end = std::min(words->find('\0', at), words->size());
-    command += (command.empty() ? "" : " ") + Quoted(words->substr(at, end - at));
+    std::string word = words->substr(at, end - at);
+    if (std::exchange(replaced, false)) word = fmt::format("{:.2f}", *budget);
+    replaced = budget && word == "--budget";
+    if (budget && word.starts_with("--budget=")) word = fmt::format("--budget={:.2f}", *budget);
+    command += (command.empty() ? "" : " ") + Quoted(word);
     at = end + 1;
   }
   return command;
+}
+
+// Enough for as much again, and for the reply that did not fit.
+double LargerBudget(double budget, const campaign::Ending& ending) {
+  const double spent = ending.dollars + ending.perhaps_dollars;
+  const double larger = std::max({2 * budget, 1.0, spent + ending.refused_dollars});
+  return std::ceil(larger * 100) / 100;
 }
 
 int RunCommand::Run() const {
@@ -373,18 +427,15 @@ int RunCommand::Run() const {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const std::unique_ptr<campaign::Executor> executor = campaign::MakeLocalExecutor(
       plan->tools.allranks, options_.jobs > 0 ? options_.jobs : cores, std::move(secrets));
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  const char* term = std::getenv("TERM");
-  const bool dumb = term == nullptr || std::string(term) == "dumb";
+  const bool terminal = IsTerminal(STDERR_FILENO);
   using Style = Progress::Style;
   const char* no_colour = std::getenv("NO_COLOR");
   Result<campaign::Ending> ending = Fail("");
   {
-    Progress progress(options_.quiet      ? Style::kQuiet
-                      : terminal && !dumb ? Style::kTerminal
-                                          : Style::kLines,
-                      terminal && !dumb && (no_colour == nullptr || *no_colour == '\0'),
-                      plan->budget);
+    Progress progress(options_.quiet ? Style::kQuiet
+                      : terminal     ? Style::kTerminal
+                                     : Style::kLines,
+                      terminal && (no_colour == nullptr || *no_colour == '\0'), plan->budget);
     ending = campaign::Execute(*plan, executor.get(), stop, &progress);
   }
   if (!ending) return Usage(report::Clean(ending.error().message));
@@ -397,10 +448,15 @@ int RunCommand::Run() const {
   std::fflush(stdout);
   if (ending->unfinished == 0) return 0;
   if (!ending->broken.empty()) fmt::print(stderr, "allranks: {}\n", report::Clean(ending->broken));
-  if (ending->out_of_money)
-    fmt::print(stderr, "The budget is spent: continue with a larger --budget.\n");
-  fmt::print(stderr, "{} of {} samples are not finished. To continue:\n  {}\n", ending->unfinished,
-             ending->finished + ending->unfinished, OwnCommand());
+  std::optional<double> budget;
+  if (ending->out_of_money) {
+    budget = LargerBudget(plan->budget, *ending);
+    fmt::print(stderr, "The budget of {} has no room for the next reply ({} are spent).\n",
+               Dollars(plan->budget), Dollars(ending->dollars + ending->perhaps_dollars));
+  }
+  fmt::print(stderr, "{} of {} samples are not finished. To continue{}:\n  {}\n",
+             ending->unfinished, ending->finished + ending->unfinished,
+             budget ? ", with a larger budget" : "", OwnCommand(budget));
   if (ending->stopped) return kExitStopped;
   return ending->broken.empty() ? kExitUnfinished : kExitInternal;
 }

@@ -13,30 +13,78 @@
 namespace allranks::cli {
 namespace {
 
-std::vector<std::string> SplitAtCommas(const std::string& words) {
+std::vector<std::string> SplitAt(const std::string& words, char separator) {
   std::vector<std::string> split;
   for (std::size_t at = 0; at <= words.size();) {
-    const std::size_t end = std::min(words.find(',', at), words.size());
+    const std::size_t end = std::min(words.find(separator, at), words.size());
     split.push_back(words.substr(at, end - at));
     at = end + 1;
   }
   return split;
 }
 
-// Those that load, by slug; the first of two with the same slug.
-Result<std::vector<problem::Problem>> AllProblems(const std::string& folder) {
-  std::vector<problem::Problem> all;
-  std::set<std::string> slugs;
-  for (const std::string& root : ProblemFolders(folder)) {
-    for (const std::filesystem::path& path : problem::Find(root)) {
-      if (!slugs.insert(path.filename().string()).second) continue;
-      Result<std::vector<problem::Problem>> problems = problem::LoadAll(path);
-      if (!problems) return Fail(problems.error());
-      std::move(problems->begin(), problems->end(), std::back_inserter(all));
-    }
+// `kind:value`; `all` has no kind and fits every problem.
+struct Selector {
+  std::string kind, value;
+};
+
+const std::vector<std::string>& Kinds() {
+  static const std::vector<std::string> kKinds = {"category", "level", "library", "family",
+                                                  "parallelism"};
+  return kKinds;
+}
+
+// What a selector of this kind is compared with.
+std::vector<std::string> ValuesOf(const problem::Problem& problem, const std::string& kind) {
+  if (kind == "category") return {problem.category};
+  if (kind == "level") return {problem.level};
+  if (kind == "library") return {problem.library};
+  if (kind == "family") return {problem.family};
+  return problem.parallelism;
+}
+
+// The parts of "parallelism:tp+level:hard".
+Result<std::vector<Selector>> SelectorsOf(const std::string& word) {
+  std::vector<Selector> selectors;
+  for (const std::string& part : SplitAt(word, '+')) {
+    if (part == "all") continue;
+    const std::size_t colon = part.find(':');
+    const std::string kind = part.substr(0, colon);
+    if (colon == std::string::npos ||
+        std::find(Kinds().begin(), Kinds().end(), kind) == Kinds().end())
+      return Fail("'{}' is no selector: write KIND:VALUE, where KIND is one of {}{}", part,
+                  Join(Kinds()), DidYouMean(kind, Kinds()));
+    selectors.push_back({kind, part.substr(colon + 1)});
   }
-  std::sort(all.begin(), all.end(),
-            [](const problem::Problem& a, const problem::Problem& b) { return a.slug < b.slug; });
+  return selectors;
+}
+
+// Those that fit every selector.
+Result<std::vector<problem::Problem>> Matching(std::vector<problem::Problem> all,
+                                               const std::vector<Selector>& selectors,
+                                               const std::string& word) {
+  for (const Selector& selector : selectors) {
+    std::set<std::string> there;
+    for (const problem::Problem& problem : all)
+      there.merge([&] {
+        const std::vector<std::string> values = ValuesOf(problem, selector.kind);
+        return std::set<std::string>(values.begin(), values.end());
+      }());
+    if (there.contains(selector.value)) continue;
+    const std::vector<std::string> known(there.begin(), there.end());
+    return Fail("no problem has {}:{}; the values of {} are {}{}", selector.kind, selector.value,
+                selector.kind, known.empty() ? "none" : Join(known),
+                DidYouMean(selector.value, known));
+  }
+  std::erase_if(all, [&](const problem::Problem& problem) {
+    return std::any_of(selectors.begin(), selectors.end(), [&](const Selector& selector) {
+      const std::vector<std::string> values = ValuesOf(problem, selector.kind);
+      return std::find(values.begin(), values.end(), selector.value) == values.end();
+    });
+  });
+  if (all.empty())
+    return Fail("no problem matches '{}': `allranks problems list` shows what each problem has",
+                word);
   return all;
 }
 
@@ -59,9 +107,9 @@ std::vector<std::string> SplitModels(const std::string& words) {
 
 Result<std::vector<model::Entry>> SelectModels(const std::vector<std::string>& words,
                                                const std::string& file) {
-  const Result<std::string> path = FindModelsFile(file);
-  if (!path) return Fail(path.error());
-  const Result<std::vector<model::Entry>> known = model::LoadModels(*path);
+  const Result<std::vector<std::filesystem::path>> files = FindModelsFiles(file);
+  if (!files) return Fail(files.error());
+  const Result<std::vector<model::Entry>> known = model::LoadModels(*files);
   if (!known) return Fail(known.error());
   std::vector<model::Entry> chosen;
   for (const std::string& group : words) {
@@ -83,6 +131,22 @@ Result<std::vector<model::Entry>> SelectModels(const std::vector<std::string>& w
   return chosen;
 }
 
+Result<std::vector<problem::Problem>> AllProblems(const std::string& folder) {
+  std::vector<problem::Problem> all;
+  std::set<std::string> slugs;
+  for (const std::string& root : ProblemFolders(folder)) {
+    for (const std::filesystem::path& path : problem::Find(root)) {
+      if (!slugs.insert(path.filename().string()).second) continue;
+      Result<std::vector<problem::Problem>> problems = problem::LoadAll(path);
+      if (!problems) return Fail(problems.error());
+      std::move(problems->begin(), problems->end(), std::back_inserter(all));
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const problem::Problem& a, const problem::Problem& b) { return a.slug < b.slug; });
+  return all;
+}
+
 Result<std::vector<problem::Problem>> SelectProblems(const std::vector<std::string>& words,
                                                      const std::string& folder) {
   std::vector<problem::Problem> chosen;
@@ -92,39 +156,29 @@ Result<std::vector<problem::Problem>> SelectProblems(const std::vector<std::stri
     if (slugs.insert(problem.slug).second) chosen.push_back(std::move(problem));
   };
   for (const std::string& group : words) {
-    for (const std::string& word : SplitAtCommas(group)) {
-      const bool category = word.starts_with("category:"), level = word.starts_with("level:");
+    for (const std::string& word : SplitAt(group, ',')) {
       if (word.empty()) return Fail("--problems '{}' has an empty name: remove a comma", group);
-      const std::string selector = word.substr(0, word.find(':'));
-      if (!category && !level && selector.size() < word.size())
-        return Fail("'{}' is no selection: write category:C or level:L{}", word,
-                    DidYouMean(selector, {"category", "level"}));
-      if (!category && !level && word != "all") {
+      bool selection = word == "all" || word.find(':') != std::string::npos;
+      if (!selection) {
         Result<problem::Problem> problem = FindProblem(word, folder);
-        if (!problem) return Fail(problem.error());
-        if (!named.insert(problem->slug).second)
-          return Fail("--problems names {} twice: name each problem once", problem->slug);
-        take(std::move(*problem));
-        continue;
+        // No slug has a +, but a path may. `all+SLUG` is a selection whose second part is wrong.
+        selection =
+            !problem && word.find('+') != std::string::npos && word.find('/') == std::string::npos;
+        if (!selection) {
+          if (!problem) return Fail(problem.error());
+          if (!named.insert(problem->slug).second)
+            return Fail("--problems names {} twice: name each problem once", problem->slug);
+          take(std::move(*problem));
+          continue;
+        }
       }
+      const Result<std::vector<Selector>> selectors = SelectorsOf(word);
+      if (!selectors) return Fail(selectors.error());
       Result<std::vector<problem::Problem>> all = AllProblems(folder);
       if (!all) return Fail(all.error());
-      const std::string wanted = word.substr(word.find(':') + 1);
-      std::set<std::string> there;
-      bool any = false;
-      for (problem::Problem& problem : *all) {
-        const std::string& has = category ? problem.category : problem.level;
-        there.insert(has);
-        if ((category || level) && has != wanted) continue;
-        any = true;
-        take(std::move(problem));
-      }
-      if (any) continue;
-      std::string names;
-      for (const std::string& one : there) names += (names.empty() ? "" : ", ") + one;
-      names += DidYouMean(wanted, {there.begin(), there.end()});
-      return Fail("no problem matches '{}'; the problems are: {}", word,
-                  names.empty() ? "none" : names);
+      Result<std::vector<problem::Problem>> matching = Matching(std::move(*all), *selectors, word);
+      if (!matching) return Fail(matching.error());
+      for (problem::Problem& problem : *matching) take(std::move(problem));
     }
   }
   return chosen;

@@ -123,6 +123,7 @@ class Band {
   // Times on one profile; empty with *why if it does not pass there. A fault of ours is a failure.
   Result<Times> TimesOf(const std::string& source, const std::string& profile, std::string* why) {
     Request request = request_;
+    request.listener = nullptr;  // its cases are not those of the judgement
     request.source = source;
     request.profile = profile;
     request.times_only = true;

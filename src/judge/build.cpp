@@ -211,9 +211,11 @@ Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
       "-Wl,--no-whole-archive -rdynamic{} -L/allranks/shim -l:libcudart.so.13 "
       "-l:libcuda.so.1 -l:liballranks_host.so{} -lpthread -ldl",
       flags, LinkFlags(problem), library);
+  // What was built without a sandbox is never taken for what was built in one.
   const std::string hash =
-      HashOf({"build 4", command, *given, source, header, *driver_hash, *runtime_hash, flags,
-              tools.cuda, std::to_string(nvcc.st_mtim.tv_sec), std::to_string(nvcc.st_size)});
+      HashOf({tools.trusted ? "trusted build 4" : "build 4", command, *given, source, header,
+              *driver_hash, *runtime_hash, flags, tools.cuda, std::to_string(nvcc.st_mtim.tv_sec),
+              std::to_string(nvcc.st_size)});
   const Cache cache(tools.cache);
   Build build;
   if (TakeFrom(cache, hash, &build)) {
@@ -230,6 +232,7 @@ Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
   SandboxSpec spec;
   spec.name = "compiler";
   spec.filter = SandboxSpec::Filter::kCompiler;
+  spec.trusted = tools.trusted;
   spec.limits = CompilerLimits();
   spec.files = {{"/tmp/candidate.cu", source}, {"/tmp/problem.h", header}};
   spec.collect = {"/tmp/rank", "/tmp/candidate.fatbin", "/tmp/symbols"};
@@ -285,6 +288,10 @@ Build BuildCandidate(const Tools& tools, const problem::Problem& problem,
   const Result<std::string> program_hash = HashOfFile(build.program);
   if (!program_hash) return Internal(program_hash.error().message);
   Result<std::string> kept = cache.Put("modules", *program_hash, module);
+  // A program whose module somebody has removed would stay there, and be of no use, for ever.
+  std::error_code none;
+  if (Build known; kept && !TakeFrom(cache, hash, &known))
+    std::filesystem::remove(cache.Find("candidates", hash), none);
   if (kept) kept = cache.Put("candidates", hash, build.program);
   if (!kept) return Internal(kept.error().message);
   if (!TakeFrom(cache, hash, &build)) return Internal("what was built is not in the cache");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "judge/trusted.h"
 #include "node/findings.h"
 
 namespace allranks::judge {
@@ -89,6 +90,13 @@ std::vector<node::Finding> FindingsOf(const wire::JudgeRunReply& reply) {
       made.bytes = access.bytes;
       made.write = access.write;
       made.time = access.time_ps;
+    }
+    for (const node::FindingAccess& access : finding.accesses) {
+      // Without a sandbox.
+      const std::string folder = BuildFolderIn(access.file);
+      if (folder.empty()) continue;
+      node::ReplacePaths(folder, kBuildFolder, &finding);
+      break;
     }
     node::ReplacePaths(kBuildFolder, "", &finding);
     node::ReplacePaths(kGivenFolder, "", &finding);

@@ -29,6 +29,9 @@ struct Tools {
   std::string cuda;      // the CUDA toolkit: CUDA/bin/nvcc
   std::string nccl;      // libnccl.so.2, for problems that need it; empty: there is none
   std::string cache;     // built candidates and oracles by content hash; empty: nothing is kept
+  // Compiler, ranks and node run without sandboxes (trusted.h): for code of the user's own. Such a
+  // verdict is not valid as a result for others; no campaign asks for one.
+  bool trusted = false;
   // For so long nobody may do anything while ranks are waited for.
   int idle_ms = 60'000;
   // Thread-instructions of all windows of a judgement: whoever executes more is `timeout`, the same
@@ -40,8 +43,19 @@ struct Tools {
   int cpu_ms = 120'000;
 };
 
+struct CaseResult;
+
+// What becomes known while a judgement is under way. Called from any of its threads.
+struct Listener {
+  virtual ~Listener() = default;
+  virtual void OnCases(int /*cases*/) {}                // the candidate is compiled; so many follow
+  virtual void OnCase(const CaseResult& /*result*/) {}  // its windows under schedule 0 have ended
+  virtual void OnSchedule(int /*number*/, int /*count*/) {}  // of a session's further windows
+};
+
 struct Request {
   const problem::Problem* problem = nullptr;
+  Listener* listener = nullptr;
   std::string source;         // the candidate: a whole file or an edit region
   std::string profile;        // path
   std::string seed;           // any text; the same text gives the same judgement
@@ -104,6 +118,7 @@ struct Judgement {
   // Outputs match in all cases under schedule 0 and no rule was broken, whatever was found.
   bool lenient = false;
   bool checked = false;
+  bool trusted = false;  // as in Tools
   // In which kind of window it first showed that this is no pass: "plain", "replay", "drawn" or
   // "directed"; empty: in none.
   std::string shown_by;

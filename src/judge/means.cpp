@@ -38,10 +38,17 @@ std::string Remedy(const std::string& said) {
   if (said.find("namespace") == std::string::npos && said.find("uid map") == std::string::npos) {
     return "";
   }
-  return " (unprivileged users must be allowed to create user namespaces: sysctl "
-         "user.max_user_namespaces, kernel.unprivileged_userns_clone=1, "
-         "kernel.apparmor_restrict_unprivileged_userns=0; in a container: a seccomp profile that "
-         "allows unshare and mount)";
+  return std::string(
+             " (unprivileged users must be allowed to create user namespaces: sysctl "
+             "user.max_user_namespaces, kernel.unprivileged_userns_clone=1, "
+             "kernel.apparmor_restrict_unprivileged_userns=0; in a container: a seccomp profile "
+             "that "
+             "allows unshare and mount)") +
+         TrustedRemedy();
+}
+
+std::string TrustedRemedy() {
+  return "; `allranks judge --trusted` judges code of your own without sandboxes";
 }
 
 const SandboxMeans& Means() {

@@ -124,8 +124,9 @@ std::string Headline(const problem::Problem& problem, const Judgement& judgement
   std::string line = fmt::format("{}: {}", problem.slug, NameOf(judgement.verdict));
   if (judgement.verdict == Verdict::kPass && judgement.score > 0)
     line += fmt::format(", {:.1f} % of the roofline", judgement.score * 100);
-  return line + fmt::format(" (times are modelled: {}, version {}; seed {})\n", judgement.profile,
-                            judgement.profile_version, judgement.seed);
+  return line + fmt::format(" (times are modelled: {}, version {}; seed {}{})\n", judgement.profile,
+                            judgement.profile_version, judgement.seed,
+                            judgement.trusted ? "; judged without a sandbox" : "");
 }
 
 }  // namespace
@@ -190,6 +191,7 @@ std::string ToJson(const problem::Problem& problem, const Judgement& judgement) 
       {"strict", pass},
       {"lenient", judgement.lenient},
       {"checked", judgement.checked},
+      {"trusted", judgement.trusted},
       {"shown_by", judgement.shown_by.empty() ? Json(nullptr) : Json(judgement.shown_by)},
       {"score", pass ? judgement.score : 0.0},
       {"speedup_vs_reference", if_pass(SpeedupOverReference(judgement.cases))},

@@ -62,6 +62,8 @@ struct SandboxSpec {
   // The network namespace of this one, which has started, instead of an own one.
   const Sandbox* network_of = nullptr;
   bool no_address_randomization = false;
+  bool trusted =
+      false;          // no sandbox at all (trusted.h): `filter`, `network_of`, `proc` mean nothing
   bool proc = false;  // has a /proc, which shows its own processes only
   std::vector<SandboxFile> files;
   // Files to take out when it has ended with code 0 (paths inside). Only plain files of at most

@@ -136,6 +136,7 @@ Status Session::StartNode(const SessionOptions& options, const wire::JudgePlan& 
   SandboxSpec spec;
   spec.name = "node";
   spec.filter = SandboxSpec::Filter::kNode;
+  spec.trusted = options.tools->trusted;
   spec.limits = NodeLimits(options.cpu);
   spec.no_address_randomization = true;
   // A profile may extend another one beside it.
@@ -195,6 +196,7 @@ Status Session::StartRanks(const SessionOptions& options, const wire::JudgePlan&
     SandboxSpec spec;
     spec.name = fmt::format("rank {}", rank);
     spec.limits = RankLimits(plan);
+    spec.trusted = options.tools->trusted;
     spec.no_address_randomization = true;
     spec.binds = {{options.program, "/allranks/rank", false},
                   {options.tools->shim, "/allranks/shim", false},
@@ -229,7 +231,7 @@ void Session::AddLibrary(const SessionOptions& options, bool multicast, SandboxS
       "LD_PRELOAD=/allranks/shim/liballranks_host.so:/allranks/shim/libcudart.so.13",
       "LD_AUDIT=/allranks/shim/liballranks_audit.so",
       "NCCL_RAS_ENABLE=0",         // a service for others, which would wait for ever
-      "NCCL_CUMEM_HOST_ENABLE=0",  // as under `exec`
+      "NCCL_CUMEM_HOST_ENABLE=0",  // host memory by handles is refused
       // It would map a problem's tensors for peers, whatever the problem says of them.
       "NCCL_GRAPH_REGISTER=0", "NCCL_LOCAL_REGISTER=0",
       fmt::format("NCCL_TOPO_FILE={}", kTopology)};

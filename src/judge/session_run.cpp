@@ -302,10 +302,13 @@ bool SessionRun::RunPlain(Session& session) {
               (result.reference_ns != 0 ? result.reference_ns : kUsualCallNs);
     for (const WindowTask& task : PlainTasks(place)) {
       Seen seen;
-      if (!Accept(result, task.spec, Obtain(session, index++), &seen)) return false;
+      const bool good = Accept(result, task.spec, Obtain(session, index++), &seen);
+      if (!good && request_.listener != nullptr) request_.listener->OnCase(result);
+      if (!good) return false;
       NoteTimes(result, task.spec, seen);
     }
     result.ran = true;
+    if (request_.listener != nullptr) request_.listener->OnCase(result);
   }
   return true;
 }
@@ -339,6 +342,8 @@ void SessionRun::RunSchedules(Session& session) {
     Seen seen;
     const bool good = Accept(result, tasks[i].spec, Obtain(session, i), &seen);
     if (tasks[i].spec.schedule != 0) ++result.schedules;
+    if (request_.listener != nullptr)
+      request_.listener->OnSchedule(static_cast<int>(i) + 1, static_cast<int>(tasks.size()));
     if (!good || over()) return;
   }
 }

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -31,6 +32,7 @@ struct Child {
   const SpawnOrder& order;
   const char* program;
   char* const* arguments;
+  char* const* environment;
   int null;
   pid_t judge;
   // What went wrong, for the judge to read after the child is gone.
@@ -70,6 +72,17 @@ struct Child {
     if (order.network >= 0 && !Check(setns(order.network, joined) == 0, "joining a network"))
       return false;
     if (order.drop_user && !DropUser()) return false;
+    if (!order.folder.empty() && !Check(chdir(order.folder.c_str()) == 0, "entering its folder"))
+      return false;
+    for (const Bound& bound : order.bounds) {
+      rlimit limit{};
+      if (!Check(getrlimit(bound.what, &limit) == 0, "getrlimit")) return false;
+      if (bound.most < limit.rlim_max) limit.rlim_max = bound.most;
+      limit.rlim_cur = limit.rlim_max;
+      if (!Check(setrlimit(bound.what, &limit) == 0, "setrlimit")) return false;
+    }
+    // A container's filter may forbid it; then addresses differ, and nothing else.
+    if (order.fixed_addresses) personality(ADDR_NO_RANDOMIZE);
     // After the change of user, which clears it.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     return Check(getppid() == judge, "outliving the judge");
@@ -107,9 +120,8 @@ struct Child {
   const pid_t pid = vfork();
   if (pid != 0) return pid;
   if (child->Prepare()) {
-    static char* const kNoEnvironment[] = {nullptr};
-    execve(child->program, child->arguments, kNoEnvironment);
-    child->Check(false, "starting bwrap");
+    execve(child->program, child->arguments, child->environment);
+    child->Check(false, child->program);
   }
   _exit(127);
 }
@@ -134,12 +146,16 @@ Result<pid_t> Spawn(const SpawnOrder& order) {
   if (null.get() < 3 || order.out < 3 || order.err < 3) {
     return Fail("the judge must have its standard input, output and error open");
   }
-  std::vector<char*> arguments;
-  for (const std::string& argument : order.arguments) {
-    arguments.push_back(const_cast<char*>(argument.c_str()));
-  }
-  arguments.push_back(nullptr);
-  Child child{order, FindBubblewrap().c_str(), arguments.data(), null.get(), getpid()};
+  const auto pointers = [](const std::vector<std::string>& words) {
+    std::vector<char*> all;
+    for (const std::string& word : words) all.push_back(const_cast<char*>(word.c_str()));
+    all.push_back(nullptr);
+    return all;
+  };
+  const std::vector<char*> arguments = pointers(order.arguments),
+                           environment = pointers(order.environment);
+  const std::string& program = order.program.empty() ? FindBubblewrap() : order.program;
+  Child child{order, program.c_str(), arguments.data(), environment.data(), null.get(), getpid()};
   // No handler of the judge's may run on the shared memory.
   sigset_t all, before;
   sigfillset(&all);
@@ -150,7 +166,8 @@ Result<pid_t> Spawn(const SpawnOrder& order) {
   if (pid < 0) return Fail("cannot start a process: {}", strerror(error));
   if (child.failed != nullptr) {
     waitpid(pid, nullptr, 0);
-    return Fail("cannot start the sandbox: {}: {}", child.failed, strerror(child.error));
+    return Fail("cannot start {}: {}: {}", order.program.empty() ? "the sandbox" : "the program",
+                child.failed, strerror(child.error));
   }
   return pid;
 }

@@ -24,9 +24,11 @@
 
 #include "judge/build.h"
 #include "judge/conclude.h"
+#include "judge/means.h"
 #include "judge/own_seconds.h"
 #include "judge/sandbox.h"
 #include "judge/score.h"
+#include "judge/trusted.h"
 #include "problem/machine.h"
 #include "problem/source.h"
 
@@ -50,7 +52,8 @@ bool Trial::End(Verdict verdict, std::string text, std::string log) {
 }
 
 bool Trial::Prepare() {
-  if (!Means().missing.empty()) return End(Verdict::kInternalError, Means().missing);
+  if (!tools_.trusted && !Means().missing.empty())
+    return End(Verdict::kInternalError, Means().missing + TrustedRemedy());
   SweepLeftovers();
   SweepScratch();
   Result<node::Profile> profile = node::LoadProfile(request_.profile);
@@ -315,11 +318,14 @@ void Trial::PutTogether(const std::map<SessionGroup, std::vector<std::size_t>>& 
 Judgement Trial::Run() {
   const auto start = std::chrono::steady_clock::now();
   judgement_.seed = request_.seed;
+  judgement_.trusted = tools_.trusted;
   const double own = OwnSeconds();
   const bool prepared = Prepare();
   judgement_.cost.judge = OwnSeconds() - own;
   if (prepared) {
     ChooseCases();
+    if (request_.listener != nullptr)
+      request_.listener->OnCases(static_cast<int>(judgement_.cases.size()));
     std::map<SessionGroup, std::vector<std::size_t>> groups;
     for (std::size_t i = 0; i < judgement_.cases.size(); ++i)
       groups[GroupOf(judgement_.cases[i].what)].push_back(i);
@@ -329,6 +335,11 @@ Judgement Trial::Run() {
     } else {
       PutTogether(groups, RunSessions(groups));
     }
+  }
+  if (tools_.trusted) {
+    judgement_.text = AsInSandbox(std::move(judgement_.text));
+    judgement_.log = AsInSandbox(std::move(judgement_.log));
+    for (CaseResult& result : judgement_.cases) result.text = AsInSandbox(std::move(result.text));
   }
   judgement_.cost.wall =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

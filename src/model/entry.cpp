@@ -93,6 +93,32 @@ bool IsModelName(std::string_view text) {
          });
 }
 
+bool IsHttp(Protocol protocol) {
+  return protocol != Protocol::kCommand && protocol != Protocol::kReplay &&
+         protocol != Protocol::kMaterial;
+}
+
+std::string TemperatureFault(const Entry& entry) {
+  constexpr double kMostOfAnthropic = 1;
+  const Parameters& parameters = entry.parameters;
+  if (!parameters.temperature) return "";
+  if (!entry.accepts_temperature)
+    return "its provider accepts no temperature for it (accepts_temperature = false in "
+           "models.toml)";
+  const bool anthropic = entry.protocol == Protocol::kAnthropic;
+  if (anthropic && !parameters.effort.empty())
+    return "effort and temperature exclude each other: Anthropic accepts no temperature for a "
+           "model that thinks";
+  if (anthropic && *parameters.temperature > kMostOfAnthropic)
+    return "Anthropic's temperatures are from 0 to 1";
+  // `extra` is merged into the request last.
+  const auto extra = nlohmann::json::parse(parameters.extra, nullptr, false);
+  for (const char* path : {"/temperature", "/generationConfig/temperature"})
+    if (extra.is_object() && extra.contains(nlohmann::json::json_pointer(path)))
+      return "its parameters.extra sets a temperature, too";
+  return "";
+}
+
 std::string IdentityOf(const Entry& entry) {
   // nlohmann's objects are sorted by key and its numbers are the shortest that read back the same,
   // so equal entries give equal texts.

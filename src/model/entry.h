@@ -24,6 +24,8 @@ enum class Protocol {
   kMaterial,         // material: the problem's own sources
 };
 const char* NameOf(Protocol protocol);
+// Whether it sends requests to a provider: not for commands, recordings and material.
+bool IsHttp(Protocol protocol);
 
 struct Price {  // dollars per million tokens
   bool known = false;
@@ -54,12 +56,15 @@ struct RetryPolicy {
 
 struct Entry {
   std::string name;      // ours: in results, folders, tables
+  std::string file;      // that holds its table; empty: a word of --models
+  std::string table;     // that table's key; `name` differs from it in NAME=MODEL
   std::string provider;  // of the table it took defaults from; may be empty
   Protocol protocol = Protocol::kOpenAiChat;
   std::string model;         // the provider's name
   std::string endpoint;      // base URL, without the protocol's path
   std::string key_variable;  // environment variable; empty: none is sent
   bool open_weights = false;
+  bool accepts_temperature = true;
   Price price;
   Parameters parameters;
   RetryPolicy retry;
@@ -71,12 +76,18 @@ struct Entry {
   std::chrono::seconds seconds{1800};  // command: its wall time
 };
 
+// Why it cannot be asked with the temperature that its parameters have; empty: it can.
+std::string TemperatureFault(const Entry& entry);
+
 // Everything that decides what it answers, as canonical JSON: part of the key of a generation.
 // Neither key nor price, concurrency or retry.
 std::string IdentityOf(const Entry& entry);
 
 // Reads and checks a models.toml. A message names file, line, key and what is expected.
 Result<std::vector<Entry>> LoadModels(const std::filesystem::path& file);
+// Several as one list: a table of [providers] or [models] replaces, as a whole, the table of the
+// same name in the files before it. An entry keeps the place of the one that it replaces.
+Result<std::vector<Entry>> LoadModels(const std::vector<std::filesystem::path>& files);
 
 // One word of --models: a name in `known`, `oracle`, `nop`, `material:KIND`, `replay:FOLDER`,
 // `command:LINE`, each also as NAME=WORD to be called NAME. The message of a failure lists what

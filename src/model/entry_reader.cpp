@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <cmath>
+#include <deque>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -46,11 +47,6 @@ const std::vector<std::string>& ProtocolNames() {
     return all;
   }();
   return kNames;
-}
-
-bool IsHttp(Protocol protocol) {
-  return protocol != Protocol::kCommand && protocol != Protocol::kReplay &&
-         protocol != Protocol::kMaterial;
 }
 
 // A number, integer or not.
@@ -178,6 +174,7 @@ void ReadShared(Section& section, const std::string& name, Entry* out) {
     }
   }
   section.Int("concurrency", &out->concurrency, 1, 4096);
+  section.Flag("accepts_temperature", &out->accepts_temperature);
   ReadParameters(section.Table("parameters", Section::kOptional), name + ".parameters", faults,
                  &out->parameters);
   ReadRetry(section.Table("retry", Section::kOptional), name + ".retry", faults, &out->retry);
@@ -224,6 +221,7 @@ std::string ReservedIn(const Entry& entry) {
   return "";
 }
 
+// `*out` begins as the table of its provider, if it has one.
 void ReadModel(Section& section, const std::string& name, Entry* out) {
   Faults* faults = &section.faults();
   ReadShared(section, name, out);
@@ -252,7 +250,11 @@ void ReadModel(Section& section, const std::string& name, Entry* out) {
   }
   if (!IsHttp(out->protocol)) return;
   section.Text("model", &out->model);
-  if (out->endpoint.empty()) section.Find("endpoint", Section::kRequired, "a URL");
+  if (out->endpoint.empty())
+    section.Find("endpoint", Section::kRequired,
+                 out->provider.empty() ? "a URL"
+                                       : fmt::format("a URL, here or in [providers.{}] of {}",
+                                                     out->provider, out->file));
   // It may stand in the provider's table: then the model's own line is named.
   const toml::node* where = section.Find("parameters", Section::kOptional, "");
   if (where == nullptr) where = section.Find("model", Section::kOptional, "");
@@ -260,12 +262,108 @@ void ReadModel(Section& section, const std::string& name, Entry* out) {
   if (const std::string reserved = ReservedIn(*out); !reserved.empty())
     faults->Add(where, "{}.parameters.extra: {} is set by the protocol {} itself", name, reserved,
                 NameOf(out->protocol));
-  if (out->protocol == Protocol::kAnthropic && !out->parameters.effort.empty() &&
-      out->parameters.temperature)
-    faults->Add(where,
-                "{}.parameters: effort and temperature exclude each other: Anthropic accepts no "
-                "temperature for a model that thinks",
-                name);
+  if (const std::string why = TemperatureFault(*out); !why.empty())
+    faults->Add(where, "{}.parameters: {}", name, why);
+}
+
+Result<toml::table> ParseFile(const std::filesystem::path& file) {
+  const auto text = ReadWhole(file, kLargestFile);
+  if (!text) return Fail(text.error());
+  try {
+    return toml::parse(*text, file.string());
+  } catch (const toml::parse_error& error) {
+    return Fail("{}:{}: {}", file.string(), error.source().begin.line, error.description());
+  }
+}
+
+// One of the files that are read as one list.
+struct Layer {
+  Layer(const std::filesystem::path& path, toml::table parsed)
+      : file(path), table(std::move(parsed)), faults(path.string()), root(&table, "", &faults) {
+    int schema = 0;
+    root.Int("schema", &schema, kSchema, kSchema, Section::kRequired);
+  }
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+
+  std::filesystem::path file;
+  toml::table table;
+  Faults faults;
+  Section root;
+};
+
+// In place of the one with the same name, or at the end.
+void Put(Entry one, std::vector<Entry>* all) {
+  for (Entry& other : *all) {
+    if (other.name != one.name) continue;
+    other = std::move(one);
+    return;
+  }
+  all->push_back(std::move(one));
+}
+
+// A table of [providers] is the entry that its models begin with.
+void ReadProviders(Layer* layer, std::vector<Entry>* providers) {
+  Section tables(layer->root.Table("providers", Section::kOptional), "providers", &layer->faults);
+  for (const auto& [name, node] : tables.InOrder()) {
+    if (!node->is_table()) {
+      tables.Wrong(node, name, "a section");
+      continue;
+    }
+    Entry provider;
+    provider.name = provider.provider = name;
+    provider.file = layer->file.string();
+    Section section(node->as_table(), "providers." + name, &layer->faults);
+    ReadShared(section, "providers." + name, &provider);
+    section.RejectOthers();
+    Put(std::move(provider), providers);
+  }
+}
+
+void ReadModels(Layer* layer, const std::vector<Entry>& providers, std::vector<Entry>* entries) {
+  Faults& faults = layer->faults;
+  Section tables(layer->root.Table("models", Section::kOptional), "models", &faults);
+  for (const auto& [name, node] : tables.InOrder()) {
+    if (!node->is_table()) {
+      tables.Wrong(node, name, "a section");
+      continue;
+    }
+    if (!IsModelName(name))
+      faults.Add(
+          node,
+          "'{}' cannot name a model: expected 1 to 80 characters of A-Z a-z 0-9 . _ - : / @ +",
+          name);
+    Section section(node->as_table(), "models." + name, &faults);
+    Entry entry;
+    std::string provider;
+    if (section.Text("provider", &provider, Section::kOptional)) {
+      std::vector<std::string> names;
+      const Entry* found = nullptr;
+      for (const Entry& known : providers) {
+        names.push_back(known.name);
+        if (known.name == provider) found = &known;
+      }
+      if (found != nullptr) {
+        entry = *found;
+      } else {
+        section.Wrong(section.Find("provider", Section::kOptional, ""), "provider",
+                      names.empty() ? "a table of [providers]"
+                                    : "one of " + problem::Join(names) +
+                                          problem::DidYouMean(provider, names));
+      }
+    }
+    entry.name = entry.table = name;
+    ReadModel(section, "models." + name, &entry);
+    section.RejectOthers();
+    entry.file = layer->file.string();
+    if (entry.protocol == Protocol::kReplay) {
+      // Beside the file that names it.
+      entry.source = std::filesystem::absolute(layer->file.parent_path() / entry.source)
+                         .lexically_normal()
+                         .string();
+    }
+    Put(std::move(entry), entries);
+  }
 }
 
 }  // namespace
@@ -298,76 +396,27 @@ bool IsVariable(std::string_view text) {
 }
 
 Result<std::vector<Entry>> LoadModels(const std::filesystem::path& file) {
-  const auto text = ReadWhole(file, kLargestFile);
-  if (!text) return Fail(text.error());
-  toml::table table;
-  try {
-    table = toml::parse(*text, file.string());
-  } catch (const toml::parse_error& error) {
-    return Fail("{}:{}: {}", file.string(), error.source().begin.line, error.description());
-  }
-  Faults faults(file.string());
-  Section root(&table, "", &faults);
-  int schema = 0;
-  root.Int("schema", &schema, kSchema, kSchema, Section::kRequired);
+  return LoadModels(std::vector<std::filesystem::path>{file});
+}
 
-  std::vector<std::pair<std::string, Entry>> providers;
-  Section provider_tables(root.Table("providers", Section::kOptional), "providers", &faults);
-  for (const auto& [name, node] : provider_tables.InOrder()) {
-    if (!node->is_table()) {
-      provider_tables.Wrong(node, name, "a section");
-      continue;
-    }
-    Entry& shared = providers.emplace_back(name, Entry{}).second;
-    shared.provider = name;
-    Section section(node->as_table(), "providers." + name, &faults);
-    ReadShared(section, "providers." + name, &shared);
-    section.RejectOthers();
+Result<std::vector<Entry>> LoadModels(const std::vector<std::filesystem::path>& files) {
+  std::deque<Layer> layers;  // their sections point into them: they stay where they are
+  for (const std::filesystem::path& file : files) {
+    Result<toml::table> table = ParseFile(file);
+    if (!table) return Fail(table.error());
+    layers.emplace_back(file, std::move(*table));
   }
-
+  // Models of one file may name providers of another: providers of all files come first.
+  std::vector<Entry> providers;
+  for (Layer& layer : layers) ReadProviders(&layer, &providers);
   std::vector<Entry> entries;
-  Section model_tables(root.Table("models", Section::kOptional), "models", &faults);
-  for (const auto& [name, node] : model_tables.InOrder()) {
-    if (!node->is_table()) {
-      model_tables.Wrong(node, name, "a section");
-      continue;
-    }
-    if (!IsModelName(name))
-      faults.Add(
-          node,
-          "'{}' cannot name a model: expected 1 to 80 characters of A-Z a-z 0-9 . _ - : / @ +",
-          name);
-    Section section(node->as_table(), "models." + name, &faults);
-    Entry entry;
-    std::string provider;
-    if (section.Text("provider", &provider, Section::kOptional)) {
-      std::vector<std::string> names;
-      bool found = false;
-      for (const auto& [known, shared] : providers) {
-        names.push_back(known);
-        if (known != provider) continue;
-        entry = shared;
-        found = true;
-      }
-      if (!found) {
-        section.Wrong(section.Find("provider", Section::kOptional, ""), "provider",
-                      names.empty() ? "a table of [providers]"
-                                    : "one of " + problem::Join(names) +
-                                          problem::DidYouMean(provider, names));
-      }
-    }
-    entry.name = name;
-    ReadModel(section, "models." + name, &entry);
-    section.RejectOthers();
-    if (entry.protocol == Protocol::kReplay) {
-      // Beside the file that names it.
-      entry.source =
-          std::filesystem::absolute(file.parent_path() / entry.source).lexically_normal().string();
-    }
-    entries.push_back(std::move(entry));
+  std::string faults;
+  for (Layer& layer : layers) {
+    ReadModels(&layer, providers, &entries);
+    layer.root.RejectOthers();
+    if (layer.faults.Any()) faults += (faults.empty() ? "" : "\n") + layer.faults.Text();
   }
-  root.RejectOthers();
-  if (faults.Any()) return Fail("{}", faults.Text());
+  if (!faults.empty()) return Fail("{}", faults);
   return entries;
 }
 

@@ -233,7 +233,7 @@ Outcome HttpModel::Generate(const Ask& ask, const Stop& stop) {
       if (stop.requested()) return fail(Failure::Kind::kStopped, "stopped");
       return fail(Failure::Kind::kBudget,
                   fmt::format("the budget of ${:.2f} is used up (${:.4f} spent, a reply may cost "
-                              "${:.4f}): raise it to continue",
+                              "${:.4f}): continue with a larger --budget",
                               budget_.limit(), budget_.spent(), most));
     }
     const Status begun = Record(ask, {{"event", "begin"},

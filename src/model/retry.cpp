@@ -38,6 +38,14 @@ std::optional<milliseconds> NumberOf(const std::string& text, double unit_ms) {
   return milliseconds(static_cast<std::int64_t>(std::ceil(std::min(number * unit_ms, 1e12))));
 }
 
+// The tables that may hold its endpoint and its key, for a remedy.
+std::string TablesOf(const Entry& entry) {
+  std::string tables = fmt::format("[models.\"{}\"] of {}", entry.table,
+                                   entry.file.empty() ? "models.toml" : entry.file);
+  if (!entry.provider.empty()) tables += fmt::format(" or in [providers.{}]", entry.provider);
+  return tables;
+}
+
 void ClassifyStatus(const ApiError& error, const Entry& entry, Setback* setback) {
   const int status = error.status;
   setback->why = fmt::format("{}: {}", status, error.message);
@@ -47,18 +55,24 @@ void ClassifyStatus(const ApiError& error, const Entry& entry, Setback* setback)
     setback->remedy = "the account has no credit left: add credit or raise its limit";
   } else if (status == 401 || status == 403 || status == 407 || WrongKey(error)) {
     setback->kind = Failure::Kind::kModel;
-    setback->remedy = entry.key_variable.empty()
-                          ? "the provider requires a key: set `key` in models.toml to its variable"
-                          : fmt::format("check the key in the variable {} and its permissions",
-                                        entry.key_variable);
+    setback->remedy =
+        entry.key_variable.empty()
+            ? fmt::format("the provider requires a key: name its variable by `key` in {}",
+                          TablesOf(entry))
+            : fmt::format(
+                  "check the key in the variable {0} and its permissions: "
+                  "export {0}=...",
+                  entry.key_variable);
   } else if (status == 402) {
     setback->kind = Failure::Kind::kModel;
     setback->remedy = "the account has no credit left";
   } else if (status == 404 || status == 405 || status == 410 || error.code == "model_not_found" ||
              (status > 0 && status < 400)) {
     setback->kind = Failure::Kind::kModel;
-    setback->remedy = fmt::format("check the model's name '{}' and the endpoint {} in models.toml",
-                                  entry.model, entry.endpoint);
+    setback->remedy = fmt::format(
+        "check the model's name '{}' and the endpoint {} in {}; `allranks models` lists the known "
+        "models",
+        entry.model, entry.endpoint, TablesOf(entry));
   } else if (status == 408 || status == 409 || status == 425 || status == 429 || status >= 500) {
     setback->retry = true;
     setback->slow_down = status == 429 || status == 503 || status == 529;
@@ -119,7 +133,7 @@ Setback Classify(const HttpResponse& response, const std::optional<ApiError>& er
     case End::kUnusable:
       setback.kind = Failure::Kind::kModel;
       setback.why = response.error;
-      setback.remedy = fmt::format("check the endpoint {} in models.toml", entry.endpoint);
+      setback.remedy = fmt::format("check the endpoint {} in {}", entry.endpoint, TablesOf(entry));
       return setback;
     case End::kTooLong:  // it was being written all that time, and would be again
       setback.why = response.error;
@@ -137,7 +151,11 @@ Setback Classify(const HttpResponse& response, const std::optional<ApiError>& er
       setback.why = response.error.empty() ? "the connection was lost" : response.error;
   }
   setback.retry = true;
-  setback.remedy = fmt::format("check the network and the endpoint {}", entry.endpoint);
+  setback.remedy =
+      response.end == End::kConnect
+          ? fmt::format("check that the server runs, the network, and the endpoint {} in {}",
+                        entry.endpoint, TablesOf(entry))
+          : fmt::format("check the network and the endpoint {}", entry.endpoint);
   return setback;
 }
 

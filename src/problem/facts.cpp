@@ -30,15 +30,6 @@ std::string Quoted(const std::vector<std::string>& names) {
   return text;
 }
 
-// problem.h without the lines that only hold the compiler to our layout.
-std::string HeaderOf(const Problem& problem) {
-  std::istringstream lines(RenderHeader(problem));
-  std::string text;
-  for (std::string line; std::getline(lines, line);)
-    if (!line.starts_with("static_assert(")) text += line + "\n";
-  return text;
-}
-
 std::vector<std::string> EntryPoints(const Problem& problem) {
   std::vector<std::string> names;
   for (const std::string& line : Declarations(problem)) {
@@ -277,6 +268,14 @@ std::string Lines(const std::string& text) {
 }
 
 }  // namespace
+
+std::string HeaderOf(const Problem& problem) {
+  std::istringstream lines(RenderHeader(problem));
+  std::string text;
+  for (std::string line; std::getline(lines, line);)
+    if (!line.starts_with("static_assert(")) text += line + "\n";
+  return text;
+}
 
 const std::vector<std::string>& FactNames() {
   static const std::vector<std::string> kNames = {

@@ -29,6 +29,9 @@ const std::vector<std::string>& FeedbackNames();
 Result<Facts> MakeFacts(const PromptContext& context);
 void AddFeedback(const Feedback& feedback, Facts* facts);
 
+// problem.h without the lines that only hold the compiler to our layout.
+std::string HeaderOf(const Problem& problem);
+
 // Names of the pages in share/prompts/apis that are of use for a problem.
 std::vector<std::string> ApiPages(const Problem& problem);
 

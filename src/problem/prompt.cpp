@@ -225,7 +225,7 @@ Result<Prompt> MakePrompt(const PromptTemplate& form, const PromptContext& conte
   if (!system) return Fail(system.error());
   Result<std::string> task = Render(form, "task", *facts, *context.problem);
   if (!task) return Fail(task.error());
-  return Prompt{std::move(*system), std::move(*task)};
+  return Prompt{std::move(*system), TextOf(context.examples) + *task};
 }
 
 Result<std::string> MakeFeedback(const PromptTemplate& form, const PromptContext& context,

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "node/hardware/profile.h"
+#include "problem/examples.h"
 #include "problem/problem.h"
 
 namespace allranks::problem {
@@ -30,9 +31,10 @@ std::vector<std::string> PromptNames(const std::filesystem::path& folder);
 struct PromptContext {
   const Problem* problem = nullptr;
   const node::Profile* profile = nullptr;
-  std::filesystem::path folder;    // share/prompts: apis/*.md are read from there
-  std::string cuda;                // "13.0"
-  std::vector<std::string> flags;  // what nvcc is told
+  std::filesystem::path folder;     // share/prompts: apis/*.md are read from there
+  std::string cuda;                 // "13.0"
+  std::vector<std::string> flags;   // what nvcc is told
+  std::vector<Example> examples{};  // solved ones, which stand before the task
 };
 
 struct Prompt {

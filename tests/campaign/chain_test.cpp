@@ -65,6 +65,26 @@ TEST_F(CampaignTest, OneRoundIsAskedJudgedAndKept) {
     EXPECT_TRUE(std::filesystem::exists(folder_ / "run/problems/flag_pingpong" / name)) << name;
 }
 
+TEST_F(CampaignTest, ExamplesArePartOfThePromptOfTheEstimateAndOfTheRecord) {
+  FakeProvider provider(
+      [](const std::string&, const model::Ask&) { return Says(Fenced(Code("pass"))); });
+  Plan plan = PlanFor(folder_ / "run", &provider);
+  plan.models[0].protocol = model::Protocol::kOpenAiChat;
+  const double before = Foresee(plan)->rows.at(0).input_tokens;
+  plan.few_shot = 1;
+  for (const problem::Problem& problem : plan.problems)
+    plan.examples[problem.slug] = {{"other", "SOLVED " + std::string(3994, 'x') + "\n"}};
+  EXPECT_GT(Foresee(plan)->rows.at(0).input_tokens, before + 2 * 4000 / 4);
+  Run(plan);
+  const auto& messages = provider.messages.at({"m", "flag_pingpong", 0, 1});
+  ASSERT_EQ(messages.size(), 2u);
+  EXPECT_NE(messages[1].text.find("SOLVED"), std::string::npos);
+  EXPECT_NE(ReadWhole(folder_ / "run/problems/flag_pingpong/problem.json")
+                ->find("\"examples\": [\n    \"other\"\n  ]"),
+            std::string::npos);
+  EXPECT_EQ(LoadRun(folder_ / "run")->settings.few_shot, 1);
+}
+
 TEST_F(CampaignTest, TheSameSourceIsJudgedOnceAndProblemsHaveTheirOwnSeed) {
   FakeProvider provider(
       [](const std::string&, const model::Ask&) { return Says(Fenced(Code("pass"))); });

@@ -63,6 +63,8 @@ Settings SomeSettings() {
   settings.judge = "j";
   settings.name = "run";
   settings.seed = "s";
+  settings.temperature = 0.5;
+  settings.few_shot = 2;
   settings.samples = 2;
   ModelFacts model;
   model.name = "m/1";
@@ -90,6 +92,9 @@ TEST_F(RecordTest, EverythingComesBack) {
       .model = "m", .problem = "p", .sample = 3, .rounds = {round, round}, .stopped = "fast"};
   EXPECT_EQ(ToJson(SampleFrom(ToJson(sample)).value()), ToJson(sample));
   EXPECT_EQ(ToJson(SettingsFrom(ToJson(SomeSettings())).value()), ToJson(SomeSettings()));
+  EXPECT_EQ(SettingsFrom(ToJson(SomeSettings())).value().temperature, 0.5);
+  EXPECT_EQ(SettingsFrom(ToJson(SomeSettings())).value().few_shot, 2);
+  EXPECT_FALSE(SettingsFrom(ToJson(Settings())).value().temperature);
 }
 
 TEST_F(RecordTest, ARepliesBytesComeBack) {
@@ -191,6 +196,20 @@ TEST_F(RecordTest, AJudgementsFiguresAreTaken) {
   EXPECT_FALSE(round.strict || round.lenient);
   EXPECT_EQ(round.score, 0);
   EXPECT_LT(round.text.size(), 3000u);
+}
+
+TEST_F(RecordTest, AVerdictWithoutSandboxesIsNotAccepted) {
+  judge::Judgement judgement;
+  judgement.profile = "h100x8";
+  judgement.trusted = true;
+  problem::Problem problem;
+  problem.slug = "p";
+  Round round;
+  const Status taken = TakeVerdict(judge::ToJson(problem, judgement), &round);
+  ASSERT_FALSE(taken);
+  EXPECT_NE(taken.error().message.find("--trusted"), std::string::npos) << taken.error().message;
+  judgement.trusted = false;
+  EXPECT_TRUE(TakeVerdict(judge::ToJson(problem, judgement), &round));
 }
 
 TEST_F(RecordTest, FindingsPartStrictFromLenient) {

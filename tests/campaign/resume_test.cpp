@@ -174,6 +174,8 @@ TEST_F(ResumeTest, OtherSettingsAreRefusedBeforeAnythingIsSent) {
   };
   refused("seed", [](Plan* plan) { plan->seed = "other"; });
   refused("--band", [](Plan* plan) { plan->band = 3; });
+  refused("--temperature", [](Plan* plan) { plan->temperature = 0.5; });
+  refused("--few-shot", [](Plan* plan) { plan->few_shot = 1; });
   refused("--target", [](Plan* plan) { plan->target = 0.5; });
   refused("--trace", [](Plan* plan) { plan->trace = true; });
   refused("version", [](Plan* plan) { plan->version = "2"; });

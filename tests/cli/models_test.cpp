@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <string>
 
 namespace {
@@ -56,12 +57,34 @@ class ModelsCommandTest : public ::testing::Test {
 TEST_F(ModelsCommandTest, TheNearestFileIsRead) {
   EXPECT_TRUE(Has(Run("", "", 0), "ANTHROPIC_API_KEY")) << "our own";
   Write("models.toml", "here-model", "acme");
-  EXPECT_TRUE(Has(Run("", "", 0), "here-model"));
+  const std::string both = Run("", "", 0);
+  EXPECT_TRUE(Has(both, "here-model")) << both;
+  EXPECT_TRUE(Has(both, "ANTHROPIC_API_KEY")) << both << "our own are still there";
+  for (const char* arguments : {"ALLRANKS_MODELS=own.toml", "ALLRANKS_MODELS=models.toml"}) {
+    const std::string one = Run(arguments, "", 0);
+    EXPECT_TRUE(Has(one, "ACME_KEY")) << one;
+    EXPECT_FALSE(Has(one, "ANTHROPIC_API_KEY")) << one << "that file alone";
+  }
   EXPECT_TRUE(Has(Run("ALLRANKS_MODELS=own.toml", "", 0), "own-model"));
   EXPECT_TRUE(Has(Run("ALLRANKS_MODELS=models.toml", "--models-file own.toml", 0), "own-model"));
   EXPECT_TRUE(Has(Run("", "--models-file none.toml", 2), "none.toml"));
   Write("bad.toml", "m", "acne");
   EXPECT_TRUE(Has(Run("", "--models-file bad.toml", 2), "bad.toml:6: ")) << "file and line";
+}
+
+TEST_F(ModelsCommandTest, EachEntrySaysItsFile) {
+  Write("models.toml", "\"gpt-6-luna\"", "acme");
+  const std::string table = Run("", "", 0);
+  EXPECT_TRUE(Has(table, "file 2: models.toml\n")) << table;
+  EXPECT_TRUE(std::regex_search(table, std::regex("\ngpt-6-luna +2 "))) << table;
+  EXPECT_TRUE(std::regex_search(table, std::regex("\ngpt-6-astra +1 "))) << table;
+  const std::string json = Run("", "--json", 0);
+  EXPECT_TRUE(Has(json, R"({"name":"gpt-6-luna","file":"models.toml")")) << json;
+  EXPECT_TRUE(Has(json, "share/allranks/models.toml\"")) << json;
+  // A model of the installed list whose provider is replaced by one that lacks what it needs.
+  std::ofstream(folder_ / "models.toml") << "schema = 1\n[providers.openai]\nkey = \"MY_KEY\"\n";
+  const std::string fault = Run("", "", 2);
+  EXPECT_TRUE(Has(fault, "[providers.openai] of models.toml")) << fault;
 }
 
 TEST_F(ModelsCommandTest, KeysAreSetOrMissingAndNeverShown) {

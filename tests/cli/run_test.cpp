@@ -92,6 +92,90 @@ TEST_F(RunTest, MistakesEndWithTheRemedy) {
   EXPECT_FALSE(fs::exists(folder_ / "run/run.json"));
 }
 
+TEST_F(RunTest, SelectorsAreJoinedByCommasAndNarrowedByPlus) {
+  const auto count = [&](const std::string& problems) {
+    EXPECT_EQ(Allranks("--models nop --problems " + problems + " --out run --dry-run --json"), 0)
+        << err();
+    return Json::parse(out())["models"][0]["generations"].get<int>();
+  };
+  const int p2p = count("category:p2p"), easy = count("level:easy"),
+            both = count("category:p2p+level:easy"), either = count("category:p2p,level:easy");
+  EXPECT_GT(both, 0);
+  EXPECT_LT(both, std::min(p2p, easy));
+  EXPECT_EQ(either, p2p + easy - both);
+  EXPECT_EQ(count("level:easy+category:p2p"), both);
+  EXPECT_EQ(count("all+level:easy"), easy);
+  EXPECT_EQ(count("library:nccl_device"), count("family:nccl_device"));
+  EXPECT_GT(count("parallelism:ep+level:hard"), 0);
+  EXPECT_EQ(count("parallelism:ep+level:hard,flag_pingpong"),
+            count("parallelism:ep+level:hard") + 1);
+}
+
+TEST_F(RunTest, ATemperatureIsRecordedOrRefusedBeforeWorkBegins) {
+  std::ofstream(folder_ / "models.toml")
+      << "schema = 1\n[models.fixed]\nendpoint = \"http://127.0.0.1:9/v1\"\nmodel = \"x\"\n"
+         "accepts_temperature = false\n[models.any]\nendpoint = \"http://127.0.0.1:9/v1\"\n"
+         "model = \"x\"\nretry = { attempts = 1 }\n";
+  const std::string rest = " --problems flag_pingpong --out run --temperature 0.7";
+  EXPECT_EQ(Allranks("--models any,fixed" + rest), 2);
+  EXPECT_NE(err().find("fixed: its provider accepts no temperature"), std::string::npos) << err();
+  EXPECT_NE(err().find("; remove --temperature, or run this model separately"), std::string::npos)
+      << err();
+  EXPECT_EQ(Allranks("--models gpt-6-luna" + rest), 2);
+  EXPECT_NE(err().find("accepts_temperature"), std::string::npos) << err();
+  EXPECT_EQ(Allranks("--models nop" + rest), 2);
+  EXPECT_NE(err().find("--temperature"), std::string::npos) << err();
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+  // Nobody listens there: the run ends with what would help, and has its settings.
+  EXPECT_EQ(Allranks("--models any,nop" + rest), 1);
+  EXPECT_NE(err().find("check that the server runs"), std::string::npos) << err();
+  EXPECT_NE(err().find("models.toml"), std::string::npos) << err();
+  EXPECT_EQ(Json::parse(Text(folder_ / "run/run.json"))["temperature"], 0.7);
+  const std::string sent = Text(folder_ / "run/samples/any/flag_pingpong/0/round-1/attempts.jsonl");
+  EXPECT_NE(sent.find("begin"), std::string::npos) << sent;
+}
+
+TEST_F(RunTest, ExamplesAreInThePromptAndInRunJson) {
+  const std::string rest = "--models r=replay:said --problems flag_pingpong --out run";
+  ASSERT_EQ(Allranks(rest + " --few-shot 2"), 0) << err();
+  EXPECT_EQ(Json::parse(Text(folder_ / "run/run.json"))["few_shot"], 2);
+  const Json facts = Json::parse(Text(folder_ / "run/problems/flag_pingpong/problem.json"));
+  ASSERT_EQ(facts["examples"].size(), 2u);
+  // The prompt command shows the same.
+  ASSERT_EQ(End(Start(std::string(ALLRANKS_COMMAND) +
+                      " prompt flag_pingpong --few-shot 2 --part task --json")),
+            0)
+      << err();
+  const Json shown = Json::parse(out());
+  EXPECT_EQ(shown["examples"], facts["examples"]);
+  const Json asked =
+      Json::parse(Text(folder_ / "run/samples/r/flag_pingpong/0/round-1/prompt.json"));
+  EXPECT_EQ(asked.back()["text"], shown["parts"]["task"]);
+  EXPECT_EQ(Allranks(rest + " --few-shot 1"), 2);
+  EXPECT_NE(err().find("--few-shot"), std::string::npos) << err();
+  EXPECT_EQ(Allranks("--models nop --problems library:nccl --out other --few-shot 1"), 2);
+  EXPECT_NE(err().find("same library (nccl)"), std::string::npos) << err();
+}
+
+TEST_F(RunTest, ASpentBudgetEndsWithTheCommandThatHasALargerOne) {
+  std::ofstream(folder_ / "models.toml") << R"(schema = 1
+[models.agent]
+protocol = "command"
+concurrency = 1
+command = """echo '{"input_tokens": 1, "output_tokens": 1, "dollars": 2}' > usage.json; echo none"""
+)";
+  ASSERT_EQ(Allranks("--models agent --problems flag_pingpong --rounds 2 --out run --budget 1.5"),
+            1)
+      << err();
+  EXPECT_NE(err().find("$1.50"), std::string::npos) << err();
+  std::istringstream said(err());
+  std::string resume;
+  for (std::string each; std::getline(said, each);)
+    if (each.find(" run --models ") != std::string::npos) resume = each;
+  EXPECT_NE(resume.find("--budget 3.00"), std::string::npos) << err();
+  EXPECT_EQ(End(Start(resume)), 0) << err();
+}
+
 TEST_F(RunTest, TheSameCommandGoesOnAndAnotherIsRefused) {
   const std::string command =
       "--models r=replay:said --problems flag_pingpong --rounds 2 --out run/ ";

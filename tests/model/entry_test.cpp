@@ -121,6 +121,73 @@ TEST(EntryTest, AFileIsReadWhole) {
   EXPECT_EQ((*entries)[4].source, "mixture");
 }
 
+TEST(EntryTest, LaterFilesReplaceTablesOfTheSameName) {
+  const TemporaryFolder folder;
+  const auto first = folder.Write("first.toml", R"(schema = 1
+[providers.p]
+endpoint = "https://old/v1"
+key = "OLD_KEY"
+[providers.q]
+endpoint = "https://q/v1"
+[models.a]
+provider = "p"
+model = "a1"
+price = { input = 1, output = 1 }
+[models.b]
+provider = "p"
+model = "b1"
+)");
+  const auto second = folder.Write("second.toml", R"(schema = 1
+[providers.p]
+endpoint = "https://new/v1"
+[models.c]
+provider = "q"
+model = "c2"
+[models.a]
+provider = "q"
+model = "a2"
+)");
+  const auto entries = LoadModels({first, second});
+  ASSERT_TRUE(entries) << entries.error().message;
+  ASSERT_EQ(entries->size(), 3u);
+  const Entry &a = (*entries)[0], &b = (*entries)[1], &c = (*entries)[2];
+  EXPECT_EQ(a.name + a.model + a.endpoint, "aa2https://q/v1") << "in its old place";
+  EXPECT_FALSE(a.price.known) << "replaced as a whole";
+  EXPECT_EQ(a.file, second.string());
+  EXPECT_EQ(b.name + b.endpoint + b.key_variable, "bhttps://new/v1") << "by the new provider";
+  EXPECT_EQ(b.file, first.string());
+  EXPECT_EQ(c.name + c.endpoint + c.file, "chttps://q/v1" + second.string());
+  EXPECT_EQ(LoadModels({second, first}).value()[1].model, "a1");
+  // Faults of all files, each with its name.
+  const auto bad = folder.Write("bad.toml", "schema = 1\n[models.d]\nprovider = \"p\"\n");
+  const auto worse = folder.Write("worse.toml", "schema = 1\n[models.e]\nprovider = \"r\"\n");
+  const auto faults = LoadModels({first, bad, worse});
+  ASSERT_FALSE(faults);
+  EXPECT_NE(faults.error().message.find("bad.toml:2"), std::string::npos) << faults.error().message;
+  EXPECT_NE(faults.error().message.find("worse.toml:3"), std::string::npos);
+}
+
+TEST(EntryTest, TemperaturesThatAProviderDoesNotTake) {
+  Entry entry;
+  EXPECT_EQ(TemperatureFault(entry), "");
+  entry.parameters.temperature = 1.5;
+  EXPECT_EQ(TemperatureFault(entry), "");
+  entry.protocol = Protocol::kAnthropic;  // 0 to 1
+  EXPECT_NE(TemperatureFault(entry).find("0 to 1"), std::string::npos);
+  entry.parameters.temperature = 1;
+  EXPECT_EQ(TemperatureFault(entry), "");
+  entry.accepts_temperature = false;
+  EXPECT_NE(TemperatureFault(entry).find("accepts_temperature"), std::string::npos);
+  entry.accepts_temperature = true;
+  entry.parameters.extra = R"({"temperature":0.5})";
+  EXPECT_NE(TemperatureFault(entry).find("extra"), std::string::npos);
+  const std::string model =
+      "[models.x]\nendpoint = \"https://x/v1\"\nmodel = \"m\"\n"
+      "accepts_temperature = false\n";
+  EXPECT_EQ(Refusal(model), "");
+  EXPECT_NE(Refusal(model + "parameters = { temperature = 1 }\n").find(":6:"), std::string::npos);
+}
+
 TEST(EntryTest, FaultsNameLineKeyAndRemedy) {
   const auto expect = [](const std::string& text, const std::vector<std::string>& parts) {
     const std::string refusal = Refusal(text);
@@ -284,6 +351,7 @@ TEST(EntryTest, WordsFindModels) {
   EXPECT_EQ(find("small:8b").model, "small");
   EXPECT_EQ(find("mine=big").name, "mine");
   EXPECT_EQ(find("mine=big").model, "acme/big-1");
+  EXPECT_EQ(find("mine=big").table, "big") << "messages name the table of the file";
   EXPECT_EQ(find("oracle").protocol, Protocol::kMaterial);
   EXPECT_EQ(find("oracle").name, "oracle");
   EXPECT_EQ(find("nop").source, "nop");

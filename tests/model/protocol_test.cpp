@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,19 @@ TEST(Request, Gemini) {
   EXPECT_NE(Body(entry).find(R"("thinkingConfig":{"thinkingBudget":-1})"), std::string::npos);
   entry.model = "models/../x?y";
   EXPECT_EQ(Url(entry), "https://example.org/v1/models/..%2Fx%3Fy:generateContent");
+}
+
+// Where each protocol has it; without one nothing is said of it.
+TEST(Request, Temperature) {
+  for (const Protocol protocol : {Protocol::kOpenAiResponses, Protocol::kOpenAiChat,
+                                  Protocol::kAnthropic, Protocol::kGemini}) {
+    Entry entry = AnEntry(protocol);
+    EXPECT_EQ(Body(entry).find("temperature"), std::string::npos) << NameOf(protocol);
+    entry.parameters.temperature = 0.25;
+    const auto body = nlohmann::json::parse(Body(entry));
+    const auto& where = protocol == Protocol::kGemini ? body.at("generationConfig") : body;
+    EXPECT_EQ(where.at("temperature"), 0.25) << NameOf(protocol);
+  }
 }
 
 TEST(Request, TextThatIsNotUtf8) {

@@ -74,6 +74,39 @@ TEST(Retry, WordsThatChangeWhatAStatusMeans) {
             Failure::Kind::kModel);
 }
 
+// Each remedy says which command, variable or table to look at.
+TEST(Retry, RemediesNameWhatHelps) {
+  Entry entry = AnEntry();
+  entry.name = "mine";
+  entry.table = "big";  // --models mine=big
+  entry.file = "./models.toml";
+  entry.key_variable = "MINE_KEY";
+  entry.endpoint = "http://localhost:8000/v1";
+  const auto remedy = [&](int status, HttpResponse::End end) {
+    HttpResponse response;
+    response.status = status;
+    response.end = end;
+    std::optional<ApiError> error;
+    if (status != 0) error = ParseErrorBody(status, "{}");
+    return Classify(response, error, "", entry, kThen).remedy;
+  };
+  using End = HttpResponse::End;
+  EXPECT_NE(remedy(401, End::kWhole).find("export MINE_KEY="), std::string::npos);
+  for (const char* part : {"`allranks models` lists the known models",
+                           "http://localhost:8000/v1 in [models.\"big\"] of ./models.toml;"})
+    EXPECT_NE(remedy(404, End::kWhole).find(part), std::string::npos) << remedy(404, End::kWhole);
+  for (const char* part : {"server runs", "http://localhost:8000/v1", "./models.toml"})
+    EXPECT_NE(remedy(0, End::kConnect).find(part), std::string::npos) << remedy(0, End::kConnect);
+  entry.key_variable.clear();
+  EXPECT_NE(remedy(401, End::kWhole).find("`key` in [models.\"big\"]"), std::string::npos);
+  // Key and endpoint may stand in the table of the provider.
+  entry.provider = "acme";
+  const std::string tables = "in [models.\"big\"] of ./models.toml or in [providers.acme]";
+  for (const std::string& text : {remedy(401, End::kWhole), remedy(404, End::kWhole),
+                                  remedy(0, End::kUnusable), remedy(0, End::kConnect)})
+    EXPECT_NE(text.find(tables), std::string::npos) << text;
+}
+
 TEST(Retry, MessagesOfEveryForm) {
   EXPECT_EQ(ParseErrorBody(500, R"({"error":{"message":"a"}})").message, "a");
   EXPECT_EQ(ParseErrorBody(500, R"({"error":"b"})").message, "b");
