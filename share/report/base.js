@@ -40,10 +40,26 @@ function bytesOf(n) {
   }
 }
 const words = (name) => name.replaceAll('_', ' ');
+const day = (time) => (/^\d{4}-\d\d-\d\d/.test(time) ? time.slice(0, 10) : '');
+// The days on which a run was made, as far as its log says.
+function daysOf(run) {
+  const [from, to] = [day(run.begun), day(run.ended)];
+  return from === to || !to ? from : `${from} to ${to}`;
+}
 const rangeOf = (i, f = percent) => `${f(i[0])} (95 %: ${f(i[1])} to ${f(i[2])})`;
 
 const modelLink = (i) => h('a', { href: '#/model/' + encodeURIComponent(D.models[i].name) }, D.models[i].name);
-const problemLink = (p) => h('a', { href: '#/problem/' + encodeURIComponent(p.slug) }, p.slug);
+// A slug may be broken after its underscores, where there is no room.
+const slugParts = (slug) => slug.split(/(?<=_)/).map((part, i) => [i ? h('wbr') : null, part]);
+const problemLink = (p) => h('a', { href: '#/problem/' + encodeURIComponent(p.slug) }, slugParts(p.slug));
+// Rank groups have letters: a number beside a name would be read as a rank.
+const groupsThere = [...new Set(D.models.map((m) => m.group))].sort((a, b) => a - b);
+function groupOf(m) {
+  let i = groupsThere.indexOf(m.group), name = '';
+  for (++i; i > 0; i = Math.floor((i - 1) / 26)) name = String.fromCharCode(65 + ((i - 1) % 26)) + name;
+  return name;
+}
+const groupBadge = (m) => h('span', { class: 'group', title: m.group === 1 ? 'No model is significantly better (95 %)' : `${counted(m.group - 1, 'model')} significantly better (95 %)` }, groupOf(m));
 const colourOf = (i) => `var(--c${i % 8})`;
 const dashOf = (i) => ['', '6 3', '2 3', '8 3 2 3'][Math.floor(i / 8) % 4];
 
@@ -55,10 +71,12 @@ function verdict(round) {
   return h('span', { class: 'verdict ' + kind, title: round.strict ? `pass at ${percent(round.score || 0)} % of the roofline` : words(round.verdict) }, words(round.verdict) + tail);
 }
 function chain(sample) {
-  return h('span', { class: 'chain' }, sample.rounds.map((round, i) => [i ? h('span', { class: 'then', 'aria-label': 'then' }, '→') : null, verdict(round)]));
+  return h('span', { class: 'chain' }, sample.rounds.map((round, i) => [i ? h('span', { class: 'then' }, '→') : null, verdict(round)]));
 }
 
-// A rate from 0 to 1 as a bar, with its interval as a whisker.
+// The bounds of an interval as numbers, whole percents: they are not known better.
+const bounds = (interval) => h('span', { class: 'bounds' }, `[${percent(interval[1], 0)}, ${percent(interval[2], 0)}]`);
+// A rate from 0 to 1 as a bar, with its interval as a whisker and as numbers.
 function meter(interval) {
   const [value, low, high] = Array.isArray(interval) ? interval : [interval];
   const at = (x) => `${Math.max(0, Math.min(1, x)) * 100}%`;
@@ -66,7 +84,7 @@ function meter(interval) {
     h('span', { class: 'track', 'aria-hidden': 'true' },
       h('i', { style: { width: at(value) } }),
       isNumber(low) ? h('u', { style: { left: at(low), width: at(high - low) } }) : null),
-    h('b', {}, percent(value)));
+    h('b', {}, percent(value)), isNumber(low) ? bounds([value, low, high]) : null);
 }
 // A difference from -1 to 1 around a middle line.
 function difference(interval) {
@@ -76,5 +94,16 @@ function difference(interval) {
     h('span', { class: 'centre', 'aria-hidden': 'true' }, h('i'),
       h('u', { style: { left: at(interval[1]), width: `${50 * (interval[2] - interval[1])}%` } }),
       h('b', { style: { left: at(interval[0]) } })),
-    h('b', {}, signed(interval[0])));
+    h('b', {}, signed(interval[0])), h('span', { class: 'bounds' }, `[${signed(interval[1])}, ${signed(interval[2])}]`));
 }
+
+// A file of the report: out of the page if it is in it, else beside it.
+function fileLink(file) {
+  let href = file.name;
+  if (file.text !== null) {
+    const type = file.name.endsWith('.json') ? 'application/json' : 'text/csv';
+    href = file.address = file.address || URL.createObjectURL(new Blob([file.text], { type: type + ';charset=utf-8' }));
+  }
+  return h('a', { href, download: file.name, title: file.text === null ? 'Too large for the page: it lies beside it' : null }, file.name);
+}
+const downloads = () => (D.files.length ? h('p', { class: 'downloads' }, 'Download: ', D.files.map((file, i) => [i ? ', ' : '', fileLink(file)])) : null);

@@ -47,38 +47,52 @@ function whole(source, template) {
   return head + source.replace(/\n?$/, '\n') + template.slice(template.lastIndexOf('\n', close) + 1);
 }
 
+// What findings and compilers say of lines: {line: [text]}. They name them candidate.cu:LINE or (LINE).
+function remarksOf(...texts) {
+  const remarks = new Map();
+  for (const line of texts.join('\n').split('\n'))
+    for (const match of line.matchAll(/\b(?:candidate|solution|source)\.cu[:(](\d{1,6})\b/g)) {
+      const number = Number(match[1]), known = remarks.get(number) || [];
+      const text = line.trim().slice(0, 400);
+      if (known.length < 4 && !known.includes(text)) remarks.set(number, [...known, text]);
+    }
+  return remarks;
+}
+
 function codeRow(kind, number, line) {
   return h('span', { class: 'row ' + ({ '+': 'add', '-': 'del' }[kind] || ''), 'data-n': kind === '-' ? '−' : kind === '+' ? `+ ${number}` : String(number) }, highlighted(line), '\n');
 }
-// `before` null: the code alone.
-function code(source, before, label) {
+// `before` null: the code alone. `remarks`: as of remarksOf, below their lines.
+function code(source, before, label, remarks = new Map()) {
   const lines = source.replace(/\n$/, '').split('\n');
   const rows = before === null ? lines.map((line) => [' ', line]) : diffLines(before.replace(/\n$/, '').split('\n'), lines);
-  if (before !== null && rows.every((row) => row[0] === ' ')) return h('p', { class: 'note' }, 'Unchanged: no line differs.');
-  const box = h('div', { class: 'rows' });
+  if (before !== null && !remarks.size && rows.every((row) => row[0] === ' ')) return h('p', { class: 'note' }, 'Unchanged: no line differs.');
   let number = 0;
+  for (const row of rows) row.push(row[0] === '-' ? number : ++number);
+  const said = (row) => (row[0] === '-' ? [] : remarks.get(row[2]) || []);
+  // Unchanged lines are shown near those that changed or have a remark.
+  const near = new Uint8Array(rows.length);
+  rows.forEach((row, i) => {
+    if (before === null || row[0] !== ' ' || said(row).length) near.fill(1, Math.max(0, i - 3), i + 4);
+  });
+  const shown = (row) => [codeRow(row[0], row[2], row[1]), said(row).map((text) => h('span', { class: 'row remark' }, text, '\n'))];
+  const box = h('div', { class: 'rows' });
   for (let i = 0; i < rows.length;) {
     let end = i;
-    while (end < rows.length && rows[end][0] === ' ') ++end;
-    const length = end - i;
-    if (before !== null && length > 12) {
-      const keepHead = i === 0 ? 0 : 3, keepTail = end === rows.length ? 0 : 3;
-      for (let k = 0; k < keepHead; ++k) box.append(codeRow(' ', ++number, rows[i++][1]));
-      const hidden = [];
-      while (i < end - keepTail) hidden.push(codeRow(' ', ++number, rows[i++][1]));
-      const fold = h('button', { class: 'fold', type: 'button', onclick: () => fold.replaceWith(...hidden) }, `⋯ ${hidden.length} unchanged lines`);
+    while (end < rows.length && !near[end]) ++end;
+    const hidden = rows.slice(i, end);
+    if (hidden.length > 5) {
+      const fold = h('button', { class: 'fold', type: 'button', onclick: () => fold.replaceWith(...hidden.flatMap(shown).flat()) }, `⋯ ${hidden.length} unchanged lines`);
       box.append(fold);
-      while (i < end) box.append(codeRow(' ', ++number, rows[i++][1]));
-    } else if (length > 0) {
-      while (i < end) box.append(codeRow(' ', ++number, rows[i++][1]));
     } else {
-      if (rows[i][0] === '+') ++number;
-      box.append(codeRow(rows[i][0], number, rows[i][1]));
-      ++i;
+      box.append(...hidden.flatMap(shown).flat());
     }
+    for (i = end; i < rows.length && near[i]; ++i) box.append(...shown(rows[i]).flat());
   }
-  return h('div', { class: 'code', tabindex: '0', role: 'region', 'aria-label': label }, box);
+  return h('div', { class: 'code', tabindex: '0', role: 'group', 'aria-label': label }, box);
 }
+// Words that may be long: they scroll within their box, by keyboard too.
+const textBox = (text, label) => h('pre', { class: 'text', tabindex: '0', role: 'group', 'aria-label': label }, text);
 
 function inline(text) {
   return text.split(/(`[^`]+`|\*\*[^*]+\*\*)/).map((part) =>

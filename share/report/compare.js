@@ -18,7 +18,7 @@ function compareView(a, b) {
   return [
     h('h1', {}, 'Compare two models'),
     h('div', { class: 'filters' }, select('First', names.map((n) => [n, n]), a, (v) => go(v, b)), select('Second', names.map((n) => [n, n]), b, (v) => go(a, v))),
-    plain(['', a, b], [row('Score %', 'score', meter), row('Strict pass@1 %', 'strict', meter), row('Pass within all rounds %', 'within', meter), row('Lenient pass %', 'lenient', meter),
+    plain(['Figure', a, b], [row('Score %', 'score', meter), row('Strict pass@1 %', 'strict', meter), row('Pass within all rounds %', 'within', meter), row('Lenient pass %', 'lenient', meter),
       row('GM speedup', 'gm', times), ['Price', price(ia), price(ib)]], 'Figures'),
     h('h2', {}, 'Difference'),
     found ? [plain(['First − second', 'Percentage points, 95 %'], [['Score', difference(turn(found.score))], ['Strict pass@1', difference(turn(found.strict))]], 'Difference'),

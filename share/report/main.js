@@ -7,12 +7,14 @@ const views = {
   compare: compareView,
   model: modelView,
   problem: problemView,
+  sample: sampleView,
 };
 const tabs = [['', 'Leaderboard'], ['problems', 'Problems'], ['plots', 'Plots'], ['compare', 'Compare']];
 
 function decoded(part) {
   try { return decodeURIComponent(part); } catch (error) { return part; }
 }
+let first = true;
 function show() {
   if (location.hash && !location.hash.startsWith('#/')) return;
   const [view, ...rest] = location.hash.replace(/^#\/?/, '').split('/').map(decoded);
@@ -24,6 +26,9 @@ function show() {
   const heading = main.querySelector('h1');
   document.title = known && heading ? `${heading.textContent} · ${D.title}` : D.title;
   scrollTo(0, 0);
+  // Who moves by keyboard goes on from the new view.
+  if (!first) main.focus({ preventScroll: true });
+  first = false;
 }
 
 function setTheme(theme, remember) {
@@ -45,9 +50,9 @@ function startTheme() {
 
 document.getElementById('foot').append(...[
   ...D.times,
-  ...D.runs.map((run) => `Run ${run.name}: ${counted(run.finished, 'sample')}${run.unfinished ? `, ${run.unfinished} unfinished` : ''}; prompt ${run.prompt}; up to ${counted(run.rounds, 'round')}; allranks ${run.version}.`),
+  ...D.runs.map((run) => `Run ${run.name}${daysOf(run) ? ', ' + daysOf(run) : ''}: ${counted(run.finished, 'sample')}${run.unfinished ? `, ${run.unfinished} unfinished` : ''}; prompt ${run.prompt}; up to ${counted(run.rounds, 'round')}; allranks ${run.version}.`),
   'Score: mean over all problems of strict pass × min(1, fraction of the roofline). Strict pass: right at every case, without a finding but portability.',
-].map((line) => h('p', {}, line)));
+].map((line) => h('p', {}, line)), ...[downloads()].filter(Boolean));
 startTheme();
 addEventListener('hashchange', show);
 show();

@@ -5,7 +5,7 @@ function byTable(model, dimension) {
   const order = ['easy', 'medium', 'hard'];
   values.sort((a, b) => order.indexOf(a[0]) - order.indexOf(b[0]) || a[0].localeCompare(b[0]));
   return h('section', {}, h('h3', {}, 'By ' + dimension),
-    plain([dimension, 'Problems', 'Score %', 'Strict pass@1 %'],
+    plain([dimension[0].toUpperCase() + dimension.slice(1), 'Problems', 'Score %', 'Strict pass@1 %'],
       values.map(([value, f]) => [value, String(f.problems), meter(f.score), meter(f.strict)]), 'By ' + dimension));
 }
 
@@ -32,7 +32,7 @@ function modelView(name) {
     h('h1', {}, m.name),
     h('div', { class: 'facts' }, facts.map((fact) => h('span', { class: 'tag' }, fact))),
     h('div', { class: 'numbers' }, [
-      ['#' + m.group, 'rank group'], [percent(f.score[0]), `score % (${percent(f.score[1])} to ${percent(f.score[2])})`],
+      [groupOf(m), 'rank group, not a rank'], [percent(f.score[0]), `score % (${percent(f.score[1])} to ${percent(f.score[2])})`],
       [percent(f.strict[0]), `strict pass@1 % (${percent(f.strict[1])} to ${percent(f.strict[2])})`],
       [percent(f.within[0]), `pass within ${mostRounds()} %`], [times(f.gm), 'GM speedup over the reference'],
       [dollars(m.price || m.dollars ? m.dollars : NaN), isNumber(m.per_pass) && m.dollars ? `spent; ${dollars(m.per_pass)} per pass` : 'spent'],
@@ -41,13 +41,13 @@ function modelView(name) {
     m.finished < m.planned ? h('p', { class: 'warn' }, `${m.planned - m.finished} of ${m.planned} samples are not finished.`) : null,
     m.internal_errors ? h('p', { class: 'warn' }, `${counted(m.internal_errors, 'sample')} ended with an error of our own and count nowhere.`) : null,
     h('h2', {}, 'Strengths'),
-    h('div', { class: 'grid' }, ['category', 'level', 'library', 'parallelism', 'split'].map((d) => (d === 'split' && Object.keys(m.by.split || {}).length < 2 ? null : byTable(m, d)))),
+    h('div', { class: 'grid tables' }, ['category', 'level', 'library', 'parallelism', 'split'].map((d) => (d === 'split' && Object.keys(m.by.split || {}).length < 2 ? null : byTable(m, d)))),
     h('h2', {}, 'Verdicts by round'),
-    plain(['Round', '', 'Samples'], rounds, 'Verdicts by round', 2), legend(verdictParts(Object.fromEntries(names.map((n) => [n, 1])))),
+    plain(['Round', 'Verdicts', 'Samples'], rounds, 'Verdicts by round', 2), legend(verdictParts(Object.fromEntries(names.map((n) => [n, 1])))),
     h('div', { class: 'grid' },
       m.pass_rounds.length > 1 ? lineChart({ title: 'Gain by round', sub: 'strict pass and score within so many rounds, %', yRange: [0, 1],
         xTicks: m.pass_rounds.map((_, i) => i + 1),
-        x: { label: 'rounds', tick: String, tell: (v) => `round ${v}` }, y: { tick: (v) => percent(v, 0), tell: (v) => percent(v) + ' %' },
+        x: { label: 'rounds at most', tick: String, tell: (v) => `round ${v}` }, y: { label: '% of problems', tick: (v) => percent(v, 0), tell: (v) => percent(v) + ' %' },
         series: [{ name: 'strict pass', colour: 'var(--c0)', points: m.pass_rounds.map((v, i) => [i + 1, v[0]]) },
           { name: 'score', colour: 'var(--c1)', points: m.score_rounds.map((v, i) => [i + 1, v[0]]) }] }) : null,
       h('section', {}, h('h3', {}, 'Speed of what passes'), stack(classes), legend(classes),

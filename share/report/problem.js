@@ -1,5 +1,7 @@
 // One problem: who solved it how fast, and the solutions themselves.
 const bestOf = (p, model) => p.samples.find((x) => x.model === model && x.best);
+// To the transcript, where the page has it.
+const sampleLink = (p, x, ...text) => (x.folder && !p.withheld ? h('a', { href: `#/sample/${encodeURIComponent(p.slug)}/${encodeURIComponent(D.models[x.model].name)}/${x.sample}`, title: 'Transcript' }, text) : text);
 const sampleName = (x) => `${D.models[x.model].name}, sample ${x.sample}`;
 
 // Lines over the payload's size, one per model: its best solution.
@@ -19,17 +21,17 @@ function sizeCharts(p) {
   const slow = Math.max(...timed.map((c) => c.bytes / c.roofline)) < 1;  // tokens and flags, not payload
   const unit = slow ? 'MB/s' : 'GB/s', scale = slow ? 1000 : 1;
   return h('div', { class: 'grid' },
-    lineChart({ title: 'Time of a call', sub: 'µs, modelled; each model’s best solution', log: true, x, y: { tick: (v) => (v >= 1 ? String(Math.round(v)) : String(v)), tell: (v) => v.toFixed(2) + ' µs' }, series: lines((bytes, ns) => ns / 1e3) }),
-    lineChart({ title: 'Bandwidth', sub: `${unit}, modelled: payload / time of a call`, log: true, x, y: { tick: (v) => String(v >= 1 ? Math.round(v) : +v.toPrecision(1)), tell: (v) => `${v.toFixed(1)} ${unit}` }, series: lines((bytes, ns) => (bytes / ns) * scale) }));
+    lineChart({ title: 'Time of a call', sub: 'each model’s best solution', log: 'xy', x, y: { label: 'µs, modelled', tick: (v) => (v >= 1 ? String(Math.round(v)) : String(v)), tell: (v) => v.toFixed(2) + ' µs' }, series: lines((bytes, ns) => ns / 1e3) }),
+    lineChart({ title: 'Bandwidth', sub: 'payload / time of a call', log: 'xy', x, y: { label: `${unit}, modelled`, tick: (v) => String(v >= 1 ? Math.round(v) : +v.toPrecision(1)), tell: (v) => `${v.toFixed(1)} ${unit}` }, series: lines((bytes, ns) => (bytes / ns) * scale) }));
 }
 
 function resultTable(p) {
   const rows = D.models.map((m, i) => ({ m, i, cell: p.cells[i], samples: p.samples.filter((x) => x.model === i) })).filter((r) => r.samples.length);
   const number = (key, label, k) => ({ key, label, num: true, value: (r) => r.cell && r.cell[k], cell: (r) => (r.cell ? percent(r.cell[k]) : dash) });
-  return sortable({ label: 'Results by model', rows, sort: { key: 'sw', down: true }, columns: [
+  return sortable({ label: 'Results by model', cards: true, rows, sort: { key: 'sw', down: true }, columns: [
     { key: 'name', label: 'Model', sticky: true, up: true, value: (r) => r.m.name, cell: (r) => h('span', { class: 'name' }, modelLink(r.i)) },
     number('s', 'Strict pass@1 %', 0), number('c', 'Score %', 1), number('w', 'Pass within %', 2), number('sw', 'Score within %', 3),
-    { key: 'chains', label: 'Samples: verdicts by round', up: true, value: (r) => r.samples.length, cell: (r) => r.samples.map((x) => h('div', {}, chain(x))) },
+    { key: 'chains', label: 'Samples: verdicts by round', up: true, value: (r) => r.samples.length, cell: (r) => h('div', { class: 'chains' }, r.samples.map((x) => h('div', {}, sampleLink(p, x, chain(x))))) },
   ] });
 }
 
@@ -52,8 +54,9 @@ const missing = (sample, i, file) => h('p', { class: 'note' }, 'Left out for the
 function words_(sample, i, number, file, title) {
   const { text, left_out } = textOf(number);
   if (left_out) return missing(sample, i, file);
-  return text ? h('details', {}, h('summary', {}, title), h('pre', { class: 'text' }, text)) : null;
+  return text ? h('details', {}, h('summary', {}, title), textBox(text, title)) : null;
 }
+const remarksIn = (round) => remarksOf(textOf(round.text).text, textOf(round.log).text);
 // One round of a sample: verdict, findings, figures, code against the template or the round before.
 function roundBox(p, sample, i, before, compact) {
   const round = sample.rounds[i], template = textOf(p.template).text, source = textOf(round.source), finding = textOf(round.text);
@@ -61,9 +64,9 @@ function roundBox(p, sample, i, before, compact) {
   const detail = [
     h('p', {}, verdict(round), ' ', round.strict ? [isNumber(round.reference) ? `${times(round.reference)} the reference’s speed` : '', isNumber(round.baseline) ? `, ${times(round.baseline)} the baseline’s` : '', isNumber(round.nccl) ? `, ${times(round.nccl)} NCCL’s` : '', round.band ? h('span', { class: 'sub' }, ` (${times(round.band[0])} to ${times(round.band[1])} of the reference on perturbed profiles)`) : ''] : null,
       !round.strict && round.lenient ? h('span', { class: 'sub' }, ' outputs match: a lenient pass') : null),
-    finding.text ? h('pre', { class: 'text' }, finding.text) : finding.left_out ? missing(sample, i, 'verdict.json') : null,
+    finding.text ? textBox(finding.text, 'Findings') : finding.left_out ? missing(sample, i, 'verdict.json') : null,
     words_(sample, i, round.log, 'compiler.log', 'Compiler log'),
-    source.text ? code(whole(source.text, template), base || null, 'Source, against ' + (before === undefined ? 'the template' : `round ${before + 1}`))
+    source.text ? code(whole(source.text, template), base || null, 'Source, against ' + (before === undefined ? 'the template' : `round ${before + 1}`), remarksIn(round))
       : source.left_out ? missing(sample, i, 'source.cu') : h('p', { class: 'note' }, round.answer && round.answer !== 'source' ? `No source: the reply is “${words(round.answer)}”.` : 'The source is not in the page.'),
   ];
   if (compact) return detail;
@@ -74,7 +77,7 @@ function roundBox(p, sample, i, before, compact) {
 function extremes(p) {
   const top = p.samples.find((x) => x.top), bottom = p.samples.find((x) => x.bottom);
   if (!top || top === bottom) return null;
-  const box = (title, sample) => h('div', { class: 'panel' }, h('h3', {}, title), h('p', { class: 'sub' }, sampleName(sample) + `, round ${sample.best_round + 1}`), roundBox(p, sample, sample.best_round, undefined, true));
+  const box = (title, sample) => h('div', { class: 'panel' }, h('h3', {}, title), h('p', { class: 'sub' }, sampleLink(p, sample, sampleName(sample)), `, round ${sample.best_round + 1}`), roundBox(p, sample, sample.best_round, undefined, true));
   return [h('h2', {}, 'Best against worst'), h('p', { class: 'note' }, 'Code against the template: added and removed lines are marked.'), h('div', { class: 'side' }, box('Best', top), box('Worst', bottom))];
 }
 
@@ -84,7 +87,7 @@ function solutions(p) {
   const holder = h('div'), state = { sample: Math.max(0, shown.findIndex((x) => x.top)), against: 'template' };
   const refresh = () => {
     const sample = shown[state.sample];
-    holder.replaceChildren(...sample.rounds.map((round, i) => roundBox(p, sample, i, state.against === 'before' && i > 0 && textOf(sample.rounds[i - 1].source).text ? i - 1 : undefined)));
+    holder.replaceChildren(h('p', {}, sampleLink(p, sample, 'Transcript of this sample')), ...sample.rounds.map((round, i) => roundBox(p, sample, i, state.against === 'before' && i > 0 && textOf(sample.rounds[i - 1].source).text ? i - 1 : undefined)));
   };
   refresh();
   return [h('h2', {}, 'Solutions, round by round'),
@@ -116,7 +119,7 @@ function problemTexts(p) {
     h('h2', {}, 'The problem'),
     statement ? h('details', {}, h('summary', {}, 'Statement'), markdown(statement)) : null,
     template ? h('details', {}, h('summary', {}, 'Template'), code(template, null, 'Template')) : null,
-    prompt ? h('details', {}, h('summary', {}, 'Prompt, as it was sent'), h('pre', { class: 'text' }, prompt)) : null,
+    prompt ? h('details', {}, h('summary', {}, 'Prompt, as it was sent'), textBox(prompt, 'Prompt')) : null,
     !statement && !template ? h('p', { class: 'note' }, 'Statement and template are not in the run’s folder.') : null,
   ];
 }

@@ -1,6 +1,6 @@
 // A box in which a table scrolls; its edge fades where there is more to the right.
 function scroller(label, table) {
-  const box = h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label }, table);
+  const box = h('div', { class: 'scroll', tabindex: '0', role: 'group', 'aria-label': label }, table);
   const look = () => box.classList.toggle('more', box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
   box.addEventListener('scroll', look, { passive: true });
   new ResizeObserver(look).observe(box);
@@ -9,7 +9,8 @@ function scroller(label, table) {
 
 // Tables that sort by any column, by mouse and keyboard.
 // columns: [{key, label, title, num, sticky, value(row), cell(row), up}]; `up`: smaller is better.
-function sortable({ columns, rows, sort, label, rowClass, keep }) {
+// `cards`: on a phone every row is a card of its own, and a choice stands for the heads.
+function sortable({ columns, rows, sort, label, rowClass, keep, cards }) {
   const state = keep || { key: sort.key, down: sort.down };
   const body = h('tbody');
   const heads = new Map();
@@ -24,7 +25,8 @@ function sortable({ columns, rows, sort, label, rowClass, keep }) {
     });
     body.replaceChildren(...sorted.map(({ row }, i) =>
       h('tr', { class: rowClass ? rowClass(row, sorted[i - 1] && sorted[i - 1].row, column.key) : null },
-        columns.map((c) => h('td', { class: [c.num ? 'num' : '', c.sticky ? 'sticky' : '', c.wrap ? 'wrap' : '', c.heat ? 'cell' : ''].join(' ').trim() || null, style: c.heat ? c.heat(row) : null }, c.cell(row))))));
+        columns.map((c) => h('td', { class: [c.num ? 'num' : '', c.sticky ? 'sticky' : '', c.wrap ? 'wrap' : '', c.heat ? 'cell' : ''].join(' ').trim() || null, style: c.heat ? c.heat(row) : null, 'data-label': cards && !c.sticky ? c.label : null }, c.cell(row))))));
+    if (choice) choice.value = column.key;
     for (const [key, head] of heads) {
       if (key === state.key) head.th.setAttribute('aria-sort', state.down ? 'descending' : 'ascending');
       else head.th.removeAttribute('aria-sort');
@@ -42,8 +44,14 @@ function sortable({ columns, rows, sort, label, rowClass, keep }) {
     heads.set(c.key, { th, arrow });
     return th;
   }));
+  const choice = cards ? h('select', { onchange: (event) => {
+    state.key = event.target.value;
+    state.down = !columns.find((c) => c.key === state.key).up;
+    fillBody();
+  } }, columns.map((c) => h('option', { value: c.key }, c.label))) : null;
   fillBody();
-  return scroller(label, h('table', {}, h('thead', {}, head), body));
+  const table = scroller(label, h('table', { class: cards ? 'cards' : null }, h('thead', {}, head), body));
+  return cards ? h('div', {}, h('label', { class: 'sorter' }, 'Sort by', choice), table) : table;
 }
 
 // A plain table: heads and rows of nodes or strings; all columns but the first `words` are numbers.

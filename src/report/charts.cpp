@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kLongestName = 20;
 constexpr double kCharacter = 7.6;  // pixels, of the font below at its size
-constexpr int kTop = 8, kRow = 26, kBottom = 30, kRight = 62, kLegendRow = 20;
+constexpr int kTop = 34, kRow = 26, kBottom = 56, kRight = 62, kLegendRow = 20;
 constexpr char kPale[] = "#8a8a94a0";  // grid and links: half transparent, so pale on any ground
 
 // The plot's place on the canvas, in pixels from the left and from the top.
@@ -29,6 +29,11 @@ std::string Place(const Chart& chart, double left, double right, double top, dou
 
 std::string Text(const std::string& quoted, const std::string& at, const char* more) {
   return fmt::format("set label {} at {} {}\n", quoted, at, more);
+}
+
+std::string Heading(const std::string& title, const Chart& chart) {
+  return Text(Quoted(title), fmt::format("screen 0.5,{:.4f}", 1 - 13.0 / chart.height),
+              "center font ',13.5'");
 }
 
 double NamesWidth(const std::vector<std::string>& names) {
@@ -66,10 +71,13 @@ std::string Legend(const std::vector<std::pair<std::string, std::string>>& entri
   return out;
 }
 
-std::string Percents() {
-  return "set xrange [0:100]\nset xtics 0,25,100 nomirror scale 0\nset grid xtics lt 1 lw 0.6 lc "
-         "rgb '" +
-         std::string(kPale) + "'\nunset ytics\nset border 0\n";
+std::string Percents(const Titles& titles, const Chart& chart) {
+  return Heading(titles.title, chart) +
+         fmt::format(
+             "set xrange [0:100]\nset xtics 0,25,100 nomirror scale 0.5 out\nset grid xtics lt 1 "
+             "lw "
+             "0.6 lc rgb '{}'\nunset ytics\nset border 1\nset xlabel {} offset 0,0.3\n",
+             kPale, Quoted(titles.x));
 }
 
 // Rows of names from the top, one unit of y each.
@@ -132,8 +140,8 @@ const char* Colour(std::size_t number) {
   return kColours[number % std::size(kColours)];
 }
 
-Chart StackedBars(const std::vector<StackRow>& rows, const std::vector<std::string>& parts,
-                  const std::vector<const char*>& colours) {
+Chart StackedBars(const Titles& titles, const std::vector<StackRow>& rows,
+                  const std::vector<std::string>& parts, const std::vector<const char*>& colours) {
   Chart chart;
   const int legend_from = kTop + kRow * static_cast<int>(rows.size()) + kBottom;
   chart.height = legend_from;
@@ -157,12 +165,13 @@ Chart StackedBars(const std::vector<StackRow>& rows, const std::vector<std::stri
   const std::vector<std::string> names = NamesOf(rows);
   chart.commands =
       Place(chart, NamesWidth(names), kRight, kTop, chart.height - legend_from + kBottom) +
-      Percents() + "unset grid\n" + RowNames(names) + rights + legend + PlotBars(bars, colours);
+      Percents(titles, chart) + "unset grid\n" + RowNames(names) + rights + legend +
+      PlotBars(bars, colours);
   return chart;
 }
 
-Chart GroupedBars(const std::vector<GroupRow>& rows, const std::vector<std::string>& parts,
-                  const std::vector<const char*>& colours) {
+Chart GroupedBars(const Titles& titles, const std::vector<GroupRow>& rows,
+                  const std::vector<std::string>& parts, const std::vector<const char*>& colours) {
   Chart chart;
   const int row_height = std::max(kRow, static_cast<int>(parts.size()) * 11 + 10);
   const int legend_from = kTop + row_height * static_cast<int>(rows.size()) + kBottom;
@@ -183,11 +192,13 @@ Chart GroupedBars(const std::vector<GroupRow>& rows, const std::vector<std::stri
     }
   const std::vector<std::string> names = NamesOf(rows);
   chart.commands = Place(chart, NamesWidth(names), 36, kTop, chart.height - legend_from + kBottom) +
-                   Percents() + RowNames(names) + values + legend + PlotBars(bars, colours);
+                   Percents(titles, chart) + RowNames(names) + values + legend +
+                   PlotBars(bars, colours);
   return chart;
 }
 
-Chart Dumbbells(const std::vector<DotRow>& rows, const std::string& from, const std::string& to) {
+Chart Dumbbells(const Titles& titles, const std::vector<DotRow>& rows, const std::string& from,
+                const std::string& to) {
   Chart chart;
   const int legend_from = kTop + kRow * static_cast<int>(rows.size()) + kBottom;
   chart.height = legend_from;
@@ -203,7 +214,7 @@ Chart Dumbbells(const std::vector<DotRow>& rows, const std::string& from, const 
   const std::vector<std::string> names = NamesOf(rows);
   chart.commands =
       Place(chart, NamesWidth(names), kRight + 14, kTop, chart.height - legend_from + kBottom) +
-      Percents() + RowNames(names) + rights + legend + data +
+      Percents(titles, chart) + RowNames(names) + rights + legend + data +
       fmt::format(
           "EOD\nplot $dots using 1:3:($2-$1):(0) with vectors nohead lw 2 lc rgb '{}' notitle, "
           "$dots using 2:3 with points pt 7 ps 1 lc rgb '{}' notitle, "
@@ -212,11 +223,12 @@ Chart Dumbbells(const std::vector<DotRow>& rows, const std::string& from, const 
   return chart;
 }
 
-Chart Radar(const std::vector<std::string>& spokes, const std::vector<RadarSeries>& series) {
+Chart Radar(const std::string& title, const std::vector<std::string>& spokes,
+            const std::vector<RadarSeries>& series) {
   CHECK(spokes.size() >= 3, "{} spokes", spokes.size());
   Chart chart;
   constexpr int kPlot = 330;
-  chart.height = kPlot;
+  chart.height = kPlot + kTop - 8;
   std::vector<std::pair<std::string, std::string>> entries;
   for (const RadarSeries& one : series) entries.emplace_back(one.name, Colour(one.colour));
   const std::string legend = Legend(entries, &chart);
@@ -239,9 +251,10 @@ Chart Radar(const std::vector<std::string>& spokes, const std::vector<RadarSerie
   for (std::size_t i = 0; i < spokes.size(); ++i)
     rings += fmt::format("0 0\n{:.5f} {:.5f}\n\n", std::cos(angle(i)), std::sin(angle(i)));
   rings += "EOD\n";
-  std::string labels =
-      "set label '50' at 0,0.5 left offset character 0.2,0.4 font ',9'\nset label "
-      "'100' at 0,1 left offset character 0.2,-0.5 font ',9'\n";
+  std::string labels = Heading(title, chart);
+  for (const int ring : {25, 50, 75, 100})
+    labels += fmt::format("set label '{}' at 0,{} left offset character 0.2,{} font ',9'\n", ring,
+                          ring / 100.0, ring == 100 ? -0.5 : 0.4);
   for (std::size_t i = 0; i < spokes.size(); ++i) {
     const double x = std::cos(angle(i)), y = std::sin(angle(i));
     labels += Text(Quoted(spokes[i], 16), fmt::format("{:.4f},{:.4f}", 1.07 * x, 1.1 * y),
@@ -260,7 +273,7 @@ Chart Radar(const std::vector<std::string>& spokes, const std::vector<RadarSerie
         i, Colour(series[i].colour));
   }
   // 480 x 330 pixels show 2.4 in height: as many to the side as keep circles round.
-  chart.commands = Place(chart, 0, 0, 0, chart.height - kPlot) +
+  chart.commands = Place(chart, 0, 0, kTop - 8, chart.height - kPlot - (kTop - 8)) +
                    fmt::format(
                        "unset border\nunset tics\nunset grid\nset yrange [-1.2:1.2]\nset "
                        "xrange [{0:.4f}:{1:.4f}]\n",
@@ -271,8 +284,8 @@ Chart Radar(const std::vector<std::string>& spokes, const std::vector<RadarSerie
 
 Chart Lines(const std::vector<LineSeries>& series, const LineAxes& axes) {
   Chart chart;
-  chart.height = 300;
-  constexpr double kPlotTop = 26, kPlotBottom = 48;
+  chart.height = 326;
+  constexpr double kPlotTop = 52, kPlotBottom = 48;
   const double plot_height = chart.height - kPlotTop - kPlotBottom;
   double low = INFINITY, high = -INFINITY, x_low = INFINITY, x_high = -INFINITY;
   std::vector<std::string> names;
@@ -350,11 +363,12 @@ Chart Lines(const std::vector<LineSeries>& series, const LineAxes& axes) {
       Place(chart, 46, NamesWidth(names), kPlotTop, kPlotBottom) +
       fmt::format(
           "set border 1\nset grid ytics lt 1 lw 0.6 lc rgb '{}'\nset xrange "
-          "[{:.6g}:{:.6g}]\nset yrange [{:.6g}:{:.6g}]\nset ytics nomirror scale 0\nset "
+          "[{:.6g}:{:.6g}]\nset yrange [{:.6g}:{:.6g}]\nset ytics nomirror scale 0.5\nset "
           "xtics nomirror scale 0.5{}\nunset mxtics\nunset mytics\n{}",
           kPale, x_low, x_high, low, high, tics.empty() ? "" : " (" + tics + ")",
           axes.log ? "set logscale xy 10\n" : "") +
-      Text(Quoted(axes.y), fmt::format("screen 0.012,{:.4f}", 1 - 11.0 / chart.height), "left") +
+      Heading(axes.title, chart) +
+      Text(Quoted(axes.y), fmt::format("screen 0.012,{:.4f}", 1 - 37.0 / chart.height), "left") +
       fmt::format("set xlabel {} offset 0,0.3\n", Quoted(axes.x)) + labels + blocks + plots + "\n";
   return chart;
 }

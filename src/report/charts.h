@@ -15,6 +15,11 @@ struct Chart {
   std::string commands;         // between `set output` and the next chart; has its own settings
 };
 
+// Above a plot, and below its x axis.
+struct Titles {
+  std::string title, x;
+};
+
 // A series' colour, by its number.
 const char* Colour(std::size_t number);
 
@@ -24,31 +29,33 @@ struct StackRow {
   std::vector<double> parts;
   std::string right;  // said at its end
 };
-Chart StackedBars(const std::vector<StackRow>& rows, const std::vector<std::string>& parts,
-                  const std::vector<const char*>& colours);
+Chart StackedBars(const Titles& titles, const std::vector<StackRow>& rows,
+                  const std::vector<std::string>& parts, const std::vector<const char*>& colours);
 
 // Per row a group of bars from 0 to 1, one per part; a part that is absent has none.
 struct GroupRow {
   std::string name;
   std::vector<std::optional<double>> values;
 };
-Chart GroupedBars(const std::vector<GroupRow>& rows, const std::vector<std::string>& parts,
-                  const std::vector<const char*>& colours);
+Chart GroupedBars(const Titles& titles, const std::vector<GroupRow>& rows,
+                  const std::vector<std::string>& parts, const std::vector<const char*>& colours);
 
 // Per row two dots from 0 to 1, and what lies between them.
 struct DotRow {
   std::string name;
   double from = 0, to = 0;
 };
-Chart Dumbbells(const std::vector<DotRow>& rows, const std::string& from, const std::string& to);
+Chart Dumbbells(const Titles& titles, const std::vector<DotRow>& rows, const std::string& from,
+                const std::string& to);
 
-// One polygon per series over spokes from 0 to 1. At least three spokes.
+// One polygon per series over spokes from 0 to 1, which are its axes. At least three spokes.
 struct RadarSeries {
   std::string name;
   std::size_t colour = 0;
   std::vector<double> values;
 };
-Chart Radar(const std::vector<std::string>& spokes, const std::vector<RadarSeries>& series);
+Chart Radar(const std::string& title, const std::vector<std::string>& spokes,
+            const std::vector<RadarSeries>& series);
 
 struct LineSeries {
   std::string name;
@@ -58,7 +65,7 @@ struct LineSeries {
 };
 struct LineAxes {
   bool log = false;
-  std::string x, y;                                    // titles
+  std::string title, x, y;
   std::optional<std::pair<double, double>> y_range;    // else from the data
   std::vector<std::pair<double, std::string>> x_tics;  // else gnuplot's
 };

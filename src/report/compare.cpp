@@ -96,14 +96,17 @@ Compared CompareModels(const campaign::Run& run_a, const campaign::Run& run_b,
       Count(value_b - value_a, &compared.by_problem);
       passes_by_family[mine->facts->family] += value_b - value_a;
     }
-    row.difference = DifferenceInterval(ByFamily(differences), bootstrap);
-    row.word = row.difference.low > 0    ? "better"
-               : row.difference.high < 0 ? "worse"
-                                         : "no difference shown";
+    const Families families = ByFamily(differences);
+    compared.families = static_cast<int>(families.size());
+    row.difference = DifferenceInterval(families, bootstrap);
+    row.p = SignFlipTest(families);
+    row.word = row.difference.low > 0                ? "better"
+               : row.difference.high < 0             ? "worse"
+               : compared.families < kFewestFamilies ? "too few families"
+                                                     : "no difference shown";
     compared.metrics.push_back(row);
   }
   for (const auto& [family, difference] : passes_by_family) Count(difference, &compared.by_family);
-  compared.families = static_cast<int>(passes_by_family.size());
   for (Compared::Signs* signs : {&compared.by_problem, &compared.by_family})
     signs->p = SignTest(signs->better, signs->worse);
 

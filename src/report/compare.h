@@ -23,7 +23,8 @@ struct Compared {
     Metric metric = Metric::kScore;
     double a = 0, b = 0;
     Interval difference;
-    std::string word;  // better | worse | no difference shown: B, beyond doubt
+    double p = 1;      // SignFlipTest
+    std::string word;  // B is better | worse; no difference shown; too few families
   };
   std::vector<Row> metrics;  // in the order of kMetrics
 

@@ -20,20 +20,32 @@ Json Of(const Compared::Signs& signs) {
 
 std::string Points(double difference) { return fmt::format("{:+.1f}", difference * 100); }
 
+// Four digits, so that no p of the test that is below 0.05 is shown as 0.05.
+std::string ShownP(double p) { return p < 0.001 ? "< 0.001" : fmt::format("{:.4g}", p); }
+
+std::string PIs(double p) { return (p < 0.001 ? "p " : "p = ") + ShownP(p); }
+
 std::string Sentence(const Compared& pair, const Compared::Row& row) {
   const std::string by = fmt::format("{} points [{}, {}]", Points(row.difference.value),
                                      Points(row.difference.low), Points(row.difference.high));
+  if (row.word == "too few families")
+    return fmt::format(
+        "{}: B ({}) - A ({}) is {}, {}. {} too few: with fewer than {}, p cannot be below 0.05.",
+        NameOf(row.metric), Shown(pair.model_b, kName), Shown(pair.model_a, kName), by, PIs(row.p),
+        pair.families == 1 ? "One family is" : fmt::format("{} families are", pair.families),
+        kFewestFamilies);
   if (row.word == "no difference shown")
-    return fmt::format("{}: no difference between B ({}) and A ({}) is shown: {}.",
+    return fmt::format("{}: no difference between B ({}) and A ({}) is shown: {}, {}.",
                        NameOf(row.metric), Shown(pair.model_b, kName), Shown(pair.model_a, kName),
-                       by);
-  return fmt::format("{}: B ({}) is {} than A ({}) by {}.", NameOf(row.metric),
-                     Shown(pair.model_b, kName), row.word, Shown(pair.model_a, kName), by);
+                       by, PIs(row.p));
+  return fmt::format("{}: B ({}) is {} than A ({}) by {}, {}.", NameOf(row.metric),
+                     Shown(pair.model_b, kName), row.word, Shown(pair.model_a, kName), by,
+                     PIs(row.p));
 }
 
 std::string Of(const Compared::Signs& signs, const char* what) {
-  return fmt::format("  by {:<8} {:>3} better, {:>3} worse, {:>3} equal, p = {:.3g}\n", what,
-                     signs.better, signs.worse, signs.equal, signs.p);
+  return fmt::format("  by {:<8} {:>3} better, {:>3} worse, {:>3} equal, {}\n", what, signs.better,
+                     signs.worse, signs.equal, PIs(signs.p));
 }
 
 std::string TableOf(const Compared& pair) {
@@ -47,15 +59,16 @@ std::string TableOf(const Compared& pair) {
                        pair.only_a, pair.only_b, pair.reworded);
   if (pair.problems == 0) return out + "  nothing to compare\n";
   TextTable metrics;
-  metrics.left = "af";
-  metrics.rows.push_back({"metric", "A %", "B %", "B - A", "95 % interval", ""});
+  metrics.left = "ag";
+  metrics.rows.push_back({"metric", "A %", "B %", "B - A", "95 % interval", "p", ""});
   for (const Compared::Row& row : pair.metrics)
     metrics.rows.push_back(
         {NameOf(row.metric), Percent(row.a), Percent(row.b), Points(row.difference.value),
          fmt::format("[{}, {}]", Points(row.difference.low), Points(row.difference.high)),
-         row.word});
+         ShownP(row.p), row.word});
   out += "\n" + Render(metrics) + "\n";
-  out += "Sign tests of pass@1\n" + Of(pair.by_problem, "problem") + Of(pair.by_family, "family");
+  out += "Sign tests of pass@1 (by problem: if problems were independent)\n" +
+         Of(pair.by_problem, "problem") + Of(pair.by_family, "family");
   out += "\n";
   for (const Compared::Row& row : pair.metrics)
     if (row.metric == Metric::kScore || row.metric == Metric::kStrictPass)
@@ -81,8 +94,8 @@ std::string ToTable(const Comparison& comparison) {
   std::string out = fmt::format("A: {}   B: {}   every difference is B - A\n\n",
                                 Shown(comparison.a.name, kName), Shown(comparison.b.name, kName));
   for (const Compared& pair : comparison.pairs) out += TableOf(pair) + "\n";
-  out += Wrapped(fmt::format("Intervals: 95 %, bootstrap over families, paired by problem. Times "
-                             "are modelled on profile {}{}.",
+  out += Wrapped(fmt::format("Intervals: 95 %, over families, paired by problem; p: sign-flip test "
+                             "over families. Times are modelled on profile {}{}.",
                              Shown(comparison.a.profile, kName),
                              comparison.a.profile_hash == comparison.b.profile_hash
                                  ? ""
@@ -112,6 +125,7 @@ std::string ToJson(const Comparison& comparison) {
                                      {"difference", row.difference.value},
                                      {"low", row.difference.low},
                                      {"high", row.difference.high},
+                                     {"p", row.p},
                                      {"b_is", row.word},
                                      {"sentence", Sentence(pair, row)}};
     for (const Compared::Problem& row : pair.different)

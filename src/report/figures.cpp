@@ -12,6 +12,7 @@ namespace allranks::report {
 namespace {
 
 constexpr double kBetter = 1.2, kOnPar = 0.95, kDegraded = 0.6;  // speedup over the reference
+constexpr double kAsFast = 0.999;  // times as fast: the reference itself comes to 0.9999
 constexpr int kMostK = 100;  // a run of thousands of samples should not take minutes to sum up
 constexpr std::pair<const char*, double> kFast[] = {{"0.5", 0.5}, {"1", 1}, {"1.5", 1.5}, {"2", 2}};
 
@@ -151,6 +152,23 @@ ModelSamples SamplesOf(const campaign::Run& run, const std::string& model) {
     if (Answered& answered = by_slug[facts.slug]; !answered.samples.empty())
       result.problems.push_back(std::move(answered));
   return result;
+}
+
+std::vector<double> FastOverReference(const std::vector<Answered>& problems) {
+  std::vector<double> shares(kFastSteps + 1);
+  for (const Answered& problem : problems) {
+    const double weight =
+        1 / (static_cast<double>(problem.samples.size()) * static_cast<double>(problems.size()));
+    for (const campaign::Sample* sample : problem.samples) {
+      const campaign::Round& first = sample->rounds.front();
+      if (!first.strict) continue;
+      const double speedup = first.speedup_vs_reference.value_or(0);
+      for (int i = 0; i <= kFastSteps; ++i)  // 0 of anything is reached by every pass
+        if (i == 0 || speedup >= kAsFast * static_cast<double>(i) / kFastStepsPerUnit)
+          shares[static_cast<std::size_t>(i)] += weight;
+    }
+  }
+  return shares;
 }
 
 std::string ClassOf(const campaign::Round& round) {

@@ -45,6 +45,9 @@ Families ByFamily(const std::vector<std::pair<std::string_view, double>>& values
 
 Figures FiguresOf(const std::vector<const Answered*>& problems, const Bootstrap& bootstrap);
 
+// ModelSummary::fast_reference.
+std::vector<double> FastOverReference(const std::vector<Answered>& problems);
+
 // better on_par degraded severely_degraded, or unresolved unless all perturbed profiles agree.
 std::string ClassOf(const campaign::Round& round);
 

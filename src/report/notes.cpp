@@ -153,9 +153,12 @@ std::vector<std::string> NotesOf(const Summary& summary) {
         "Not counted, because unsupported (the node lacks a feature that they use): {}.",
         Counted(unsupported, "sample", "samples")));
   if (most > 0 && most < kFewProblems)
-    notes.push_back(
-        fmt::format("{} of {} are too few to rank models: see the width of the intervals.",
-                    Counted(most, "problem", "problems"), Counted(families, "family", "families")));
+    notes.push_back(fmt::format(
+        "{} of {} are too few to rank models: see the width of the intervals.{}",
+        Counted(most, "problem", "problems"), Counted(families, "family", "families"),
+        families < kFewestFamilies
+            ? fmt::format(" Fewer than {} families cannot show any difference.", kFewestFamilies)
+            : ""));
   const bool band = std::any_of(summary.runs.begin(), summary.runs.end(),
                                 [](const Settings& run) { return run.band > 0; });
   if (classes > 0 && unresolved == classes && !band)

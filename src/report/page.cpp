@@ -78,7 +78,8 @@ std::string Fill(std::string_view form,
 
 Result<std::string> RenderPage(const Summary& summary, const std::vector<campaign::Run>& runs,
                                const std::filesystem::path& out,
-                               const std::vector<std::string>& plots) {
+                               const std::vector<std::string>& plots,
+                               const std::vector<Attachment>& files) {
   std::vector<Drawing> drawings;
   for (const std::string& plot : plots) {
     if (plot.find('/') != std::string::npos) continue;  // one problem's: the page draws it itself
@@ -87,7 +88,7 @@ Result<std::string> RenderPage(const Summary& summary, const std::vector<campaig
   }
   const std::string title = EscapedMarkup(summary.options.title);
   const std::string hash = Base64OfHex(kScriptHash);
-  const std::string data = PageData(summary, runs, drawings);
+  const std::string data = PageData(summary, runs, drawings, files);
   return Fill(
       kHtml,
       {{"title", title}, {"hash", hash}, {"style", kStyle}, {"script", kScript}, {"data", data}});

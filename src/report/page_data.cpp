@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "report/dates.h"
 #include "report/page_texts.h"
 
 namespace allranks::report {
@@ -44,6 +45,12 @@ Json From(const Interval& interval) {
 Json From(const std::vector<Interval>& intervals) {
   Json json = Json::array();
   for (const Interval& interval : intervals) json.push_back(From(interval));
+  return json;
+}
+
+Json Rounded(const std::vector<double>& values) {
+  Json json = Json::array();
+  for (const double value : values) json.push_back(Number(value, 4));
   return json;
 }
 
@@ -96,6 +103,7 @@ Json From(const ModelSummary& model) {
           {"verdicts_by_round", model.verdicts_by_round},
           {"pass_rounds", From(model.pass_within_round)},
           {"score_rounds", From(model.score_within_round)},
+          {"fast_reference", Rounded(model.fast_reference)},
           {"classes", model.classes},
           {"moved", moved},
           {"dollars", Number(model.dollars)},
@@ -174,7 +182,7 @@ class DataMaker {
  public:
   DataMaker(const Summary& summary, const std::vector<Run>& runs, std::size_t text_budget)
       : summary_(summary), runs_(runs), texts_(text_budget, FoldersOf(runs)) {}
-  Json Make(const std::vector<Drawing>& drawings);
+  Json Make(const std::vector<Drawing>& drawings, const std::vector<Attachment>& files);
 
  private:
   int ModelOf(std::size_t run, const std::string& name) const;
@@ -284,6 +292,8 @@ Json DataMaker::OfRound(const Entry& entry, const Round& round, CaseList* cases)
     words = chosen && extreme ? Weight::kExtreme : Weight::kWords;
   }
   if (!round.text.empty()) json["text"] = texts_.WantText(words, round.text, kWordsLimit);
+  json["reply"] =
+      texts_.WantFile(shown ? Weight::kRound : Weight::kOther, folder / "reply.txt", kSourceLimit);
   if (!round.source_hash.empty())
     json["source"] = texts_.WantFile(source, folder / "source.cu", kSourceLimit);
   if (!round.strict) json["log"] = texts_.WantFile(words, folder / "compiler.log", kWordsLimit);
@@ -376,7 +386,7 @@ Json DataMaker::Texts() const {
   return json;
 }
 
-Json DataMaker::Make(const std::vector<Drawing>& drawings) {
+Json DataMaker::Make(const std::vector<Drawing>& drawings, const std::vector<Attachment>& files) {
   std::size_t cases = 0;
   for (const Run& run : runs_)
     for (const Sample& sample : run.samples)
@@ -390,8 +400,11 @@ Json DataMaker::Make(const std::vector<Drawing>& drawings) {
   json["runs"] = Json::array();
   for (const Run& run : runs_) {
     const campaign::Settings& settings = run.settings;
+    const Dates dates = DatesOf(run.folder);
     json["runs"].push_back({{"name", settings.name},
                             {"version", settings.version},
+                            {"begun", dates.first},
+                            {"ended", dates.last},
                             {"profile", settings.profile},
                             {"profile_version", settings.profile_version},
                             {"prompt", settings.prompt},
@@ -419,15 +432,24 @@ Json DataMaker::Make(const std::vector<Drawing>& drawings) {
   json["plots"] = Json::array();
   for (const Drawing& drawing : drawings)
     json["plots"].push_back({{"name", drawing.name}, {"svg", drawing.svg}});
+  // Small files go along, so that the page has them wherever it is sent; else it links to them.
+  json["files"] = Json::array();
+  std::size_t left = kFileBudget;
+  for (const Attachment& file : files) {
+    const bool fits = file.text.size() <= left;
+    if (fits) left -= file.text.size();
+    json["files"].push_back({{"name", file.name}, {"text", fits ? Json(file.text) : Json()}});
+  }
   return json;
 }
 
 }  // namespace
 
 std::string PageData(const Summary& summary, const std::vector<Run>& runs,
-                     const std::vector<Drawing>& drawings, std::size_t text_budget) {
+                     const std::vector<Drawing>& drawings, const std::vector<Attachment>& files,
+                     std::size_t text_budget) {
   const std::string plain = DataMaker(summary, runs, text_budget)
-                                .Make(drawings)
+                                .Make(drawings, files)
                                 .dump(-1, ' ', false, Json::error_handler_t::replace);
   // In JSON these stand in strings only, so that an escape means the same.
   std::string safe;

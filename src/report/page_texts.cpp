@@ -74,6 +74,9 @@ std::vector<PageTexts::Text> PageTexts::Take() const {
     if (!wanted.path.empty() && Inside(wanted.path))
       whole = ReadWhole(wanted.path, kLargestFile).value_or("");
     if (wanted.path.filename() == "prompt.json") whole = ReadableMessages(whole);
+    if (const std::filesystem::path source = wanted.path.parent_path() / "source.cu";
+        wanted.path.filename() == "reply.txt" && Inside(source))
+      whole = WithoutSource(std::move(whole), ReadWhole(source, kLargestFile).value_or(""));
     text.text = problem::Shortened(whole, wanted.limit);
     if (text.text.empty()) continue;
     const auto [same, fresh] = known.emplace(text.text, number);
@@ -91,6 +94,14 @@ std::vector<PageTexts::Text> PageTexts::Take() const {
     left -= cost;
   }
   return texts;
+}
+
+std::string WithoutSource(std::string reply, std::string_view source) {
+  while (!source.empty() && (source.back() == '\n' || source.back() == ' '))
+    source.remove_suffix(1);
+  if (const std::size_t at = reply.find(source); !source.empty() && at != std::string::npos)
+    reply.erase(at, source.size());
+  return reply;
 }
 
 std::string ReadableMessages(const std::string& json) {

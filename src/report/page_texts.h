@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace allranks::report {
@@ -44,6 +45,10 @@ class PageTexts {
   std::vector<std::filesystem::path> roots_;  // without links
   std::vector<Wanted> wanted_;
 };
+
+// reply.txt without the source that was taken out of it: the page has that one anyway, and puts it
+// between the fences that remain.
+std::string WithoutSource(std::string reply, std::string_view source);
 
 // prompt.json as a person reads it; anything else as it is.
 std::string ReadableMessages(const std::string& json);

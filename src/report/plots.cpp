@@ -83,7 +83,10 @@ void AddLevels(const Summary& summary, std::vector<Named>* charts) {
   std::vector<const char*> colours{"#56b4e9", "#0072b2", "#e69f00",
                                    "#7f7f7f", "#cc79a7", "#009e73"};
   colours.resize(levels.size());
-  if (!rows.empty()) charts->push_back({"levels", GroupedBars(rows, levels, colours)});
+  if (!rows.empty())
+    charts->push_back(
+        {"levels", GroupedBars({"Strict pass by level", "strict pass in round 1, % of problems"},
+                               rows, levels, colours)});
 }
 
 void AddClasses(const Summary& summary, std::vector<Named>* charts) {
@@ -110,7 +113,8 @@ void AddClasses(const Summary& summary, std::vector<Named>* charts) {
   if (!resolved) return;
   charts->push_back(
       {"classes",
-       StackedBars(rows, {"better", "on par", "degraded", "severely degraded", "unresolved"},
+       StackedBars({"Speed of what passes", "% of strict passes, against the reference"}, rows,
+                   {"better", "on par", "degraded", "severely degraded", "unresolved"},
                    {classes[0].second, classes[1].second, classes[2].second, classes[3].second,
                     classes[4].second})});
 }
@@ -127,7 +131,36 @@ void AddRadar(const Summary& summary, const std::string& dimension, std::vector<
     }
     series.push_back(std::move(one));
   }
-  if (!series.empty()) charts->push_back({"radar_" + dimension, Radar(spokes, series)});
+  if (!series.empty())
+    charts->push_back(
+        {"radar_" + dimension, Radar("Score by " + dimension + ", %", spokes, series)});
+}
+
+void AddParallelism(const Summary& summary, std::vector<Named>* charts) {
+  const std::vector<std::string> values = ValuesOf(summary, "parallelism");
+  if (values.size() < 2) return;
+  std::vector<const ModelSummary*> models = First(summary.models, kMostPolygons);
+  std::vector<GroupRow> rows;  // one per value: there are more of them than of models
+  for (const std::string& value : values) {
+    GroupRow row{value, {}};
+    for (const ModelSummary* model : models) {
+      const Figures* figures = FiguresOf(*model, "parallelism", value);
+      row.values.push_back(figures != nullptr && figures->problems > 0
+                               ? std::optional(figures->score.value)
+                               : std::nullopt);
+    }
+    rows.push_back(std::move(row));
+  }
+  if (rows.size() > kMostRows) rows.resize(kMostRows);
+  std::vector<std::string> names;
+  std::vector<const char*> colours;
+  for (const ModelSummary* model : models) {
+    names.push_back(model->label);
+    colours.push_back(Colour(NumberOf(summary, model)));
+  }
+  if (!models.empty())
+    charts->push_back({"parallelism", GroupedBars({"Score by parallelism", "score in round 1, %"},
+                                                  rows, names, colours)});
 }
 
 void AddStrictLenient(const Summary& summary, std::vector<Named>* charts) {
@@ -135,7 +168,9 @@ void AddStrictLenient(const Summary& summary, std::vector<Named>* charts) {
   for (const ModelSummary* model : First(summary.models, kMostRows))
     rows.push_back({model->label, model->all.strict_pass.value, model->all.lenient_pass.value});
   if (!rows.empty())
-    charts->push_back({"strict_lenient", Dumbbells(rows, "strict pass", "lenient pass")});
+    charts->push_back(
+        {"strict_lenient", Dumbbells({"Strict against lenient pass", "round 1, % of problems"},
+                                     rows, "strict pass", "lenient pass")});
 }
 
 void AddRounds(const Summary& summary, std::vector<Named>* charts) {
@@ -150,8 +185,9 @@ void AddRounds(const Summary& summary, std::vector<Named>* charts) {
   }
   if (most < 2) return;
   LineAxes axes;
-  axes.x = "rounds";
-  axes.y = "strict pass, %";
+  axes.title = "Gain by round";
+  axes.x = "rounds at most";
+  axes.y = "strict pass, % of problems";
   axes.y_range = {0, 100};
   for (std::size_t i = 1; i <= most; ++i)
     axes.x_tics.emplace_back(static_cast<double>(i), std::to_string(i));
@@ -193,7 +229,9 @@ void AddMovers(const Summary& summary, std::vector<Named>* charts) {
     std::replace(names.back().begin(), names.back().end(), '_', ' ');
     colours.push_back(Colour(colours.size()));
   }
-  charts->push_back({"movers", StackedBars(rows, names, colours)});
+  charts->push_back(
+      {"movers", StackedBars({"Bytes by mover", "% of the bytes of a burst, strict passes"}, rows,
+                             names, colours)});
 }
 
 // Each model's fastest strict pass of a problem.
@@ -236,6 +274,7 @@ void AddProblem(const Summary& summary, const std::vector<campaign::Run>& runs,
   series.insert(series.begin(), roofline);
   LineAxes axes;
   axes.log = true;
+  axes.title = "Time of a call of " + slug;
   axes.x = "payload that must reach a rank";
   const double low = roofline.points.front().first, high = roofline.points.back().first;
   for (double tic = 1; tic <= high; tic *= 10)
@@ -248,6 +287,7 @@ void AddProblem(const Summary& summary, const std::vector<campaign::Run>& runs,
   charts->push_back({file + "-latency", Lines(series, axes)});
   for (LineSeries& one : series)
     for (auto& [bytes, value] : one.points) value = bytes / (value * 1e3);  // GB/s
+  axes.title = "Bandwidth of " + slug;
   axes.y = "bandwidth, GB/s, modelled";
   charts->push_back({file + "-bandwidth", Lines(series, axes)});
 }
@@ -320,6 +360,7 @@ Result<std::vector<std::string>> WritePlots(const Summary& summary,
   AddClasses(summary, &charts);
   AddRadar(summary, "category", &charts);
   AddRadar(summary, "library", &charts);
+  AddParallelism(summary, &charts);
   AddStrictLenient(summary, &charts);
   AddRounds(summary, &charts);
   AddMovers(summary, &charts);

@@ -18,13 +18,18 @@
 //
 // A difference of two models is amount x (2 share - 1): the mean of its absolute values, and the
 // part of them that is in favour of the first. Each is bounded as in 2., families being drawn once
-// more: the share decides on which side of 0 the interval lies, as a sign test does, and the
-// amount's upper bound how far it reaches where it does not exclude 0. The interval is the hull of
-// this and of the bootstrap of the differences themselves. So two models that agree everywhere are
-// not "equal to within 0", and four families of four are not yet a proof.
+// more: the amount's upper bound says how far the interval reaches on the other side of 0. The
+// interval is the hull of this and of the bootstrap of the differences themselves. So two models
+// that agree everywhere are not "equal to within 0".
+//
+// Whether an interval of a difference excludes 0 is decided by a test over families (SignFlipTest).
+// It holds its level for any number of them if their differences are symmetric around 0 where
+// neither model is better; many small gains against few large losses are not. Where hull and test
+// disagree, the bound moves just across 0, so that interval and test always say the same.
 #include "report/statistics.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 
@@ -36,6 +41,9 @@ namespace {
 
 constexpr double kNormal = 1.959963984540054;  // 97.5 %
 constexpr double kSame = 1e-9;                 // values this near are rounding of the same
+constexpr double kLevel = 0.05;                // of the test that decides over 0
+constexpr double kJustBeyond = 1e-6;           // a bound that the test has moved across 0
+constexpr std::size_t kEnumerated = 16;        // families whose signs are flipped in every way
 
 struct Totals {
   std::vector<double> sums, sizes;  // by family
@@ -94,9 +102,11 @@ void WidenByBootstrap(const Totals& totals, const Bootstrap& bootstrap, Interval
 }
 
 // Bounds as in 2. of the ratio of two sums over families, part and whole, 0 <= part <= whole.
+// Families that agree count alike, however large: if all pass with chance p, all of G agree with
+// chance p^G.
 Interval RatioInterval(const std::vector<double>& part, const std::vector<double>& whole) {
   double parts = 0, wholes = 0, squares = 0;
-  int families = 0;
+  int families = 0;  // with a part in the ratio
   for (std::size_t f = 0; f < whole.size(); ++f) {
     if (whole[f] <= 0) continue;
     ++families;
@@ -111,9 +121,9 @@ Interval RatioInterval(const std::vector<double>& part, const std::vector<double
     const double residual = part[f] - p * whole[f];
     residuals += residual * residual;
   }
-  const double spread = p * (1 - p), effective = wholes * wholes / squares;
+  const double spread = p * (1 - p);
   if (families == 1 || spread < kSame || residuals < kSame * squares) {
-    const double reach = 1 - std::pow(0.025, 1 / effective);  // of no event in so many trials
+    const double reach = 1 - std::pow(0.025, 1.0 / families);  // of no event in so many trials
     return {p, p * (1 - reach), p + (1 - p) * reach};
   }
   const double trials = spread * wholes * wholes * (families - 1) / (families * residuals);
@@ -189,7 +199,59 @@ Interval DifferenceInterval(const Families& differences, const Bootstrap& bootst
   WidenByBootstrap(totals, bootstrap, &interval);
   interval.low = std::clamp(interval.low, -1.0, interval.value);
   interval.high = std::clamp(interval.high, interval.value, 1.0);
+  if (SignFlipTest(differences) >= kLevel) {
+    interval.low = std::min(interval.low, 0.0);
+    interval.high = std::max(interval.high, 0.0);
+  } else if (interval.value > 0) {
+    interval.low = std::max(interval.low, std::min(kJustBeyond, interval.value));
+  } else {
+    interval.high = std::min(interval.high, std::max(-kJustBeyond, interval.value));
+  }
   return interval;
+}
+
+double SignFlipTest(const Families& differences) {
+  std::vector<double> sums;  // of the families that differ: flipping the others changes nothing
+  double all = 0, observed = 0;
+  for (const std::vector<double>& family : differences) {
+    double sum = 0;
+    for (const double value : family) sum += value;
+    if (std::abs(sum) < kSame) continue;
+    sums.push_back(sum);
+    observed += sum;
+    all += std::abs(sum);
+  }
+  if (sums.empty()) return 1;
+  // Equal sums in another order count as equal.
+  const double least = std::abs(observed) - kSame * all;
+  if (sums.size() <= kEnumerated) {
+    // One flip leads from each pattern to the next (Gray code). The first sign stays: the mirror
+    // image of a pattern is as far from 0.
+    std::size_t count = 0;
+    const std::size_t patterns = std::size_t{1} << (sums.size() - 1);
+    double sum = observed;
+    for (std::size_t i = 0;;) {
+      count += std::abs(sum) >= least ? 1 : 0;
+      if (++i == patterns) break;
+      double& flipped = sums[static_cast<std::size_t>(std::countr_zero(i)) + 1];
+      sum -= 2 * flipped;
+      flipped = -flipped;
+    }
+    return static_cast<double>(count) / static_cast<double>(patterns);
+  }
+  constexpr int kDrawn = 5'000;
+  std::uint64_t state = sums.size();
+  int count = 1;  // the pattern that was seen
+  for (int i = 0; i < kDrawn; ++i) {
+    double sum = 0;
+    std::uint64_t bits = 0;
+    for (std::size_t f = 0; f < sums.size(); ++f, bits >>= 1) {
+      if (f % 64 == 0) bits = SplitMix(state += kSplitMixStep);
+      sum += (bits & 1) != 0 ? sums[f] : -sums[f];
+    }
+    count += std::abs(sum) >= least ? 1 : 0;
+  }
+  return static_cast<double>(count) / (kDrawn + 1);
 }
 
 double SignTest(int plus, int minus) {

@@ -132,6 +132,7 @@ Work WorkOn(const campaign::Run& run, const campaign::ModelFacts& facts,
       model.by[dimension][value] = FiguresOf(problems, bootstrap);
   AddRounds(work.samples, run.settings.rounds, bootstrap, &model);
   AddCounts(work.samples, &model);
+  model.fast_reference = FastOverReference(work.samples.problems);
   model.score_if_unsupported_fails = ScoreIfUnsupportedFails(work.samples);
   return work;
 }

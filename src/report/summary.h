@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,6 +16,9 @@
 namespace allranks::report {
 
 inline constexpr int kSummarySchema = 1;
+
+// Where fast_p over the reference is computed: p = 0, 0.05 .. 2.
+inline constexpr int kFastSteps = 40, kFastStepsPerUnit = 20;
 
 // How far modelled times may be trusted; a test compares it with docs/fidelity.md.
 inline constexpr char kHeldOut[] =
@@ -29,6 +33,8 @@ struct Options {
   std::string held_out = kHeldOut;
   std::map<std::string, std::string> validated;  // profile's name: its node::Profile::validated
   bool private_texts = false;  // the page has texts of problems that are not public, too
+  std::function<void(const std::string& step)>
+      on_step;  // when WriteReport begins one; may be empty
 };
 
 // Figures of one model over a set of problems. A rate is a mean over problems of means over
@@ -61,6 +67,9 @@ struct ModelSummary {
   std::map<std::string, int> verdicts;  // round 1, all finished samples
   std::vector<std::map<std::string, int>> verdicts_by_round;
   std::vector<Interval> pass_within_round, score_within_round;  // by number of rounds, from 1
+  // By p, of kFastSteps: the rate of strict passes of round 1 that are at least p times as fast as
+  // the reference.
+  std::vector<double> fast_reference;
   // Strict passes of round 1: better on_par degraded severely_degraded unresolved.
   std::map<std::string, int> classes;
   std::map<std::string, double> moved;  // bytes by mover, per burst: mean over passes x timed cases

@@ -103,6 +103,8 @@ Json Of(const ModelSummary& model) {
           {"verdicts_by_round", verdicts_by_round},
           {"pass_within_round", Of(model.pass_within_round)},
           {"score_within_round", Of(model.score_within_round)},
+          {"fast_reference",
+           {{"step", 1.0 / kFastStepsPerUnit}, {"share", Json(model.fast_reference)}}},
           {"classes", Of(model.classes)},
           {"moved_bytes", Of(model.moved)},
           {"price_known", model.facts.price_known},

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "synthetic.h"
 
 namespace allranks::report {
@@ -38,7 +40,8 @@ TEST(Compare, DifferencesAreBLessA) {
   EXPECT_DOUBLE_EQ(pass.a, 0.375);
   EXPECT_DOUBLE_EQ(pass.b, 0.75);
   EXPECT_DOUBLE_EQ(pass.difference.value, 0.375);
-  EXPECT_EQ(pass.word, "no difference shown");  // two families
+  EXPECT_EQ(pass.word, "too few families");
+  EXPECT_DOUBLE_EQ(pass.p, 0.5);  // two families that agree
   EXPECT_EQ(pair.by_problem.better, 2);
   EXPECT_EQ(pair.by_problem.equal, 2);
   EXPECT_DOUBLE_EQ(pair.by_problem.p, 0.5);
@@ -47,11 +50,26 @@ TEST(Compare, DifferencesAreBLessA) {
   EXPECT_EQ(pair.different[0].slug, "p2");  // the larger difference
   EXPECT_EQ(pair.different[1].slug, "p1");
   const std::string table = ToTable(*comparison);
-  EXPECT_NE(table.find("no difference between B (m) and A (m) is shown: +37.5 points"),
-            std::string::npos)
-      << table;
+  EXPECT_NE(table.find("B (m) - A (m) is +37.5 points"), std::string::npos) << table;
+  EXPECT_NE(table.find(", p = 0.5. 2 families are too few: with"), std::string::npos) << table;
+  EXPECT_NE(table.find("p cannot be below 0.05."), std::string::npos);
   EXPECT_NE(table.find("modelled"), std::string::npos);
-  EXPECT_NE(ToJson(*comparison).find("\"b_is\": \"no difference shown\""), std::string::npos);
+  EXPECT_NE(ToJson(*comparison).find("\"b_is\": \"too few families\""), std::string::npos);
+}
+
+// The largest values of the test that are below 0.05, of all signs and of drawn ones.
+TEST(Compare, NoPBelowTheLevelIsShownAsTheLevel) {
+  const campaign::Run a = RunWith("a", "m", std::vector<int>(60, 0)),
+                      b = RunWith("b", "m", std::vector<int>(60, 2));
+  Comparison comparison = *Compare(a, b, {}, {});
+  for (const double p : {1638.0 / 32768, 250.0 / 5001}) {
+    for (Compared::Row& row : comparison.pairs[0].metrics) row.p = p;
+    const std::string table = ToTable(comparison);
+    EXPECT_NE(table.find(" 0.04999  better"), std::string::npos) << table;
+    EXPECT_NE(table.find("p = 0.04999."), std::string::npos) << table;
+  }
+  for (Compared::Row& row : comparison.pairs[0].metrics) row.p = 1.0 / 5001;
+  EXPECT_NE(ToTable(comparison).find("p < 0.001."), std::string::npos) << ToTable(comparison);
 }
 
 TEST(Compare, SaysBetterAndWorseBeyondDoubt) {
@@ -66,6 +84,37 @@ TEST(Compare, SaysBetterAndWorseBeyondDoubt) {
   EXPECT_TRUE(same.pairs[0].different.empty());
   EXPECT_EQ(same.pairs[0].metrics[0].word, "no difference shown");
   EXPECT_LT(same.pairs[0].metrics[0].difference.low, 0);  // equal, not known to be equal
+}
+
+// None of eight against all of eight: a difference where the problems have families of their own,
+// though one of them has most of the score; with fewer than six families it cannot be shown, and
+// the text says that instead of that nothing was seen.
+TEST(Compare, NoneOfEightAgainstAllOfEight) {
+  const auto run = [](const std::string& name, int passes, int families) {
+    campaign::Run made = RunWith(name, name, std::vector<int>(8, passes));
+    double fraction = 1;
+    for (std::size_t p = 0; p < 8; ++p) {
+      made.settings.problems[p].family =
+          "family" + std::to_string(p % static_cast<std::size_t>(families));
+      for (std::size_t k = 0; passes > 0 && k < 2; ++k)
+        made.samples[2 * p + k].rounds[0].score = fraction;
+      fraction *= 0.5;
+    }
+    return made;
+  };
+  for (const int families : {8, 6, 5, 1}) {
+    const Comparison comparison =
+        *Compare(run("nop", 0, families), run("oracle", 2, families), {}, {});
+    const Compared& pair = comparison.pairs[0];
+    EXPECT_EQ(pair.families, families);
+    for (const Compared::Row& row : pair.metrics) {
+      EXPECT_EQ(row.word, families >= 6 ? "better" : "too few families") << NameOf(row.metric);
+      EXPECT_NEAR(row.p, std::pow(2, 1 - families), 1e-12) << NameOf(row.metric);
+      EXPECT_EQ(row.difference.low > 0, families >= 6) << NameOf(row.metric);
+    }
+    EXPECT_NEAR(pair.by_problem.p, 2.0 / 256, 1e-12);
+    EXPECT_EQ(ToTable(comparison).find("no difference"), std::string::npos);
+  }
 }
 
 // A small gain everywhere is shown, though the rates' own intervals overlap by far.

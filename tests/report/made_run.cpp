@@ -302,6 +302,8 @@ campaign::Run MakeRun(const std::filesystem::path& folder, const Shape& shape) {
     Write(shape.files, own / "template.cu", kTemplate);
     settings.problems.push_back(facts);
   }
+  Write(shape.files, folder / "log.txt",
+        "2026-11-18T23:04:05Z begun: 6 models\n2026-11-19T01:02:03Z finished\nin full\n");
   for (int m = 0; m < shape.models; ++m)
     for (const campaign::ProblemFacts& problem : settings.problems) {
       const ModelKind& kind = kModels[static_cast<std::size_t>(m) % std::size(kModels)];
@@ -327,12 +329,17 @@ campaign::Run MakeRun(const std::filesystem::path& folder, const Shape& shape) {
             Write(shape.files, own / "prompt.json",
                   R"([{"role":"system","text":"You write CUDA."},{"role":"user","text":"Solve )" +
                       problem.slug + R"(."}])");
+          std::string reply = "I need more time.";
           if (round.answer == "source") {
             round.source_hash = fmt::format("{:016x}", draw.Next());
-            Write(shape.files, own / "source.cu",
-                  SourceOf(draw, problem.title,
-                           shape.source_lines / 2 + draw.Below(std::max(1, shape.source_lines))));
+            const std::string source =
+                SourceOf(draw, problem.title,
+                         shape.source_lines / 2 + draw.Below(std::max(1, shape.source_lines)));
+            Write(shape.files, own / "source.cu", source);
+            reply = "Each rank reads its peers directly.\n\n```cuda\n" + source +
+                    "```\n\nThe flag orders the loads.\n";
           }
+          Write(shape.files, own / "reply.txt", reply);
           if (round.verdict == "compile_error")
             Write(shape.files, own / "compiler.log",
                   "candidate.cu(31): error: identifier \"flags\" is undefined\n      while "

@@ -82,7 +82,7 @@ inline campaign::Run HostileRun(const std::filesystem::path& folder) {
       const std::filesystem::path own =
           folder / campaign::RoundFolder(sample.model, sample.problem, sample.sample, round.round);
       std::filesystem::create_directories(own);
-      for (const char* name : {"source.cu", "compiler.log", "feedback.md"})
+      for (const char* name : {"source.cu", "compiler.log", "feedback.md", "reply.txt"})
         std::ofstream(own / name) << "// >>> edit\n" << kHostile << "\n\xff\xfe\0x\n";
     }
   }

@@ -11,6 +11,7 @@
 
 #include "base/files.h"
 #include "page_fixture.h"
+#include "report/dates.h"
 #include "report/page_data.h"
 #include "report/page_texts.h"
 
@@ -88,6 +89,27 @@ TEST(Page, CarriesTheSummarysFigures) {
   EXPECT_EQ(samples, run.samples.size());
 }
 
+TEST(Page, SaysWhenARunWasMade) {
+  const json data = json::parse(DataOf(PageOf(UsualRun())));
+  EXPECT_EQ(data["runs"][0]["begun"], "2026-11-18T23:04:05Z");
+  EXPECT_EQ(data["runs"][0]["ended"], "2026-11-19T01:02:03Z");  // a line without a time follows
+  EXPECT_EQ(data["runs"][0]["version"], "0.0");
+  const Folder folder;
+  const auto dates = [&](const std::string& log) {
+    EXPECT_TRUE(WriteWhole(folder.path() / "log.txt", log));
+    return DatesOf(folder.path());
+  };
+  EXPECT_EQ(DatesOf(folder.path() / "nowhere").first, "");
+  EXPECT_EQ(dates("").first, "");
+  EXPECT_EQ(dates("<b>").last, "");
+  EXPECT_EQ(dates("2026-11-18T23:04:0xZ begun\n").last, "");
+  EXPECT_EQ(dates("2026-11-18T23:04:05Z begun\n" + std::string(100'000, 'x')).last,
+            "2026-11-18T23:04:05Z");
+  std::filesystem::remove(folder.path() / "log.txt");
+  std::filesystem::create_symlink("/dev/zero", folder.path() / "log.txt");
+  EXPECT_EQ(DatesOf(folder.path()).first, "");
+}
+
 TEST(Page, HostileTextsStayTexts) {
   const Folder folder;
   const campaign::Run run = HostileRun(folder.path() / "run");
@@ -162,6 +184,19 @@ TEST(Page, TextsWithinABudgetAreThoseThatMatterMost) {
   EXPECT_EQ(taken[static_cast<std::size_t>(none)].text, "");
 }
 
+TEST(Page, RepliesAreKeptWithoutTheirSource) {
+  EXPECT_EQ(WithoutSource("a\n```\nint x;\ny\n```\nb", "int x;\ny\n\n"), "a\n```\n\n```\nb");
+  EXPECT_EQ(WithoutSource("int x;", "int x;\n"), "");
+  EXPECT_EQ(WithoutSource("other", "int x;\n"), "other");
+  EXPECT_EQ(WithoutSource("other", ""), "other");
+  const json data = json::parse(DataOf(PageOf(UsualRun())));
+  EXPECT_NE(
+      std::find(data["texts"].begin(), data["texts"].end(),
+                "Each rank reads its peers directly.\n\n```cuda\n\n```\n\nThe flag orders the "
+                "loads.\n"),
+      data["texts"].end());
+}
+
 TEST(Page, LinksThatLeadOutOfARunAreNotFollowed) {
   const Folder folder;
   std::filesystem::create_directories(folder.path() / "run");
@@ -190,10 +225,17 @@ TEST(Page, StaysBelowFiveMegabytesForABigRun) {
       texts += round.text.size();
     }
   ASSERT_GT(texts, 20'000'000u);
-  const std::string page = PageOf(run);
+  const Summary summary = Summarise({run}, Quick()).value();
+  const std::string page = RenderPage(summary, {run}, run.folder, {},
+                                      {{"models.csv", ModelsCsv(summary)},
+                                       {"summary.json", ToJson(summary)},
+                                       {"cases.csv", CasesCsv({run})}})
+                               .value();
   EXPECT_LT(page.size(), 5'000'000u);
   EXPECT_GT(page.size(), 3'000'000u);  // the budget is used
   const json data = json::parse(DataOf(page));
+  EXPECT_EQ(data["files"][0]["text"], ModelsCsv(summary));
+  EXPECT_TRUE(data["files"][2]["text"].is_null());  // it lies beside the page
   for (const json& problem : data["problems"])
     for (const json& sample : problem["samples"]) {
       if (!sample.contains("top") && !sample.contains("bottom")) continue;

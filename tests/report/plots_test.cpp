@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,9 @@ TEST(Plots, AreDrawnAsSvgAndPng) {
   const Result<std::vector<std::string>> plots = WritePlots(summary, {run}, folder.path());
   ASSERT_TRUE(plots) << plots.error().message;
   for (const char* name :
-       {"levels", "classes", "radar_category", "radar_library", "strict_lenient", "rounds",
-        "movers", "problems/allreduce_one_shot-latency", "problems/allreduce_one_shot-bandwidth"})
+       {"levels", "classes", "radar_category", "radar_library", "parallelism", "strict_lenient",
+        "rounds", "movers", "problems/allreduce_one_shot-latency",
+        "problems/allreduce_one_shot-bandwidth"})
     EXPECT_EQ(std::count(plots->begin(), plots->end(), name), 1) << name;
   for (const std::string& name : *plots) {
     const std::string svg = ReadWhole(folder.path() / "plots" / (name + ".svg")).value();
@@ -51,6 +53,24 @@ TEST(Plots, AreDrawnAsSvgAndPng) {
   const std::string levels = ReadWhole(folder.path() / "plots" / "levels.svg").value();
   for (const ModelSummary& model : summary.models)
     EXPECT_NE(levels.find(">" + model.label + "<"), std::string::npos) << model.label;
+  // Each has a title, and names of its axes.
+  for (const auto& [name, texts] : std::map<std::string, std::vector<std::string>>{
+           {"levels", {"Strict pass by level", "strict pass in round 1, % of problems", " 25"}},
+           {"classes",
+            {"Speed of what passes", "% of strict passes, against the reference", " 75"}},
+           {"radar_category", {"Score by category, %", "25", "50", "75", "100"}},
+           {"parallelism", {"Score by parallelism", "score in round 1, %", "ep", "tp"}},
+           {"strict_lenient", {"Strict against lenient pass", "round 1, % of problems"}},
+           {"rounds", {"Gain by round", "rounds at most", "strict pass, % of problems"}},
+           {"movers", {"Bytes by mover", "% of the bytes of a burst, strict passes"}},
+           {"problems/allreduce_one_shot-latency",
+            {"Time of a call of allreduce_one_shot", "time of a call, µs, modelled", "100 kB"}},
+           {"problems/allreduce_one_shot-bandwidth",
+            {"Bandwidth of allreduce_one_shot", "payload that must reach a rank"}}}) {
+    const std::string svg = ReadWhole(folder.path() / "plots" / (name + ".svg")).value();
+    for (const std::string& text : texts)
+      EXPECT_NE(svg.find(">" + text + "<"), std::string::npos) << name << ": " << text;
+  }
 }
 
 TEST(Plots, HostileNamesAreNames) {

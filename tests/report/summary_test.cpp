@@ -335,5 +335,27 @@ TEST(Summary, NoNameReachesATerminalUncleaned) {
   EXPECT_EQ(Clean("\xc0\xaf\xe0\x80\xaf\xf5"), "??????");  // too long forms, no UTF-8
 }
 
+// fast_p over the reference: the mean over problems of the share of samples that pass at least p
+// times as fast.
+TEST(Summary, FastPIsTheShareThatReachesASpeedup) {
+  campaign::Run run = EmptyRun("run");
+  AddModel(&run, "m");
+  for (const char* slug : {"a", "b", "c"})
+    run.settings.problems.push_back(ProblemNamed(slug, slug));
+  AddSample(&run, "m", "a", 0, {RoundOf(1, 1)});  // twice as fast
+  AddSample(&run, "m", "a", 1, {RoundOf(1, -1), RoundOf(2, 1)});
+  AddSample(&run, "m", "b", 0, {RoundOf(1, 0.5)});  // as fast, up to rounding of times
+  run.samples.back().rounds[0].speedup_vs_reference = 0.9995;
+  AddSample(&run, "m", "c", 0, {RoundOf(1, 0.25)});
+  run.samples.back().rounds[0].speedup_vs_reference.reset();  // unknown
+  const std::vector<double> fast = Summarise({run}, {})->models[0].fast_reference;
+  ASSERT_EQ(fast.size(), 41u);
+  EXPECT_NEAR(fast[0], 2.5 / 3, 1e-12);   // every strict pass
+  EXPECT_NEAR(fast[1], 1.5 / 3, 1e-12);   // p = 0.05
+  EXPECT_NEAR(fast[20], 1.5 / 3, 1e-12);  // p = 1 is reached by what is as fast
+  EXPECT_NEAR(fast[21], 0.5 / 3, 1e-12);
+  EXPECT_NEAR(fast[40], 0.5 / 3, 1e-12);
+}
+
 }  // namespace
 }  // namespace allranks::report
