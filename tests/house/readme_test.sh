@@ -1,11 +1,12 @@
 #!/bin/bash
-# Holds the documents to their word. Commands in README.md and docs/*.md stand in two kinds of blocks:
+# Holds the documents to their word. Commands in README.md and docs/*.md stand in these kinds of blocks:
 #
 #   ```sh test   is run here, from the repository's root, with build/release replaced by the build
 #                folder of this test; each command must exit with 0, or with N where the line ends in
 #                `# exits with N`
 #   ```sh test slow   the same, by a test of its own, since it takes minutes. Here and above runs/ and
 #                docs/images/, where commands write to, are replaced by folders of the build
+#   ```sh tutorial   is run in a fresh folder by tests/site/tutorial.py
 #   ```sh        is not run here, so it may hold only what .ci/run does: installing, building, testing
 #
 # Any other block marked as shell is refused. A command may go on behind a `\` at the end of a line.
@@ -18,7 +19,7 @@ export LC_ALL=C
 mode=$1 root=$2
 cd "$root" || exit 1
 if [[ $mode == lint ]]; then
-  documents=(README.md docs/*.md)
+  documents=(README.md docs/*.md docs/tutorials/*.md)
 else
   build=$3 nvcc=$4
   documents=("${@:5}")
@@ -49,7 +50,7 @@ lint() {
   local place line command package info path
   while IFS=: read -r place line info; do
     case ${info#"${info%%[!\` ]*}"} in
-      sh | 'sh test' | 'sh test slow') ;;
+      sh | 'sh test' | 'sh test slow' | 'sh tutorial') ;;
       sh* | bash* | console* | zsh*)
         fail "$place:$line: mark commands with \`\`\`sh test, or \`\`\`sh if .ci/run does the same" ;;
     esac
