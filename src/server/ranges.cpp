@@ -91,7 +91,10 @@ std::vector<RangeTotal> Ranges::Totals(Time now) const {
   for (const auto& [key, open] : started_) Add(totals, open, now);
   std::vector<RangeTotal> list;
   for (auto& [name, total] : totals) list.push_back(std::move(total));
-  std::ranges::stable_sort(list, std::ranges::greater(), &RangeTotal::total);
+  // Equal ones by name. Not stable_sort: clang refuses that of libstdc++ 12.
+  std::ranges::sort(list, [](const RangeTotal& a, const RangeTotal& b) {
+    return std::tie(b.total, a.domain, a.name) < std::tie(a.total, b.domain, b.name);
+  });
   return list;
 }
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <functional>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "node/findings.h"
 #include "node/object_name.h"
@@ -148,8 +148,10 @@ json ByKernel(const std::vector<node::KernelRecord>& kernels, node::Time now) {
   }
   std::vector<const std::pair<const std::string, KernelName>*> order;
   for (const auto& entry : names) order.push_back(&entry);
-  std::ranges::stable_sort(order, std::ranges::greater(),
-                           [](const auto* entry) { return entry->second.use.time; });
+  // Equal ones by name. Not stable_sort: clang refuses that of libstdc++ 12.
+  std::ranges::sort(order, [](const auto* a, const auto* b) {
+    return std::tie(b->second.use.time, a->first) < std::tie(a->second.use.time, b->first);
+  });
   json list = json::array();
   for (const auto* entry : order) {
     const KernelName& name = entry->second;
