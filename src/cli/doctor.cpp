@@ -28,6 +28,7 @@
 #include "cli/version.h"
 #include "judge/build.h"
 #include "judge/sandbox.h"
+#include "judge/spawn.h"
 #include "model/entry.h"
 #include "problem/problem.h"
 
@@ -189,8 +190,10 @@ Check Nvcc(const std::string& cuda) {
   return check;
 }
 
-Check Program(const char* name, std::string needed_by, std::string remedy, bool required) {
-  Check check{.name = name, .needed_by = std::move(needed_by), .found = OnPath(name), .remedy = {}};
+Check Program(const char* name, std::string found, std::string needed_by, std::string remedy,
+              bool required) {
+  Check check{
+      .name = name, .needed_by = std::move(needed_by), .found = std::move(found), .remedy = {}};
   if (!check.found.empty()) return check;
   check.standing = required ? Check::Standing::kMissing : Check::Standing::kNone;
   check.found = "not on PATH";
@@ -358,8 +361,9 @@ std::vector<Check> AllChecks() {
   const std::string cuda = FindCuda();
   std::vector<Check> checks = {Libraries(), Runtime(), Profiles(), SharedMemory(), Machine()};
   checks.push_back(Nvcc(cuda));
-  checks.push_back(Program("g++", "judge", "apt install g++", true));
-  checks.push_back(Program("bwrap", "judge", "apt install bubblewrap", true));
+  checks.push_back(Program("g++", OnPath("g++"), "judge", "apt install g++", true));
+  checks.push_back(
+      Program("bwrap", judge::FindBubblewrap(), "judge", "apt install bubblewrap", true));
   checks.push_back(UserNamespaces());
   checks.push_back(Seccomp());
   checks.push_back(Sandbox());
@@ -371,10 +375,12 @@ std::vector<Check> AllChecks() {
   checks.push_back(Nccl(cuda));
   checks.push_back(Verbs());
   checks.push_back(Keys());
-  checks.push_back(Program("gnuplot", "plots of report", "apt install gnuplot-nox", false));
-  checks.push_back(Program("mpirun", "programs that it starts", "apt install openmpi-bin", false));
   checks.push_back(
-      Program("sbatch", "campaigns on a Slurm cluster", "a login node of the cluster", false));
+      Program("gnuplot", OnPath("gnuplot"), "plots of report", "apt install gnuplot-nox", false));
+  checks.push_back(Program("mpirun", OnPath("mpirun"), "programs that it starts",
+                           "apt install openmpi-bin", false));
+  checks.push_back(Program("sbatch", OnPath("sbatch"), "campaigns on a Slurm cluster",
+                           "a login node of the cluster", false));
   return checks;
 }
 
